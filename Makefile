@@ -1,0 +1,101 @@
+# Everything that people and CI do here. `make` alone lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Two workers fit the smallest machine that CI runs on; more cores are used where there are more.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo $$n)
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadgroup
+# The minors that `make test-matrix` proves; the first one is the default of everything else.
+KUBERNETES_MINORS := 1.36 1.34
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+##@ Start here
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: venv ## Start a real control plane, show it, and take it down again
+	@hack/demo
+
+.PHONY: test
+test: venv ## Run the unit and integration tests, on a real etcd and kube-apiserver
+	@rm -f .coverage .coverage.*
+	$(PYTEST) --cov --cov-report= test/unit test/integration
+
+##@ While working
+
+.PHONY: venv
+venv: $(VENV)/.installed ## Make .venv with exactly what the lock says
+
+$(VENV)/.installed: hack/requirements/ci.txt setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make venv: Python 3.11 or newer is needed; set PYTHON=... to one" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "make venv: this Python cannot make virtual environments (Debian: apt install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r hack/requirements/ci.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: fmt
+fmt: venv ## Format the code, and mend what the linter can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+.PHONY: test-unit
+test-unit: venv ## Run the unit tests alone (seconds)
+	$(BIN)/pytest test/unit
+
+.PHONY: test-matrix
+test-matrix: venv ## Run the integration tests on every supported minor of Kubernetes
+	@for minor in $(KUBERNETES_MINORS); do \
+		echo "== Kubernetes $$minor"; \
+		KUBERNETES_MINOR=$$minor $(PYTEST) test/integration || exit 1; \
+	done
+
+.PHONY: tools
+tools: ## Get every tool that hack/tool knows (builds what cannot be downloaded)
+	hack/tool --all
+
+.PHONY: update
+update: venv ## Write everything again that is generated
+	@for script in hack/update-*; do echo "$$script"; $$script || exit 1; done
+
+##@ What CI checks
+
+.PHONY: check
+check: lint types contracts verify test cover ## Everything that CI runs
+
+.PHONY: lint
+lint: venv ## Style, bugs and formatting (ruff)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+.PHONY: types
+types: venv ## Types (mypy --strict)
+	$(BIN)/mypy
+
+.PHONY: contracts
+contracts: venv ## Layers (import-linter), names, sizes and the purity of the core (hack/check-house)
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python hack/check-house
+
+.PHONY: verify
+verify: venv ## Everything generated is what its source says
+	@for script in hack/verify-*; do echo "$$script"; $$script || exit 1; done
+
+.PHONY: cover
+cover: venv ## Branch coverage of the last `make test`, against its floors
+	@hack/check-coverage
+
+.PHONY: clean
+clean: ## Remove what the targets above have made in this folder
+	rm -rf $(VENV) .coverage .coverage.* htmlcov build dist ./*.egg-info
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,176 @@
+"""The rules themselves: each is a function from the parsed tree to the violations found in it.
+
+A violation names the rule, the place and what to do, because it is read by somebody whose build just broke.
+"""
+
+import ast
+import statistics
+import sys
+from collections.abc import Iterator
+from configparser import ConfigParser
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = "tf_operator"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Violation:
+    """One broken rule at one place."""
+
+    path: str
+    line: int
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Section ``[house]`` of ``setup.cfg``."""
+
+    max_file_lines: int
+    max_test_file_lines: int
+    max_function_lines: int
+    p90_function_lines: int
+    median_function_lines: int
+    forbidden_names: frozenset[str]
+    pure_packages: frozenset[str]
+    pure_third_party: frozenset[str]
+
+    @classmethod
+    def read(cls, setup_cfg: Path) -> "Limits":
+        """Read the section; a missing key raises ``KeyError`` with its name."""
+        config = ConfigParser()
+        config.read_string(setup_cfg.read_text())
+        house = config["house"]
+        return cls(
+            max_file_lines=int(house["max_file_lines"]),
+            max_test_file_lines=int(house["max_test_file_lines"]),
+            max_function_lines=int(house["max_function_lines"]),
+            p90_function_lines=int(house["p90_function_lines"]),
+            median_function_lines=int(house["median_function_lines"]),
+            forbidden_names=_names(house["forbidden_names"]),
+            pure_packages=_names(house["pure_packages"]),
+            pure_third_party=_names(house["pure_third_party"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One parsed file; ``path`` is relative to the root of the repository."""
+
+    path: Path
+    lines: int
+    tree: ast.Module
+
+    @classmethod
+    def read(cls, root: Path, path: Path) -> "Source":
+        """Parse one file."""
+        text = path.read_text()
+        return cls(path.relative_to(root), len(text.splitlines()), ast.parse(text, filename=str(path)))
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the file is part of what users install."""
+        return self.path.parts[0] == PACKAGE
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Every function and method, nested ones too."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node
+
+
+def check_names(source: Source, limits: Limits) -> Iterator[Violation]:
+    """No room for leftovers: a module is named after what it is."""
+    for part in source.path.parts:
+        bad = limits.forbidden_names.intersection(part.removesuffix(".py").split("_"))
+        if bad:
+            yield Violation(
+                str(source.path),
+                1,
+                "house-names",
+                f"nothing is called {min(bad)!r}: name it after what it does",
+            )
+
+
+def check_file_size(source: Source, limits: Limits) -> Iterator[Violation]:
+    """A file that outgrows its limit is split by policy."""
+    most = limits.max_file_lines if source.path.parts[0] != "test" else limits.max_test_file_lines
+    if source.lines > most:
+        message = f"{source.lines} lines, at most {most}: split the file by policy"
+        yield Violation(str(source.path), most + 1, "house-file-size", message)
+
+
+def check_function_size(source: Source, limits: Limits) -> Iterator[Violation]:
+    """No function is longer than a screen."""
+    for function in source.functions():
+        lines = _length(function)
+        if lines > limits.max_function_lines:
+            message = f"{function.name} has {lines} lines, at most {limits.max_function_lines}"
+            yield Violation(str(source.path), function.lineno, "house-function-size", message)
+
+
+def check_pure_imports(source: Source, limits: Limits) -> Iterator[Violation]:
+    """The core imports the standard library, itself, and the few packages that setup.cfg lists."""
+    if not (source.is_product and source.path.parts[1].removesuffix(".py") in limits.pure_packages):
+        return
+    allowed = sys.stdlib_module_names | limits.pure_third_party | {PACKAGE}
+    for line, module in _imports(source.tree):
+        top = module.partition(".")[0]
+        if top not in allowed:
+            message = f"the pure core may not import {top!r}: not in [house] pure_third_party of setup.cfg"
+            yield Violation(str(source.path), line, "house-pure-imports", message)
+
+
+def check_function_sizes_overall(sources: list[Source], limits: Limits) -> Iterator[Violation]:
+    """Short functions are the habit, not the exception: median and ninetieth percentile of the product."""
+    lengths = sorted(_length(function) for source in sources if source.is_product for function in source.functions())
+    if not lengths:
+        return
+    median = statistics.median(lengths)
+    p90 = lengths[int(0.9 * (len(lengths) - 1))]
+    for name, found, most in (
+        ("median", median, limits.median_function_lines),
+        ("90th percentile", p90, limits.p90_function_lines),
+    ):
+        if found > most:
+            yield Violation(
+                PACKAGE, 1, "house-function-habit", f"{name} of function lengths is {found}, at most {most}"
+            )
+
+
+EVERY_FILE = (check_names, check_file_size, check_function_size, check_pure_imports)
+
+
+def check_tree(root: Path, paths: list[Path]) -> list[Violation]:
+    """Check all files together and return what is wrong, in order of place."""
+    limits = Limits.read(root / "setup.cfg")
+    sources = [Source.read(root, path) for path in paths]
+    found = [violation for source in sources for check in EVERY_FILE for violation in check(source, limits)]
+    return sorted([*found, *check_function_sizes_overall(sources, limits)])
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of code: the docstring is a contract, and a long contract is no fault."""
+    end = function.end_lineno or function.lineno
+    lines = end - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None and first.end_lineno is not None:
+        lines -= first.end_lineno - first.lineno + 1
+    return lines
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module

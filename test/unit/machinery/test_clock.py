@@ -1,0 +1,104 @@
+"""Sleep and timeout, on the fake clock and on the real one."""
+
+import asyncio
+from datetime import UTC
+
+import pytest
+
+from support.fake_clock import FakeClock
+from tf_operator.machinery.clock import SystemClock
+
+
+async def test_a_timeout_raises_in_the_body_when_its_time_has_passed():
+    clock = FakeClock()
+
+    async def body():
+        async with clock.timeout(5):
+            await asyncio.Event().wait()
+
+    task = asyncio.ensure_future(body())
+    await clock.advance(4.9)
+    assert not task.done()
+    await clock.advance(0.1)
+
+    with pytest.raises(TimeoutError):
+        await task
+    assert clock.pending == 0
+
+
+async def test_a_timeout_leaves_no_timer_when_the_body_ends_first():
+    clock = FakeClock()
+
+    async with clock.timeout(5):
+        pass
+
+    assert clock.pending == 0
+
+
+async def test_a_timeout_of_none_waits_for_ever():
+    clock = FakeClock()
+
+    async def body():
+        async with clock.timeout(None):
+            await clock.sleep(86_400)
+        return "through"
+
+    task = asyncio.ensure_future(body())
+    await clock.advance(86_400)
+
+    assert await task == "through"
+
+
+async def test_a_cancellation_from_outside_is_not_turned_into_a_timeout():
+    clock = FakeClock()
+
+    async def body():
+        async with clock.timeout(5):
+            await asyncio.Event().wait()
+
+    task = asyncio.ensure_future(body())
+    await clock.idle()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+async def test_a_sleep_of_nothing_gives_the_others_a_turn_and_needs_no_timer(seconds):
+    clock = FakeClock()
+    seen = []
+    asyncio.get_running_loop().call_soon(seen.append, "other")
+
+    await clock.sleep(seconds)
+
+    assert seen == ["other"]
+    assert clock.pending == 0
+
+
+async def test_the_system_clock_tells_utc_and_sleeps_for_real():
+    clock = SystemClock()
+    before = clock.monotonic()
+
+    await clock.sleep(0.01)
+
+    assert clock.monotonic() - before >= 0.009
+    assert clock.now().tzinfo is UTC
+
+
+async def test_the_system_clock_times_out_for_real():
+    clock = SystemClock()
+
+    with pytest.raises(TimeoutError):
+        async with clock.timeout(0.01):
+            await asyncio.Event().wait()
+
+
+async def test_a_timer_of_the_system_clock_can_be_cancelled():
+    clock = SystemClock()
+    fired = []
+
+    clock.call_at(clock.monotonic() + 0.005, lambda: fired.append(1)).cancel()
+    await clock.sleep(0.02)
+
+    assert fired == []

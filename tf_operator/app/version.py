@@ -1,0 +1,27 @@
+"""``tf-operator version``: which release this is, and on which Python it runs."""
+
+import argparse
+import platform
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``version`` into the grammar."""
+    parser = commands.add_parser("version", help="print the release of the operator and of Python")
+    parser.set_defaults(run=run)
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print one line, fit for a bug report."""
+    sys.stdout.write(f"{version_line('tf-operator')}\n")
+    return 0
+
+
+def version_line(program: str) -> str:
+    """The release as ``pip`` knows it: the one place where the version is written is ``setup.cfg``."""
+    return f"{program} {metadata.version('tf-operator')} (Python {platform.python_version()})"

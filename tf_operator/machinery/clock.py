@@ -1,0 +1,90 @@
+"""The Clock: the only source of time for everything that waits.
+
+Asynchronous code takes a ``Clock`` instead of calling ``asyncio.sleep`` or ``datetime.now``, so that tests
+put a fake one in its place and live through a day in a second (``test/support/fake_clock.py``). ruff bans
+the direct calls everywhere else; planning does not even get a clock, but ``now`` as a value.
+
+Two kinds of time, never mixed: ``now`` is the wall clock, for what is written into objects and read by
+people; ``monotonic`` only ever grows, and is what durations, deadlines and leases are measured by: the
+wall clock may jump an hour in either direction and no timer notices.
+"""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Timer(Protocol):
+    """A callback that waits for its time."""
+
+    def cancel(self) -> None:
+        """Forget the callback; harmless when it has already run."""
+
+
+class Clock(ABC):
+    """Time, as three primitives; sleeping and timeouts are built from them and alike on every clock."""
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """The wall clock, in UTC."""
+
+    @abstractmethod
+    def monotonic(self) -> float:
+        """Seconds since some fixed moment; never goes back, unmoved by changes of the wall clock."""
+
+    @abstractmethod
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        """Run ``callback`` on the event loop once ``monotonic()`` has reached ``when``."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; zero or less gives the other tasks one turn, as ``asyncio.sleep(0)`` does."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken = asyncio.Event()
+        timer = self.call_at(self.monotonic() + seconds, woken.set)
+        try:
+            await woken.wait()
+        finally:
+            timer.cancel()
+
+    @asynccontextmanager
+    async def timeout(self, seconds: float | None) -> AsyncIterator[None]:
+        """Raise ``TimeoutError`` in the body after ``seconds``; ``None`` never does.
+
+        A cancellation from outside stays a cancellation. ``asyncio.timeout`` does the delicate part; only
+        the moment is ours, so that a fake clock can bring it about.
+        """
+        async with asyncio.timeout(None) as scope:
+            if seconds is None:
+                yield
+                return
+            timer = self.call_at(
+                self.monotonic() + seconds,
+                lambda: scope.reschedule(asyncio.get_running_loop().time()),
+            )
+            try:
+                yield
+            finally:
+                timer.cancel()
+
+
+class SystemClock(Clock):
+    """Real time: the wall clock of the machine and the timers of the running event loop."""
+
+    def now(self) -> datetime:
+        """The wall clock of this machine, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """The machine's monotonic clock, which is also the event loop's."""
+        return time.monotonic()
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        """Run ``callback`` on the running event loop at ``when``."""
+        # The delay, not the absolute time: an event loop may count from another moment than this clock.
+        return asyncio.get_running_loop().call_later(max(0.0, when - self.monotonic()), callback)

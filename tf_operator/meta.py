@@ -1,0 +1,143 @@
+"""What every Kubernetes object has: a key, owners, labels, times.
+
+The ground floor: imports nothing of the project, and everything may import it. Bodies stay raw JSON
+mappings here and everywhere; the accessors below read them without trusting them, because a stored object
+may be older than any schema and a label or owner reference may be forged by a tenant.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+Body = Mapping[str, Any]
+"""An object as the apiserver sends it: parsed JSON, to be read and never changed."""
+
+_EMPTY: Body = {}
+_RFC3339 = re.compile(
+    r"(?P<seconds>\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?P<fraction>\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectKey:
+    """Where an object lives. The same key can be taken by another object later: only a UID is for ever."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRef:
+    """One entry of ``metadata.ownerReferences``."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group, without the version; empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    def body(self) -> dict[str, Any]:
+        """The reference as JSON."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": self.controller,
+            "blockOwnerDeletion": self.block_owner_deletion,
+        }
+
+
+def metadata_of(body: Body) -> Body:
+    """``metadata``, or an empty mapping when it is missing or no mapping."""
+    found = body.get("metadata")
+    return found if isinstance(found, Mapping) else _EMPTY
+
+
+def text_of(body: Body, field: str) -> str:
+    """A string field, or ``""`` when it is missing or no string."""
+    found = body.get(field)
+    return found if isinstance(found, str) else ""
+
+
+def key_of(body: Body) -> ObjectKey:
+    """The key of an object; the namespace is ``""`` for what is cluster-scoped."""
+    metadata = metadata_of(body)
+    return ObjectKey(text_of(metadata, "namespace"), text_of(metadata, "name"))
+
+
+def uid_of(body: Body) -> str:
+    """The UID, the only identity that is never given twice."""
+    return text_of(metadata_of(body), "uid")
+
+
+def resource_version_of(body: Body) -> str:
+    """The resource version: opaque text, to be sent back as it came."""
+    return text_of(metadata_of(body), "resourceVersion")
+
+
+def labels_of(body: Body) -> Mapping[str, str]:
+    """The labels that are text to text. Tenants write them: they select, they never prove."""
+    found = metadata_of(body).get("labels")
+    if not isinstance(found, Mapping):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def owners_of(body: Body) -> Iterator[OwnerRef]:
+    """Every owner reference that has the fields of one; anything else in the list is passed over."""
+    found = metadata_of(body).get("ownerReferences")
+    for entry in found if isinstance(found, list | tuple) else ():
+        if isinstance(entry, Mapping) and text_of(entry, "uid"):
+            yield OwnerRef(
+                api_version=text_of(entry, "apiVersion"),
+                kind=text_of(entry, "kind"),
+                name=text_of(entry, "name"),
+                uid=text_of(entry, "uid"),
+                controller=entry.get("controller") is True,
+                block_owner_deletion=entry.get("blockOwnerDeletion") is True,
+            )
+
+
+def controller_of(body: Body) -> OwnerRef | None:
+    """The owner that controls this object. The apiserver refuses a second one."""
+    return next((owner for owner in owners_of(body) if owner.controller), None)
+
+
+def selector_text(labels: Mapping[str, str]) -> str:
+    """Equality on every label, as ``labelSelector`` wants it; sorted, so that it is the same every time."""
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def rfc3339(moment: datetime) -> str:
+    """``metav1.Time``: whole seconds, UTC, ``Z``."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(moment: datetime) -> str:
+    """``metav1.MicroTime``: always six digits; ``isoformat`` drops them at zero and Go refuses the result."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: object) -> datetime | None:
+    """A time as any client may have written it, in UTC; ``None`` for whatever is not one."""
+    match = _RFC3339.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    fraction = (match["fraction"] or "")[:7]  # nanoseconds are cut to what datetime holds
+    zone = match["zone"].upper().replace("Z", "+00:00")
+    try:
+        return datetime.fromisoformat(f"{match['seconds'].upper()}{fraction}{zone}").astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
