@@ -99,6 +99,4 @@ class FakeClock(Clock):
             # The loop's queue of ready callbacks: there is no public way to ask whether it is empty.
             if not loop._ready:  # type: ignore[attr-defined]
                 return
-        raise AssertionError(
-            f"the event loop was still busy after {_MOST_TURNS} turns in one virtual instant"
-        )
+        raise AssertionError(f"the event loop was still busy after {_MOST_TURNS} turns in one virtual instant")

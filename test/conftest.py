@@ -1,0 +1,104 @@
+"""Fixtures that need a real Kubernetes; see support/control_plane.py for what they hand out.
+
+One control plane serves a whole test session, however many xdist workers it has: the controlling process
+chooses its directory, the first worker that needs it starts it, owned by the controller, and the others join.
+It is taken down when the session ends, and by its keeper when pytest is killed.
+"""
+
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from support import control_plane as plane_module
+from support import plane_launch, plane_setup
+from support.control_plane import FEATURES, ControlPlane
+from support.plane_directory import DirectoryRefusedError
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+SESSION_FEATURES = frozenset({"audit", "controller-manager"})
+START_SECONDS = 90.0
+
+Programs = dict[str, str]
+
+
+class SessionPlane(NamedTuple):
+    """Where the plane of this session is, or will be, and whose end is its end."""
+
+    root: Path
+    owner: int
+
+
+SESSION_PLANE = pytest.StashKey[SessionPlane]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    worker_input = getattr(config, "workerinput", None)
+    if worker_input is None:
+        root = Path(tempfile.gettempdir()) / f"tf-operator-test-{os.getpid()}-{secrets.token_hex(4)}"
+        config.stash[SESSION_PLANE] = SessionPlane(root, os.getpid())
+    else:
+        config.stash[SESSION_PLANE] = SessionPlane(Path(worker_input["plane_root"]), worker_input["plane_owner"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: "WorkerController") -> None:
+    """Tell an xdist worker about the plane of the session."""
+    session = node.config.stash[SESSION_PLANE]
+    node.workerinput |= {"plane_root": str(session.root), "plane_owner": session.owner}
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Get the servers before the first test: on a new machine it takes longer than a test may."""
+    if session.config.option.collectonly:
+        return
+    if any("plane_programs" in getattr(item, "fixturenames", ()) for item in session.items):
+        capture = session.config.pluginmanager.getplugin("capturemanager")
+        # What cannot be had fails the tests that want it, each with the reason.
+        with capture.global_and_fixture_disabled(), contextlib.suppress(plane_launch.ToolsMissingError):
+            plane_launch.programs(*plane_setup.binaries(FEATURES))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        plane_module.take_down(config.stash[SESSION_PLANE].root)
+
+
+@pytest.fixture(scope="session")
+def plane_programs() -> Programs:
+    """Paths of all servers that a plane can have; a test that starts planes by itself asks for this."""
+    return plane_launch.programs(*plane_setup.binaries(FEATURES))
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest, plane_programs: Programs) -> ControlPlane:
+    """The plane of the session, with controller-manager and audit; shared, so nobody stops anything in it."""
+    session = request.config.stash[SESSION_PLANE]
+    try:
+        plane = ControlPlane.up(session.root, SESSION_FEATURES, owner=session.owner)
+    except DirectoryRefusedError:  # another worker was first
+        return ControlPlane.attach(session.root, patience=START_SECONDS)
+    plane.detach()
+    return plane
+
+
+@pytest.fixture
+def own_control_plane(
+    request: pytest.FixtureRequest, tmp_path: Path, plane_programs: Programs
+) -> Iterator[ControlPlane]:
+    """A plane for one test that stops or restarts servers; bare, or with what an indirect parameter says."""
+    with ControlPlane.up(tmp_path / "plane", getattr(request, "param", frozenset())) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest, control_plane: ControlPlane) -> str:
+    """A fresh namespace in the session's plane; it is left until the plane ends, deleting it costs more."""
+    return control_plane.make_namespace(request.node.name)

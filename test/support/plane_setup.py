@@ -1,0 +1,131 @@
+"""The order in which a control plane comes up.
+
+etcd; kube-apiserver; the manifests that the operator's installation would apply (this is where it gets its
+rights) and the role of the test's kubelet; then the rest. The manifests come before the controller-manager
+because its garbage collector learns of a new kind only every 30 seconds, but knows at once what was there.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from support import plane_access, plane_directory, plane_servers
+from support.plane_api import BlockingApi
+from support.plane_directory import Layout
+from support.plane_launch import Launcher
+from support.plane_link import KeeperLink
+
+_MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
+# In the order in which `kubectl apply` gets them: folder by folder, by name.
+_INSTALLED: Final = ("crd", "rbac")
+_SETTLE_SECONDS: Final = 20.0
+_MORE_SERVERS: Final = {
+    "controller-manager": plane_servers.controller_manager,
+    "scheduler": plane_servers.scheduler,
+}
+
+
+def binaries(features: AbstractSet[str]) -> list[str]:
+    """What hack/tool calls the programs of a plane with these features."""
+    more = [f"kube-{name}" for name in _MORE_SERVERS if name in features]
+    return [plane_servers.ETCD, plane_servers.APISERVER, *more]
+
+
+def set_up(layout: Layout, link: KeeperLink, features: AbstractSet[str]) -> None:
+    """Start all servers of a fresh plane and return when they are ready and every user has its rights."""
+    launcher = Launcher(layout, link)
+    _write_inputs(layout, features)
+    link.ask("publish", facts={"features": sorted(features)})
+    launcher.start(plane_servers.etcd(layout))
+    etcd_url = _url(layout, plane_servers.ETCD)
+    launcher.start(plane_servers.kube_apiserver(layout, etcd_url=etcd_url, features=features))
+    _write_kubeconfigs(layout, plane_servers.APISERVER)
+    _install(_api(layout, plane_access.ADMIN))
+    launcher.start(*(spec(layout) for name, spec in _MORE_SERVERS.items() if name in features))
+    _wait_for_rights(layout)
+    link.ask("publish", facts={"phase": "ready"})
+
+
+def add_apiserver(layout: Layout, launcher: Launcher, features: Iterable[str], *, name: str, etcd_url: str) -> None:
+    """Start one more API server under *name* and write the users' kubeconfigs for it."""
+    launcher.start(plane_servers.kube_apiserver(layout, etcd_url=etcd_url, features=features, name=name))
+    _write_kubeconfigs(layout, name)
+
+
+def _write_inputs(layout: Layout, features: AbstractSet[str]) -> None:
+    layout.pki.mkdir()
+    plane_access.write_tokens(layout.tokens)
+    if "audit" in features:
+        layout.audit_policy.parent.mkdir()
+        layout.audit_policy.write_text(plane_servers.audit_policy())
+
+
+def _write_kubeconfigs(layout: Layout, server: str) -> None:
+    """Named after the user for the first API server, user@server for any other."""
+    suffix = "" if server == plane_servers.APISERVER else f"@{server}"
+    tokens = plane_access.read_tokens(layout.tokens)
+    for user in plane_access.USERS:
+        path = layout.kubeconfig(f"{user.name}{suffix}")
+        path.touch(mode=0o600)
+        path.write_text(
+            plane_access.kubeconfig(
+                user=user.name,
+                token=tokens[user.name],
+                server=_url(layout, server),
+                authority=layout.serving_cert,
+            )
+        )
+
+
+def _install(admin: BlockingApi) -> None:
+    applied = [admin.apply(manifest) for manifest in (*_read_manifests(), *plane_access.kubelet_role())]
+    for manifest in applied:
+        if manifest["kind"] == "CustomResourceDefinition":
+            _wait_until(f"{manifest['metadata']['name']} is served", functools.partial(_is_served, admin, manifest))
+
+
+def _is_served(admin: BlockingApi, crd: Mapping[str, Any]) -> bool:
+    now = admin.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}")
+    conditions = now.get("status", {}).get("conditions", ())
+    return any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
+
+
+def _read_manifests() -> Iterator[dict[str, Any]]:
+    for folder in _INSTALLED:
+        for path in sorted((_MANIFESTS / folder).glob("*.yaml")):
+            yield from yaml.safe_load_all(path.read_text())
+
+
+def _wait_for_rights(layout: Layout) -> None:
+    """The server learns of new roles through a watch of its own: a first request could come too early."""
+    expected = (
+        (plane_access.OPERATOR, {"group": "kubeflow.org", "resource": "tfjobs", "verb": "list"}),
+        (plane_access.KUBELET, {"resource": "pods", "subresource": "status", "verb": "patch"}),
+    )
+    for user, attributes in expected:
+        api = _api(layout, user)
+        _wait_until(f"{user.login} has its rights", functools.partial(api.is_allowed, **attributes))
+
+
+def _wait_until(what: str, is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"after {_SETTLE_SECONDS:.0f} s it is not so that {what}")
+        time.sleep(0.02)
+
+
+def _api(layout: Layout, user: plane_access.User) -> BlockingApi:
+    token = plane_access.read_tokens(layout.tokens)[user.name]
+    return BlockingApi(_url(layout, plane_servers.APISERVER), token=token, authority=layout.serving_cert)
+
+
+def _url(layout: Layout, server: str) -> str:
+    state = plane_directory.read_state(layout.root)
+    assert state is not None, "the keeper writes it before anything else"
+    return str(state["servers"][server]["url"])

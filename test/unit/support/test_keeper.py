@@ -1,0 +1,220 @@
+"""The keeper, with `sleep` in the place of servers: every reason to end ends everything."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import keeper, plane_directory
+from support.plane_directory import DirectoryRefusedError, Layout
+from support.plane_link import KeeperLink, KeeperLostError
+from support.plane_process import Condition, ProcessId
+
+SLEEP = ["sleep", "600"]
+GONE_SECONDS = 5.0
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "plane"
+
+
+@pytest.fixture
+def link(root):
+    link = KeeperLink.start(root, None)
+    yield link
+    link.keeper.send(signal.SIGTERM)
+    link.end()
+
+
+def spawn(link, root, name="server", argv=SLEEP):
+    answer = link.ask("spawn", name=name, argv=argv, log=str(Layout(root).log(name)))
+    return ProcessId.of(answer["pid"])
+
+
+def assert_over(link, root, *servers):
+    for process in (*servers, link.keeper):
+        assert process.wait_gone(GONE_SECONDS)
+    assert not root.exists()
+
+
+def test_a_server_is_started_watched_and_written_down(link, root):
+    server = spawn(link, root)
+    assert link.ask("exited", name="server") == {"code": None}
+    recorded = plane_directory.read_state(root)
+    assert recorded["phase"] == "starting"
+    assert recorded["keeper"]["pid"] == link.keeper.pid
+    assert recorded["servers"]["server"]["pid"] == server.pid
+    assert ProcessId(server.pid, recorded["servers"]["server"]["born"]) == server
+    assert os.getsid(server.pid) == server.pid != os.getsid(link.keeper.pid) == link.keeper.pid
+
+
+def test_the_end_of_a_server_is_noticed_and_it_can_be_started_again(link, root):
+    first = spawn(link, root)
+    first.send(signal.SIGTERM)
+    assert first.wait_gone(GONE_SECONDS)
+    assert link.ask("exited", name="server") == {"code": -signal.SIGTERM}
+    while plane_directory.read_state(root)["servers"]["server"]["code"] is None:
+        os.sched_yield()
+    second = spawn(link, root)
+    assert second != first
+    assert plane_directory.read_state(root)["servers"]["server"]["code"] is None
+
+
+def test_what_a_server_says_is_in_its_log_also_of_its_earlier_life(link, root):
+    for word in ("once", "twice"):
+        assert spawn(link, root, argv=["echo", word]).wait_gone(GONE_SECONDS)
+        link.ask("exited", name="server")
+    assert Layout(root).log("server").read_text() == "once\ntwice\n"
+
+
+def test_facts_are_published_for_whoever_looks(link, root):
+    link.ask("publish", facts={"phase": "ready", "features": ["audit"]})
+    state = plane_directory.read_state(root)
+    assert (state["phase"], state["features"]) == ("ready", ["audit"])
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ({"do": "spawn", "name": "s", "argv": ["/no/such/program"], "log": "{log}"}, "No such file"),
+        ({"do": "spawn", "name": "running", "argv": SLEEP, "log": "{log}"}, "running is running"),
+        ({"do": "exited", "name": "nobody"}, "nobody"),
+        ({"do": "dance"}, "dance"),
+    ],
+    ids=["no such program", "still running", "no such server", "no such command"],
+)
+def test_a_command_that_cannot_be_done_is_answered_with_the_reason_and_nothing_ends(link, root, command, reason):
+    server = spawn(link, root, "running")
+    command = {key: value.format(log=root / "log") if key == "log" else value for key, value in command.items()}
+    with pytest.raises(OSError, match=reason):
+        link.ask(command.pop("do"), **command)
+    assert not server.is_gone()
+
+
+def test_the_end_of_its_input_ends_everything(link, root):
+    servers = [spawn(link, root, name) for name in ("one", "two")]
+    link.end()
+    assert_over(link, root, *servers)
+    with pytest.raises(KeeperLostError, match="taken down"):
+        link.ask("exited", name="one")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_ends_everything_also_after_detaching(link, root, number):
+    server = spawn(link, root)
+    link.detach()
+    assert not server.is_gone()
+    link.keeper.send(number)
+    assert_over(link, root, server)
+
+
+def test_a_paused_server_ends_too(link, root):
+    server = spawn(link, root)
+    server.send(signal.SIGSTOP)
+    while server.condition() is not Condition.PAUSED:
+        os.sched_yield()
+    link.end()
+    assert_over(link, root, server)
+
+
+def test_a_servers_own_children_end_with_it(link, root):
+    server = spawn(link, root, argv=["sh", "-c", "sleep 600 & echo $!; wait"])
+    while not Layout(root).log("server").read_text().endswith("\n"):
+        os.sched_yield()
+    grandchild = ProcessId.of(int(Layout(root).log("server").read_text()))
+    link.end()
+    assert_over(link, root, server, grandchild)
+
+
+def test_after_detaching_it_stays_when_its_starter_is_gone(link, root):
+    server = spawn(link, root)
+    link.detach()
+    assert not link.keeper.wait_gone(0.2)
+    assert not server.is_gone()
+    assert plane_directory.is_claimed(root)
+
+
+def test_the_death_of_the_owner_ends_a_detached_plane(root):
+    owner = subprocess.Popen(SLEEP)
+    link = KeeperLink.start(root, owner.pid)
+    server = spawn(link, root)
+    link.detach()
+    owner.kill()
+    assert_over(link, root, server)
+    owner.wait()
+    link.end()
+
+
+def test_the_removal_of_its_directory_ends_everything(link, root):
+    server = spawn(link, root)
+    Layout(root).state.unlink()
+    assert_over(link, root, server)
+
+
+def test_a_killed_keeper_takes_its_servers_along_and_the_next_one_removes_the_remains(link, root):
+    server = spawn(link, root)
+    assert link.has_swept is False
+    link.keeper.send(signal.SIGKILL)
+    assert server.wait_gone(GONE_SECONDS)
+    with pytest.raises(KeeperLostError, match="is gone, and its servers with it"):
+        link.ask("exited", name="server")
+    assert Layout(root).log("server").exists()
+
+    successor = KeeperLink.start(root, None)
+    assert successor.has_swept is True
+    assert not Layout(root).log("server").exists()
+    successor.end()
+    assert not root.exists()
+
+
+def test_a_sweep_ends_servers_that_outlived_their_keeper(root):
+    """Where the kernel has no parent-death signal they do."""
+    root.mkdir()
+    orphan = subprocess.Popen(SLEEP)
+    record = {"pid": orphan.pid, "born": ProcessId.of(orphan.pid).born}
+    plane_directory.write_state(root, {"servers": {"server": record}})
+    assert keeper.sweep(root) == []
+    assert orphan.wait(GONE_SECONDS) == -signal.SIGKILL
+    assert not root.exists()
+
+
+def test_a_sweep_spares_a_live_plane(link, root):
+    server = spawn(link, root)
+    with pytest.raises(DirectoryRefusedError, match="already"):
+        keeper.sweep(root)
+    assert not server.is_gone()
+
+
+def test_a_second_keeper_is_refused(link, root):
+    with pytest.raises(DirectoryRefusedError, match=r"a control plane is running in .* already"):
+        KeeperLink.start(root, None)
+    assert plane_directory.is_claimed(root)
+
+
+def test_a_keeper_holds_nothing_open_of_whoever_started_it(root):
+    """A script that holds a lock by a descriptor, or waits for the end of a pipe, is not held up by a daemon."""
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    program = "import sys;from pathlib import Path;from support.plane_link import KeeperLink;"
+    program += "KeeperLink.start(Path(sys.argv[1]),None).detach()"
+    subprocess.run(
+        [sys.executable, "-c", program, root],
+        pass_fds=[writing],
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(Path(keeper.__file__).parents[1])},
+        stderr=writing,
+    )
+    os.close(writing)
+    try:
+        assert select.select([reading], [], [], GONE_SECONDS)[0], "somebody holds the other end"
+        assert os.read(reading, 1) == b""
+        assert plane_directory.is_claimed(root)
+    finally:
+        os.close(reading)
+        os.kill(json.loads(Layout(root).state.read_text())["keeper"]["pid"], signal.SIGTERM)

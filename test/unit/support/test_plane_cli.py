@@ -1,0 +1,130 @@
+"""The command line: what it accepts, what it prints, how it exits; hack/control-plane as a door to it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import plane_cli, plane_directory
+from support.control_plane import ControlPlane
+from support.plane_launch import ServerFailedError
+from support.plane_process import ProcessId
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def dead_plane(tmp_path):
+    """A directory whose plane has one server that ended and one of which nothing is known."""
+    gone = {"pid": os.getpid(), "born": "long ago"}
+    etcd = gone | {"port": 20001, "binary": "etcd", "url": "http://127.0.0.1:1"}
+    plane_directory.write_state(
+        tmp_path,
+        {
+            "phase": "ready",
+            "keeper": gone,
+            "servers": {"etcd": etcd | {"code": -9}, "second": etcd | {"code": None}},
+        },
+    )
+    return tmp_path
+
+
+def test_status_shows_one_line_for_each_server_and_fails_unless_all_are_up(dead_plane, capsys):
+    assert plane_cli.main(["status", "--dir", str(dead_plane)]) == 1
+    assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
+        f"keeper pid {os.getpid()} port - gone",
+        f"etcd pid {os.getpid()} port 20001 ended with code -9",
+        f"second pid {os.getpid()} port 20001 gone",
+    ]
+
+
+def test_status_for_programs_is_json(dead_plane, capsys):
+    plane_cli.main(["status", "--dir", str(dead_plane), "-o", "json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert rows[1] == {"name": "etcd", "pid": os.getpid(), "port": 20001, "state": "ended with code -9"}
+
+
+def test_a_plane_that_is_starting_is_not_up(tmp_path, monkeypatch):
+    keeper = {"pid": os.getpid(), "born": ProcessId.of(os.getpid()).born}
+    plane_directory.write_state(tmp_path, {"phase": "starting", "keeper": keeper, "servers": {}})
+    lock = plane_directory.claim(tmp_path)
+    assert [row["state"] for row in plane_cli.status_rows(tmp_path)] == ["starting"]
+    os.close(lock)
+
+
+def test_a_running_server_that_does_not_answer_is_not_ready(dead_plane):
+    state = plane_directory.read_state(dead_plane)
+    state["servers"]["etcd"]["born"] = ProcessId.of(os.getpid()).born
+    plane_directory.write_state(dead_plane, state)
+    assert plane_cli.status_rows(dead_plane)[1]["state"] == "not ready"
+
+
+def test_status_of_nothing_says_so_and_fails(tmp_path, capsys):
+    assert plane_cli.main(["status", "--dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().out == f"there is no control plane in {tmp_path}\n"
+    assert plane_cli.main(["status", "--dir", str(tmp_path), "-o", "json"]) == 1
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_down_says_what_it_removed_and_what_it_kept(dead_plane, capsys):
+    (dead_plane / "notes.txt").touch()
+    assert plane_cli.main(["down", "--dir", str(dead_plane)]) == 0
+    assert capsys.readouterr().out == (
+        f"removed what a killed control plane had left in {dead_plane}; {dead_plane} stays, it holds notes.txt\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["up"], "--dir"),
+        (["up", "--dir", "d", "--with", "audit,kitchen"], "no such part: kitchen"),
+        (["up", "--dir", "d", "--owner", "0"], "there is no process 0"),
+        ([], "up | down | status"),
+    ],
+    ids=["no directory", "unknown part", "no such owner", "no command"],
+)
+def test_a_wrong_command_line_is_explained(arguments, complaint, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        plane_cli.main(arguments)
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_failed_start_is_told_in_words_and_not_as_a_traceback(monkeypatch, capsys):
+    def fail(*_, **__):
+        raise ServerFailedError("etcd", "ended with code 1", "no space left")
+
+    monkeypatch.setattr(ControlPlane, "up", fail)
+    assert plane_cli.main(["up", "--dir", "d"]) == 1
+    expected = "control-plane: etcd ended with code 1; the end of its log:\nno space left\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.fixture
+def door(tmp_path):
+    """hack/control-plane in a copy of the repository that has no virtual environment."""
+    (tmp_path / "hack").mkdir()
+    shutil.copy(REPOSITORY / "hack" / "control-plane", tmp_path / "hack")
+    (tmp_path / "test").symlink_to(REPOSITORY / "test")
+    return tmp_path / "hack" / "control-plane"
+
+
+def test_without_its_dependencies_the_script_says_what_to_run(door):
+    answer = subprocess.run(
+        [sys.executable, "-S", door, "status", "--dir", "d"], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 1
+    assert answer.stderr == "control-plane: No module named 'yaml'; run `make venv`\n"
+
+
+def test_the_script_runs_with_the_python_of_the_virtual_environment(door, tmp_path):
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "venv: $@"\n')
+    python.chmod(0o755)
+    answer = subprocess.run([sys.executable, door, "status", "--dir", "d"], capture_output=True, text=True, check=False)
+    assert answer.stdout == f"venv: {door} status --dir d\n"
