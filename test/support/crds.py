@@ -1,0 +1,36 @@
+"""New kinds for tests: CustomResourceDefinitions, created and waited for."""
+
+import asyncio
+
+from support.api import Api, RefusedError
+from support.resources import CRDS, Json, Resource, resource_of
+
+
+async def create_crd(api: Api, crd: Json, *, within: float = 20.0) -> Resource:
+    """Create a CustomResourceDefinition and wait until every served version can be listed.
+
+    ``Established`` alone is not enough: after it the apiserver still answers 404 (the handler is not yet
+    installed) and then 429 (its storage is initialising) for a moment. Tests that share a kind all call this:
+    one that is there already is waited for, too.
+    """
+    try:
+        await api.create(CRDS.path(), crd)
+    except RefusedError as refusal:
+        if refusal.status != 409:
+            raise
+    served = [resource_of(crd, entry["name"]) for entry in crd["spec"]["versions"] if entry["served"]]
+    async with asyncio.timeout(within):
+        for resource in served:
+            while not await _is_served(api, resource):
+                await asyncio.sleep(0.05)
+    return resource_of(crd)
+
+
+async def _is_served(api: Api, resource: Resource) -> bool:
+    try:
+        await api.get(resource.path(), limit="1")
+    except RefusedError as refusal:
+        if refusal.status in {404, 429}:
+            return False
+        raise
+    return True

@@ -1,0 +1,148 @@
+"""A driver that plays the kubelet: it moves pods through their lives by writing their status.
+
+    kubelet = Kubelet(api, namespace)          # api: of the plane's kubelet user
+    await kubelet.run("job-worker-0")
+    await kubelet.fail("job-worker-0", Exit(137))
+
+No container runs anywhere; what the operator sees is what a kubelet would have written (``pod_status``),
+guarded by the pod's UID. ``autopilot`` does the same for every pod of a namespace by a script.
+
+A pod that was never bound to a node, or has finished, is gone the moment it is deleted (in two revisions:
+marked with a deletionTimestamp, then removed). A test that needs the time in between either binds it
+(``bind``, then ``confirm_deletion`` when the containers are to be gone) or holds it by a finalizer
+(``hold``, ``release``).
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from support import pod_status
+from support.api import Api
+from support.pod_status import Exit, Waiting
+from support.resources import PODS, Json
+from support.templates import MAIN_CONTAINER
+
+HOLD = "test.tf-operator/hold"
+"""The finalizer that keeps a pod in Terminating until the test says otherwise."""
+
+
+class Kubelet:
+    """Drives the pods of one namespace. Every method takes a pod by name and returns it as it is then."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self.api = api
+        self.namespace = namespace
+
+    async def wait_in(self, name: str, waiting: Waiting | None = None, *, container: str = "") -> Json:
+        """Pending, with its containers (or one of them) waiting for a reason."""
+
+        def status(pod: Json, now: str) -> Json:
+            return pod_status.pending(pod, now, waiting, container=container)
+
+        return await self._change(name, status)
+
+    async def refuse(self, name: str, message: str = "0/1 nodes are available.") -> Json:
+        """Unschedulable: no node takes the pod."""
+        return await self._change(name, lambda p, now: pod_status.unschedulable(p, now, message))
+
+    async def run(self, name: str, *, is_ready: bool = True) -> Json:
+        """Running: init containers are done, all others run."""
+        return await self._change(name, lambda p, now: pod_status.running(p, now, is_ready=is_ready))
+
+    async def set_ready(self, name: str, is_ready: bool) -> Json:
+        """What the readiness probes of the running containers say."""
+        return await self._change(name, lambda p, now: pod_status.ready(p, now, is_ready=is_ready))
+
+    async def exit(self, name: str, exits: Mapping[str, Exit]) -> Json:
+        """Some containers end, the others go on; the phase follows by the kubelet's rule."""
+        return await self._change(name, lambda p, now: pod_status.exited(p, now, exits))
+
+    async def restart(
+        self, name: str, how: Exit, *, container: str = MAIN_CONTAINER, is_backing_off: bool = False
+    ) -> Json:
+        """A container ends and is started again in place, or waits for that in CrashLoopBackOff."""
+
+        def status(pod: Json, now: str) -> Json:
+            return pod_status.restarted(pod, now, how, container=container, is_backing_off=is_backing_off)
+
+        return await self._change(name, status)
+
+    async def succeed(self, name: str) -> Json:
+        """Succeeded: every container has ended well."""
+        return await self._change(name, pod_status.finished)
+
+    async def fail(self, name: str, how: Exit, *, container: str = MAIN_CONTAINER) -> Json:
+        """Failed: this container ended so."""
+        return await self._change(name, lambda p, now: pod_status.finished(p, now, how, container=container))
+
+    async def evict(self, name: str) -> Json:
+        """Failed, reason Evicted, no container statuses: the node ran out of memory."""
+        return await self._change(name, pod_status.evicted)
+
+    async def preempt(self, name: str) -> Json:
+        """What the scheduler does to a pod that is in the way: say so in a condition, then delete it."""
+        return await self.disrupt(name, "PreemptionByScheduler", "preempting to make room for a higher priority")
+
+    async def lose_node(self, name: str) -> Json:
+        """The pod's node is silent: phase Unknown, and the pod is deleted but nobody confirms it.
+
+        It stays in Terminating, as in life until the node is back or someone forces it: ``release`` it.
+        """
+        await self.hold(name)
+        await self._change(name, pod_status.lost)
+        return await self.disrupt(name, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
+
+    async def disrupt(self, name: str, reason: str, message: str = "") -> Json:
+        """Say in the condition DisruptionTarget why the pod must go, then delete it; the pod as deleted."""
+        pod = await self._change(name, lambda p, now: pod_status.disrupted(p, now, reason, message))
+        return await self.api.delete(self._path(name), uid=pod["metadata"]["uid"])
+
+    async def bind(self, name: str, node: str = "node-1") -> Json:
+        """Bind the pod to a node: from now on its deletion is graceful.
+
+        The node need not exist; but a controller-manager removes pods of nodes that are none after 40 s.
+        """
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        await self.api.create(self._path(name, "binding"), binding)
+        return await self.pod(name)
+
+    async def confirm_deletion(self, name: str) -> None:
+        """The containers of a deleted pod are gone: so is the pod."""
+        await self.end(await self.pod(name))
+
+    async def end(self, pod: Json) -> None:
+        """Remove this very pod without grace."""
+        metadata = pod["metadata"]
+        await self.api.delete(self._path(metadata["name"]), uid=metadata["uid"], grace=0)
+
+    async def hold(self, name: str) -> Json:
+        """Add a finalizer, so that the pod, once deleted, stays in Terminating; not possible after that."""
+        patch = {"metadata": {"finalizers": [HOLD]}}
+        return await self.api.patch(self._path(name), patch, "strategic")
+
+    async def release(self, name: str) -> None:
+        """Take the finalizer away."""
+        patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [HOLD]}}
+        await self.api.patch(self._path(name), patch, "strategic")
+
+    async def pod(self, name: str) -> Json:
+        """The pod as it is now."""
+        return await self.api.get(self._path(name))
+
+    async def is_gone(self, pod: Json) -> bool:
+        """Whether this very pod is no more; its name may be another's by now."""
+        found = await self.api.find(self._path(pod["metadata"]["name"]))
+        return found is None or found["metadata"]["uid"] != pod["metadata"]["uid"]
+
+    async def write(self, pod: Json, status: Callable[[Json, str], Json]) -> Json:
+        """Give the pod the status that a function of ``pod_status`` makes of it; one request."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        patch = pod_status.merge_patch(pod, status(pod, now))
+        return await self.api.patch(self._path(pod["metadata"]["name"], "status"), patch)
+
+    async def _change(self, name: str, status: Callable[[Json, str], Json]) -> Json:
+        return await self.write(await self.pod(name), status)
+
+    def _path(self, name: str, subresource: str = "") -> str:
+        return PODS.path(self.namespace, name, subresource)

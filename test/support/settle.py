@@ -1,0 +1,163 @@
+"""Waiting on evidence: until the cluster is quiet, and until a condition holds.
+
+``settle`` returns when nothing has been written for a while. It counts etcd's revisions and does not look
+at objects, so a write that changes a thing and one that changes it back both count, and silence is proved:
+before it returns it asks the store whether the watch has told everything.
+
+Both waits fail with a reason: who kept writing what, or what the condition last said.
+"""
+
+import inspect
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from support.etcd import Change
+from support.history import NOW, Recorder
+from support.registry_keys import Place, place_of
+from support.resources import Json
+from tf_operator.machinery.clock import Clock, SystemClock
+
+# The apiserver and leaders sign their leases for ever, also in a cluster where nothing happens.
+_HEARTBEATS = {"leases", "masterleases", "peerserverleases"}
+_LONGEST_REPORT = 10
+_EMPTY: Json = {}
+_SYSTEM_CLOCK = SystemClock()
+_T = TypeVar("_T")
+
+
+class NotSettledError(AssertionError):
+    """Something kept being written; the message says what, how often, by whom, which fields."""
+
+
+class Source(Protocol):
+    """What settle needs of a Recorder."""
+
+    def changes(self, first: int) -> Sequence[Change]:
+        """What has been recorded, from the change with this index on."""
+
+    async def next_progress(self) -> None:
+        """Wait for more."""
+
+    async def caught_up(self) -> int:
+        """Wait until all that is in the store has been recorded; its revision."""
+
+
+async def settle(
+    etcd_url: str, *, quiet_for: float, within: float, namespace: str = "", with_events: bool = True
+) -> int:
+    """Wait until nothing has been written for ``quiet_for`` seconds; the store's revision then.
+
+    Counted from this call: what was written before it does not matter. Leases never count; Events do unless
+    ``with_events`` is false; with ``namespace`` nothing outside of it does. After ``within`` seconds raise
+    NotSettledError.
+    """
+
+    def counts(place: Place) -> bool:
+        is_ignored = place.plural in _HEARTBEATS or not place.plural
+        is_event = place.plural == "events"
+        return not is_ignored and (with_events or not is_event) and namespace in {"", place.namespace}
+
+    async with Recorder(etcd_url, start=NOW) as recorder:
+        return await wait_quiet(recorder, counts, quiet_for=quiet_for, within=within)
+
+
+async def wait_quiet(
+    source: Source,
+    counts: Callable[[Place], bool],
+    *,
+    quiet_for: float,
+    within: float,
+    clock: Clock = _SYSTEM_CLOCK,
+) -> int:
+    """Wait on a recording until nothing that ``counts`` was added for ``quiet_for`` seconds."""
+    now = clock.monotonic
+    deadline, last_write, read = now() + within, now(), 0
+    written: list[Change] = []
+    while True:
+        fresh = source.changes(read)
+        read += len(fresh)
+        if relevant := [change for change in fresh if counts(place_of(change.key))]:
+            written += relevant
+            last_write = now()
+        quiet_at = last_write + quiet_for
+        if now() >= min(quiet_at, deadline):
+            revision = await source.caught_up()
+            if source.changes(read):
+                continue  # the watch was behind: that was no silence yet
+            if now() >= quiet_at:
+                return revision
+        if now() >= deadline:
+            raise NotSettledError(_report(written, quiet_for=quiet_for, within=within))
+        with suppress(TimeoutError):
+            async with clock.timeout(min(quiet_at, deadline) - now()):
+                await source.next_progress()
+
+
+def _report(written: Sequence[Change], *, quiet_for: float, within: float) -> str:
+    counted = Counter(place_of(change.key) for change in written)
+    latest = {place_of(change.key): change for change in written}
+    writes = f"{len(written)} writes to {len(counted)} objects"
+    lines = [f"never quiet for {quiet_for:g} s within {within:g} s: {writes}"]
+    for place, times in counted.most_common(_LONGEST_REPORT):
+        lines.append(f"  {times} x {place}: {_description(latest[place])}")
+    return "\n".join(lines)
+
+
+def _description(change: Change) -> str:
+    """Say what the change did, who did it and which fields it touched."""
+    body, previous = _json(change.value), _json(change.previous)
+    if change.value is None:
+        return "deleted"
+    entries = body.get("metadata", _EMPTY).get("managedFields", ())
+    latest = max(entries, key=lambda entry: str(entry.get("time", "")), default=_EMPTY)
+    writer = latest.get("manager", "unknown")
+    if change.is_creation:
+        return f"created by {writer}"
+    return f"updated by {writer}, last {', '.join(sorted(changed_fields(previous, body))[:5])}"
+
+
+def changed_fields(before: object, after: object, path: str = "") -> Iterator[str]:
+    """The paths of what differs, down to leaves and lists; the apiserver's own bookkeeping is left out."""
+    if path == "metadata.managedFields" or before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in before.keys() | after.keys():
+            yield from changed_fields(before.get(name), after.get(name), f"{path}.{name}" if path else name)
+    else:
+        yield path
+
+
+def _json(value: bytes | None) -> Json:
+    found = json.loads(value) if value else {}
+    return found if isinstance(found, dict) else {}
+
+
+async def eventually(
+    check: Callable[[], _T | Awaitable[_T]],
+    *,
+    within: float = 10.0,
+    every: float = 0.05,
+    clock: Clock = _SYSTEM_CLOCK,
+) -> _T:
+    """Call ``check`` until it returns something true, and return that.
+
+    It says "not yet" by a false value or by an AssertionError, whose text is the reason that is printed
+    when ``within`` seconds are over; any other exception ends the wait at once.
+    """
+    deadline = clock.monotonic() + within
+    while True:
+        try:
+            found = check()
+            result = await found if inspect.isawaitable(found) else found
+            if result:
+                return result
+            reason = f"it returned {result!r}"
+        except AssertionError as failure:
+            reason = str(failure) or "an assertion without a message"
+        if clock.monotonic() >= deadline:
+            name = getattr(check, "__qualname__", repr(check))
+            raise AssertionError(f"{name} did not hold within {within:g} s: {reason}")
+        await clock.sleep(every)
