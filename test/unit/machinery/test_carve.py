@@ -1,0 +1,121 @@
+"""The pieces are the ones that a decoder would find, at any depth, and the time is linear in the text."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tf_operator.machinery import carve
+
+TEXTS = st.text(alphabet=st.sampled_from('ab"\\{}[],: \n\té\u2028😀'), max_size=12)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
+STYLES = st.sampled_from([
+    {"separators": (",", ":")},
+    {"separators": (" , ", " : ")},
+    {"indent": 2},
+    {"ensure_ascii": False},
+])  # fmt: skip
+
+
+@settings(max_examples=40)
+@given(st.lists(VALUES, max_size=6), STYLES)
+def test_the_elements_of_an_array_are_those_that_a_decoder_finds(values, style):
+    pieces = carve.elements(json.dumps(values, **style).encode())
+
+    assert [json.loads(piece) for piece in pieces] == values
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(TEXTS, VALUES, max_size=6), STYLES)
+def test_the_members_of_an_object_are_those_that_a_decoder_finds(values, style):
+    pieces = carve.members(json.dumps(values, **style).encode())
+
+    assert {name: json.loads(piece) for name, piece in pieces.items()} == values
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=60) | st.text(alphabet='"\\{}[],: a', max_size=60).map(str.encode))
+def test_pieces_of_what_is_no_json_are_parts_of_it_and_nothing_hangs(text):
+    assert all(piece in text for piece in carve.elements(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        pytest.param(b"[]", [], id="an empty array"),
+        pytest.param(b" { } ", [], id="an empty object"),
+        pytest.param(b"null", [], id="no brackets"),
+        pytest.param(b"", [], id="nothing"),
+        pytest.param(b"[1]", [b"1"], id="one"),
+        pytest.param(b'["a,b", "]", "\\"", "\\\\", 5]', [b'"a,b"', b'"]"', b'"\\""', b'"\\\\"', b"5"], id="strings"),
+        pytest.param(b'["\\\\\\"]", 1]', [b'"\\\\\\"]"', b"1"], id="a row of backslashes before a quote"),
+        pytest.param(b"[[1,2],{},3]", [b"[1,2]", b"{}", b"3"], id="nested"),
+        pytest.param(b"[1, 2][3]", [b"1", b"2"], id="what follows the end is not looked at"),
+        pytest.param(b"[1,2,[3", [b"1", b"2"], id="what has no end is left out"),
+        pytest.param(b'[1,[2],"3', [b"1"], id="a string without an end"),
+    ],
+)
+def test_elements(text, pieces):
+    assert carve.elements(text) == pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        pytest.param(b'{"a":1,"b":{"c":[1,2]}}', {"a": b"1", "b": b'{"c":[1,2]}'}, id="plain"),
+        pytest.param(b'{"a" : 1 , "b" :\n2}', {"a": b"1", "b": b"2"}, id="with white space"),
+        pytest.param(b'{"a:b":":","\\"":1}', {"a:b": b'":"', '"': b"1"}, id="colons and quotes in names"),
+        pytest.param(b'{"\\u0061":1}', {"a": b"1"}, id="an escaped name"),
+        pytest.param(b'{"a":1,"a":2}', {"a": b"2"}, id="of two of a name the last one, as decoders do"),
+        pytest.param(b'{"a"}', {}, id="no member"),
+        pytest.param(b"[1]", {}, id="an array has none"),
+        pytest.param(b'{"a":1,"b":[', {"a": b"1"}, id="what has no end is left out"),
+    ],
+)
+def test_members(text, pieces):
+    assert carve.members(text) == pieces
+
+
+def test_an_object_deeper_than_any_decoder_goes_costs_only_itself():
+    deep = b"[" * 9000 + b'"]"' + b"]" * 9000
+
+    assert carve.elements(b'[{"a":1},' + deep + b',{"b":2}]') == [b'{"a":1}', deep, b'{"b":2}']
+    assert carve.members(b'{"a":' + deep + b',"b":2}') == {"a": deep, "b": b"2"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda n: b'["' + b'\\"' * (n // 2) + b'"]', id="escaped quotes"),
+        pytest.param(lambda n: b'["' + b'\\"' * (n // 2), id="escaped quotes without an end"),
+        pytest.param(lambda n: b"[" + b'"a' * (n // 2), id="quotes"),
+        pytest.param(lambda n: b'["' + b"\\" * n, id="backslashes"),
+        pytest.param(lambda n: b"[" * (n // 2) + b"]" * (n // 2), id="deep"),
+        pytest.param(lambda n: b"[[" + b"[]," * (n // 3) + b"1]]", id="wide"),
+        pytest.param(lambda n: b"[[" + b"[" * n, id="opening only"),
+        pytest.param(lambda n: b"[" + b"," * n, id="commas"),
+        pytest.param(lambda n: b'{"' + b"a" * n, id="a name without an end"),
+        pytest.param(lambda n: b'{"' + b"\\\\" * (n // 2) + b'":1}', id="backslashes in a name"),
+    ],
+)
+def test_the_time_is_linear_whatever_a_tenant_has_stored(make):
+    small, large = 10_000, 80_000
+
+    assert _seconds(make(large)) < 40 * _seconds(make(small)) + 0.005  # quadratic would be 64 times
+
+
+def _seconds(text):
+    """CPU time, the best of three: the machine has other things to do."""
+    return min(_once(text) for _ in range(3))
+
+
+def _once(text):
+    began = time.process_time()
+    carve.members(text)
+    return time.process_time() - began
