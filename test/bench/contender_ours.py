@@ -1,0 +1,65 @@
+"""Our informer with its client, and a handler like an operator's: finds the owner's key, and queues it."""
+
+import asyncio
+import ssl
+import sys
+
+import structlog
+from measure import Measure
+from pod_projection import Pod, owners
+
+from tf_operator.machinery import projection
+from tf_operator.machinery.access import Access
+from tf_operator.machinery.client import ApiClient
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.connect import Connection
+from tf_operator.machinery.informers import Informers
+from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.wire import Resource
+from tf_operator.meta import ObjectKey
+
+PODS = Resource("", "v1", "pods", "Pod")
+
+
+class Jobs:
+    def __init__(self):
+        self.queue = set()
+
+    def on_add(self, item):
+        for owner in item.metadata.owner_references:
+            if owner.controller:
+                self.queue.add(ObjectKey(item.metadata.namespace, owner.name))
+
+    def on_update(self, old, new):
+        self.on_add(new)
+
+    def on_delete(self, last, *, is_final):
+        self.on_add(last)
+
+
+class Source:
+    def __init__(self, url, authority):
+        self._access = Access(url, "Bearer token", ssl.create_default_context(cafile=authority))
+
+    async def read(self):
+        return self._access
+
+
+async def main(url, authority):
+    clock = SystemClock()
+    measure = Measure()
+    async with Connection(Source(url, authority), clock=clock) as connection:
+        client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=100, burst=100))
+        informers = Informers(client=client, clock=clock)
+        pods = informers.get(PODS, decode=projection.decoder(Pod), indexes={"owner": owners})
+        pods.add_handler(Jobs())
+        async with measure:
+            task = asyncio.ensure_future(informers.run())
+            await informers.wait_synced()
+        measure.tell(len(pods.store))
+        task.cancel()
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""A consistent list, page by page: how a picture is taken from an apiserver that does not stream it.
+
+All pages show the same moment, that of the first one. When the apiserver forgets that moment before the last page
+has been fetched (compaction, 410), the list begins again, in one piece, so that it cannot happen again; what was
+read before is then worth nothing, and the first page after it says so.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+
+from tf_operator.machinery import errors, wire
+from tf_operator.machinery.wire import Page, Request, Resource, Scope
+
+SIZE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One page, and whether a list begins with it. The last one has no token."""
+
+    page: Page
+    is_first: bool
+
+
+async def position(send: Callable[[Request], Awaitable[bytes]], resource: Resource, scope: Scope) -> str:
+    """How far the apiserver is now, for certain: the version of a consistent list, of which one object is read."""
+    return wire.read_page(await send(wire.list_page(resource, scope, limit=1))).resource_version
+
+
+async def leaves(
+    send: Callable[[Request], Awaitable[bytes]], resource: Resource, scope: Scope
+) -> AsyncGenerator[Leaf, None]:
+    """All pages. Ends with the last one of a complete list, or by an ``ApiError``."""
+    token, limit = "", SIZE
+    while True:
+        request = wire.list_page(resource, scope, limit=limit, token=token)
+        try:
+            page = wire.read_page(await send(request))
+        except errors.Expired:
+            if not token:
+                raise
+            token, limit = "", 0
+            continue
+        yield Leaf(page, is_first=not token)
+        if not page.token:
+            return
+        if page.token == token:
+            raise errors.Garbled("a page of a list that leads to itself")
+        token = page.token
