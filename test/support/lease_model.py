@@ -1,0 +1,165 @@
+"""One Lease as an apiserver keeps it, and the way to it with everything that can go wrong there.
+
+``LeaseStore`` is the apiserver's part: versions, UIDs, conflicts. ``LeaseApi`` is one client of it, with the calls of
+``ApiClient`` that ``LeaseLock`` makes, so that tests of the election run through all of the product's own code down
+to that seam. The fate of each call is a value: how long it takes to arrive, whether it is carried out, and what
+comes back when.
+"""
+
+import asyncio
+import math
+import secrets
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from support.fake_clock import FakeClock
+from tf_operator.machinery import errors
+from tf_operator.machinery.wire import Resource
+from tf_operator.meta import ObjectKey
+
+Body = dict[str, Any]
+KEY = ObjectKey("tf-operator", "tf-operator")
+
+
+def conflict() -> errors.Conflict:
+    """The object has changed since it was read."""
+    return errors.Conflict(409, errors.Status(reason="Conflict"))
+
+
+def failed() -> errors.ServerFailed:
+    """500."""
+    return errors.ServerFailed(500, errors.Status(reason="InternalError"))
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one call. ``after`` infinite: no reply ever comes."""
+
+    before: float = 0.0
+    is_carried_out: bool = True
+    after: float = 0.0
+    error: errors.ApiError | None = None
+    """What the caller gets instead of the reply."""
+
+
+FINE = Fate()
+HANGS = Fate(is_carried_out=False, after=math.inf)
+REPLY_LOST = Fate(error=errors.ReplyLost("the reply was lost"))
+FAILS = Fate(is_carried_out=False, error=failed())
+
+
+class LeaseStore:
+    """The one Lease, and every state that it has been in."""
+
+    def __init__(self) -> None:
+        self.body: Body | None = None
+        self.writes: list[Body] = []
+        self._version = 0
+
+    @property
+    def spec(self) -> Body:
+        """The spec as it is now; empty when there is no Lease."""
+        found: Body = (self.body or {}).get("spec") or {}
+        return found
+
+    @property
+    def holder(self) -> str:
+        """Who holds it now."""
+        return str(self.spec.get("holderIdentity") or "")
+
+    def put(self, spec: object, **metadata: object) -> None:
+        """Write as an administrator does, who asks for no version."""
+        kept = (self.body or {}).get("metadata") or {"uid": secrets.token_hex(4)}
+        self._store({"metadata": {**kept, **metadata}, "spec": spec})
+
+    def delete(self) -> None:
+        """Delete it."""
+        self.body = None
+
+    def get(self) -> Body:
+        """Read it."""
+        if self.body is None:
+            raise errors.NotFound(404, errors.Status(reason="NotFound"))
+        return self.body
+
+    def create(self, body: Mapping[str, Any]) -> Body:
+        """Make it."""
+        if self.body is not None:
+            raise errors.AlreadyExists(409, errors.Status(reason="AlreadyExists"))
+        return self._store({**body, "metadata": {**body["metadata"], "uid": secrets.token_hex(4)}})
+
+    def update(self, body: Mapping[str, Any]) -> Body:
+        """Replace it, if it is the version and the object that the body names."""
+        known = (body["metadata"]["uid"], body["metadata"]["resourceVersion"])
+        if self.body is None or known != (self.body["metadata"]["uid"], self.body["metadata"]["resourceVersion"]):
+            raise conflict()
+        return self._store(dict(body))
+
+    def _store(self, body: Body) -> Body:
+        self._version += 1
+        self.body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self._version)}}
+        self.writes.append(self.body)
+        return self.body
+
+
+class LeaseApi:
+    """One client. ``fates`` by verb are used up in order, then ``usual`` decides."""
+
+    def __init__(
+        self, store: LeaseStore, clock: FakeClock, *, deliver: Callable[[Callable[[], object]], object] | None = None
+    ) -> None:
+        self.calls: list[str] = []
+        self.sent_at: list[float] = []
+        self.fates: defaultdict[str, deque[Fate]] = defaultdict(deque)
+        self.usual: Callable[[], Fate] = lambda: FINE
+        self._store = store
+        self._clock = clock
+        self._deliver = deliver or (lambda callback: callback())
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Body:
+        """Read the Lease."""
+        return await self._call("get", self._store.get)
+
+    async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> Body:
+        """Make the Lease."""
+        return await self._call("create", lambda: self._store.create(body))
+
+    async def update(self, resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Body:
+        """Replace the Lease."""
+        return await self._call("update", lambda: self._store.update(body))
+
+    async def _call(self, verb: str, carry_out: Callable[[], Body]) -> Body:
+        self.calls.append(verb)
+        self.sent_at.append(self._clock.monotonic())
+        fate = self.fates[verb].popleft() if self.fates[verb] else self.usual()
+        reply: asyncio.Future[Body] = asyncio.get_running_loop().create_future()
+        self._later(fate.before, lambda: self._arrive(fate, carry_out, reply))
+        return await reply
+
+    def _arrive(self, fate: Fate, carry_out: Callable[[], Body], reply: "asyncio.Future[Body]") -> None:
+        body: Body = {}
+        error: errors.ApiError | None = None
+        if fate.is_carried_out:
+            try:
+                body = carry_out()
+            except errors.ApiError as refused:
+                error = refused
+        error = fate.error or error
+
+        def answer() -> None:
+            if reply.done():
+                return  # the caller has given up
+            if error:
+                reply.set_exception(error)
+            else:
+                reply.set_result(body)
+
+        self._later(fate.after, lambda: self._deliver(answer))
+
+    def _later(self, seconds: float, callback: Callable[[], object]) -> None:
+        if seconds == 0:
+            callback()
+        elif seconds < math.inf:
+            self._clock.call_at(self._clock.monotonic() + seconds, callback)
