@@ -1,0 +1,737 @@
+"""Every fault of the catalogue on a real apiserver, and what precisely a client sees of it.
+
+Leases stand for all objects: small, and nothing else in a namespace touches them. What a client sees is read
+by `Api` where a library sees enough, and by `Wire` where it takes every byte.
+"""
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import time
+import zlib
+
+import aiohttp
+import pytest
+
+from support import faults
+from support.api import Api, RefusedError
+from support.fault_proxy import FaultProxy
+from support.fault_trigger import INITIAL_END, anything, create, get, listing, opening, request, watch, write
+from support.fault_wire import Wire
+from support.resources import LEASES
+
+CHANGES = ("ADDED", "MODIFIED", "DELETED")
+INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+
+
+def lease(name, holder="0"):
+    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
+
+
+def seen(event):
+    """An event as tests compare it: its type, and which state of which object it brings."""
+    return event.type, event.body["metadata"].get("name"), event.body.get("spec", {}).get("holderIdentity")
+
+
+async def take(events, count):
+    async with asyncio.timeout(10):
+        return [seen(await anext(events)) for _ in range(count)]
+
+
+async def rest(events):
+    """What comes until the watch ends."""
+    async with asyncio.timeout(10):
+        return [event async for event in events]
+
+
+@pytest.fixture
+def proxy(control_plane):
+    with FaultProxy(control_plane.kubeconfig("admin")) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def client(proxy, tmp_path):
+    """The client that suffers; `admin` is the one that does not."""
+    async with Api(proxy.kubeconfig(tmp_path / "kubeconfig")) as api:
+        yield api
+
+
+@pytest.fixture
+def path(namespace):
+    return LEASES.path(namespace)
+
+
+@pytest.fixture
+def token(control_plane):
+    return control_plane.token("admin")
+
+
+@pytest.fixture
+async def wire(proxy, token):
+    async with Wire.open(proxy, token) as wire:
+        yield wire
+
+
+@pytest.fixture
+def ask_anew(proxy, path, token):
+    """Ask on a new connection, and return the code of the answer."""
+
+    async def ask():
+        async with Wire.open(proxy, token) as wire:
+            await wire.ask(path)
+            return (await wire.head())[0]
+
+    return ask
+
+
+async def hold(admin, path, name, holder):
+    """Change a lease behind the proxy's back."""
+    await admin.patch(f"{path}/{name}", {"spec": {"holderIdentity": holder}})
+
+
+# Lines of a watch
+
+
+async def test_a_dropped_event_is_never_seen(proxy, client, admin, path):
+    proxy.on(watch("leases", event="MODIFIED"), do=faults.drop())
+    async with client.watch(path) as events:
+        await admin.create(path, lease("a"))
+        await hold(admin, path, "a", "1")
+        await admin.delete(f"{path}/a")
+        assert await take(events, 2) == [("ADDED", "a", "0"), ("DELETED", "a", "1")]
+
+
+async def test_a_duplicated_event_comes_once_more_for_each_time_asked_for(proxy, client, admin, path):
+    proxy.on(watch("leases", name="b"), do=faults.duplicate(times=2))
+    async with client.watch(path) as events:
+        for name in "abc":
+            await admin.create(path, lease(name))
+        names = [name for _, name, _ in await take(events, 5)]
+    assert names == ["a", "b", "b", "b", "c"]
+
+
+async def test_a_delayed_kind_comes_later_each_line_from_its_own_arrival_while_others_flow(
+    proxy, client, admin, path, namespace
+):
+    delay = 0.5
+    proxy.on(watch("leases"), do=faults.delay(delay))
+    others = f"/api/v1/namespaces/{namespace}/secrets"
+    async with client.watch(path) as late, client.watch(others) as prompt:
+        written = [time.monotonic()]
+        for name in "abc":
+            await admin.create(path, lease(name))
+            written.append(time.monotonic())
+        await admin.create(others, {"metadata": {"name": "s"}})
+        arrived = asyncio.gather(arrivals(late, 3), arrivals(prompt, 1))
+        (a, b, c), (other,) = await arrived
+    assert other < c
+    assert a - written[0] >= delay
+    assert c - written[2] >= delay
+    assert (c - a) < (written[3] - written[0]) + delay, "the delays do not add up"
+    assert a < b < c
+
+
+async def arrivals(events, count):
+    times = []
+    for _ in range(count):
+        await anext(events)
+        times.append(time.monotonic())
+    return times
+
+
+async def test_held_lines_wait_for_release_and_then_come_in_order(proxy, client, admin, path):
+    with proxy.on(watch("leases", name="b"), do=faults.hold()) as rule:
+        async with client.watch(path) as events:
+            for name in "abc":
+                await admin.create(path, lease(name))
+            await take(events, 1)
+            await proxy.until(rule.has_fired)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(nothing := asyncio.ensure_future(take(events, 2))), 0.2)
+            rule.release()
+            assert [name for _, name, _ in await nothing] == ["b", "c"]
+
+
+async def test_a_held_stream_can_be_cut_and_its_reopening_answered_with_410(proxy, client, admin, path):
+    """Fault 1, the event that is never seen: everything from event N on is held, cut off, and then expired."""
+    proxy.on(watch("leases", event="DELETED"), do=faults.hold())
+    async with client.watch(path) as events:
+        created = await admin.create(path, lease("a"))
+        await take(events, 1)
+        await admin.delete(f"{path}/a")
+        await proxy.until(lambda: proxy.events("leases")[-1].type == "DELETED")
+        proxy.on(opening("leases"), do=faults.gone(), at_most=1)
+        proxy.now(watch("leases"), do=faults.cut())
+        assert await rest(events) == []
+
+    with pytest.raises(RefusedError) as refused:
+        async with client.watch(path, resourceVersion=created["metadata"]["resourceVersion"]):
+            pass
+    assert (refused.value.status, refused.value.reason) == (410, "Expired")
+
+
+async def test_a_replay_brings_an_older_state_of_the_same_object(proxy, client, admin, path):
+    proxy.on(watch("leases", name="a", event="DELETED"), do=faults.replay(back=2))
+    async with client.watch(path) as events:
+        await admin.create(path, lease("a"))
+        await admin.create(path, lease("b"))
+        await hold(admin, path, "a", "1")
+        await hold(admin, path, "a", "2")
+        await admin.delete(f"{path}/a")
+        assert (await take(events, 6))[-2:] == [("DELETED", "a", "2"), ("MODIFIED", "a", "1")]
+
+
+async def test_a_replay_at_once_is_of_the_object_that_the_last_line_was_about(proxy, client, admin, path):
+    async with client.watch(path) as events:
+        await admin.create(path, lease("a"))
+        await hold(admin, path, "a", "1")
+        await take(events, 2)
+        await proxy.until(lambda: len(proxy.events("leases")) == 2)
+        proxy.now(watch("leases"), do=faults.replay())
+        assert await take(events, 1) == [("ADDED", "a", "0")]
+
+
+async def test_a_replay_does_not_count_where_nothing_older_is_known(control_plane, tmp_path, admin, path):
+    with FaultProxy(control_plane.kubeconfig("admin")) as proxy:
+        rule = proxy.on(watch("leases"), do=faults.replay(), at_least=0)
+        async with Api(proxy.kubeconfig(tmp_path / "kubeconfig")) as client, client.watch(path) as events:
+            await admin.create(path, lease("a"))
+            assert await take(events, 1) == [("ADDED", "a", "0")]
+            assert rule.fired == 0
+
+
+async def test_a_rewritten_event_is_what_the_function_makes_of_it(proxy, client, admin, path):
+    def change(event):
+        event["object"]["spec"]["holderIdentity"] = "forged"
+        return event
+
+    proxy.on(watch("leases", name="a"), do=faults.rewrite(change))
+    proxy.on(watch("leases", name="b"), do=faults.rewrite(lambda _: b'{"type":"ADDED",'), at_most=1)
+    async with client.watch(path) as events:
+        await admin.create(path, lease("a"))
+        assert await take(events, 1) == [("ADDED", "a", "forged")]
+        await admin.create(path, lease("b"))
+        with pytest.raises(json.JSONDecodeError):
+            await take(events, 1)
+
+
+async def test_a_line_may_be_of_any_length(proxy, path, admin, wire):
+    def grow(event):
+        event["object"]["metadata"]["annotations"] = {"long": "x" * (5 << 20)}
+        return event
+
+    proxy.on(watch("leases"), do=faults.rewrite(grow))
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    await admin.create(path, lease("a"))
+    assert len(await wire.chunk()) > 5 << 20
+
+
+async def test_a_split_line_comes_in_two_pieces(proxy, path, admin, wire):
+    proxy.on(watch("leases"), do=faults.split(pause=0.01))
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    await admin.create(path, lease("a"))
+    first, second = await wire.chunk(), await wire.chunk()
+    assert not first.endswith(b"\n")
+    assert json.loads(first + second)["object"]["metadata"]["name"] == "a"
+
+
+async def test_an_unknown_event_comes_before_the_known_one_and_with_the_same_object(proxy, client, admin, path):
+    rule = proxy.on(watch("leases"), do=faults.unknown_event("FLUSHED"))
+    async with client.watch(path) as events:
+        await admin.create(path, lease("a"))
+        assert await take(events, 2) == [("FLUSHED", "a", "0"), ("ADDED", "a", "0")]
+        rule.off()
+        proxy.now(watch("leases"), do=faults.unknown_event("HELLO"))
+        assert (await anext(events)).type == "HELLO"
+
+
+# Bookmarks and watch-lists
+
+
+@pytest.mark.parametrize(
+    ("event", "fault", "expected"),
+    [
+        ("BOOKMARK", faults.drop(), ["ADDED", "ADDED"]),
+        ("BOOKMARK", faults.duplicate(), ["ADDED", "BOOKMARK", "BOOKMARK", "ADDED"]),
+        (CHANGES, faults.drop(), ["BOOKMARK"]),
+    ],
+    ids=["removed", "duplicated", "nothing else"],
+)
+async def test_bookmarks_are(*, event, fault, expected, proxy, client, admin, path):
+    await admin.create(path, lease("a"))
+    rule = proxy.on(watch("leases", event=event), do=fault)
+    async with client.watch(path, **INITIAL) as events:
+        await proxy.until(rule.has_fired)
+        await admin.create(path, lease("b"))
+        assert [kind for kind, _, _ in await take(events, len(expected))] == expected
+
+
+async def test_a_bookmark_jumps_ahead(proxy, client, path):
+    proxy.on(watch("leases", event="BOOKMARK"), do=faults.set_version(10**9))
+    async with client.watch(path, **INITIAL) as events:
+        assert (await anext(events)).body["metadata"]["resourceVersion"] == str(10**9)
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (faults.drop(), ["ADDED", "ADDED"]),
+        (faults.duplicate(), ["ADDED", "END", "END", "ADDED"]),
+        (faults.cut(), ["ADDED"]),
+    ],
+    ids=["missing", "twice", "cut just before"],
+)
+async def test_the_bookmark_that_ends_a_watch_list(*, fault, expected, proxy, client, admin, path):
+    await admin.create(path, lease("a"))
+    rule = proxy.on(watch("leases", event=INITIAL_END), do=fault)
+    async with client.watch(path, **INITIAL) as events:
+        await proxy.until(rule.has_fired)
+        await admin.create(path, lease("b"))
+        first = [await anext(events) for _ in expected]
+        assert ["END" if is_end(event) else event.type for event in first] == expected
+        if fault == faults.cut():
+            assert await rest(events) == []
+
+
+def is_end(event):
+    return event.body["metadata"].get("annotations") == {"k8s.io/initial-events-end": "true"}
+
+
+# The end of a watch
+
+
+@pytest.mark.parametrize("when", ["on the line", "now"])
+@pytest.mark.parametrize("ending", [faults.CLEAN, faults.FIN, faults.RST], ids=lambda ending: ending.value)
+async def test_a_watch_is_cut_before_the_line_or_at_once(*, when, ending, proxy, path, admin, wire):
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    await admin.create(path, lease("a"))
+    await wire.chunk()
+    if when == "now":
+        proxy.now(watch("leases"), do=faults.cut(ending))
+    else:
+        proxy.on(watch("leases", name="b"), do=faults.cut(ending))
+        await admin.create(path, lease("b"))
+
+    if ending is faults.CLEAN:
+        assert await wire.chunk() == b""
+        await wire.ask(path)
+        assert (await wire.head())[0] == 200, "the connection is good for another request"
+    elif ending is faults.FIN:
+        assert await wire.rest() == b""
+    else:
+        with pytest.raises(ConnectionResetError):
+            await wire.rest()
+    await proxy.until(lambda: proxy.calls()[0].ending == ending.value)
+
+
+async def test_a_watch_is_cut_within_the_line_or_after_it(proxy, client, admin, path, wire):
+    proxy.on(watch("leases", name="a"), do=faults.cut(where="within"), at_most=1)
+    proxy.on(watch("leases", name="b"), do=faults.cut(where="after"))
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    await admin.create(path, lease("a"))
+    half = await wire.body()
+    assert half.startswith(b'{"type":"ADDED"')
+    assert b"\n" not in half
+
+    async with client.watch(path) as events:
+        assert await take(events, 1) == [("ADDED", "a", "0")]
+        await admin.create(path, lease("b"))
+        assert [seen(event) for event in await rest(events)] == [("ADDED", "b", "0")]
+
+
+async def test_a_half_open_watch_is_silent_and_open_in_both_directions(proxy, client, admin, path, wire):
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    await proxy.until(lambda: proxy.open_watches(watch("leases")) == 1)
+    proxy.now(watch("leases"), do=faults.half_open())
+    await admin.create(path, lease("a"))
+    await wire.ask(path)
+    assert await wire.is_silent()
+    assert [item["metadata"]["name"] for item in await client.list(path)] == ["a"], "another connection works"
+
+
+async def test_a_watch_becomes_half_open_at_a_certain_line(proxy, client, admin, path):
+    proxy.on(watch("leases", name="b"), do=faults.half_open())
+    async with client.watch(path) as events:
+        for name in "abc":
+            await admin.create(path, lease(name))
+        await take(events, 1)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(events), 0.2)
+
+
+@pytest.mark.parametrize("when", ["opening", "line", "now"])
+async def test_410_in_its_second_form_is_an_error_event_and_the_end(when, proxy, client, admin, path):
+    trigger = opening("leases") if when == "opening" else watch("leases", name="a")
+    if when != "now":
+        proxy.on(trigger, do=faults.gone_event())
+    async with client.watch(path) as events:
+        if when == "now":
+            await proxy.until(lambda: proxy.open_watches(watch("leases")) == 1)
+            proxy.now(watch("leases"), do=faults.gone_event())
+        elif when == "line":
+            await admin.create(path, lease("a"))
+        (event,) = await rest(events)
+    assert (event.type, event.body["code"], event.body["reason"]) == ("ERROR", 410, "Expired")
+
+
+async def test_an_error_event_may_carry_any_status(proxy, client, path):
+    proxy.on(opening("leases"), do=faults.error_event(500, "etcdserver: no leader", reason=""))
+    async with client.watch(path) as events:
+        (event,) = await rest(events)
+    assert (event.body["code"], event.body["message"]) == (500, "etcdserver: no leader")
+    assert "reason" not in event.body
+
+
+async def test_an_empty_watch_is_closed_at_once_as_often_as_asked_for(proxy, client, path):
+    rule = proxy.on(opening("leases"), do=faults.empty_watch(), at_most=20)
+    for _ in range(20):
+        async with client.watch(path) as events:
+            assert await rest(events) == []
+    assert rule.fired == 20
+    async with client.watch(path, **INITIAL) as events:
+        assert (await anext(events)).type == "BOOKMARK"
+
+
+# Answers in the apiserver's place
+
+
+async def test_410_in_its_first_form_is_the_http_status(proxy, client, path):
+    proxy.on(listing("leases"), do=faults.gone())
+    with pytest.raises(RefusedError) as refused:
+        await client.get(path)
+    assert (refused.value.status, refused.value.reason, refused.value.body["kind"]) == (410, "Expired", "Status")
+
+
+@pytest.mark.parametrize("text", ["1", "30", "Fri, 31 Dec 2027 23:59:59 GMT", "-5", "x", "1000000000", None], ids=str)
+async def test_429_carries_any_text_as_retry_after(text, proxy, path, wire):
+    proxy.on(listing("leases"), do=faults.throttle(text))
+    await wire.ask(path)
+    code, headers = await wire.head()
+    assert (code, headers.get("retry-after")) == (429, text)
+    body = json.loads(await wire.body())
+    assert body["reason"] == "TooManyRequests"
+    assert body.get("details") == ({"retryAfterSeconds": int(text)} if text and text.isdecimal() else None)
+
+
+async def test_errors_by_chance_are_as_many_as_expected_and_the_same_for_the_same_seed(control_plane, path, token):
+    async def codes(seed):
+        with FaultProxy(control_plane.kubeconfig("admin"), seed=seed) as proxy:
+            proxy.on(get("leases"), do=faults.fail(500, 502, 503), chance=0.2)
+            async with Wire.open(proxy, token) as wire:
+                for _ in range(100):
+                    await wire.ask(f"{path}/a")
+                    await wire.head()
+                    await wire.body()
+            return [call.code for call in proxy.calls()]
+
+    first, again, other = [await codes(seed) for seed in (1, 1, 2)]
+    assert first == again != other
+    assert set(first) == {404, 500, 502, 503}
+    assert 8 <= sum(code != 404 for code in first) <= 32
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "media", "text"),
+    [
+        (faults.html(), 502, "text/html", "<h1>502</h1>"),
+        (faults.plain_404(), 404, "text/plain; charset=utf-8", "404 page not found\n"),
+    ],
+    ids=["html", "plain 404"],
+)
+async def test_answers_that_are_no_status(*, fault, code, media, text, proxy, path, wire):
+    proxy.on(anything("leases"), do=fault)
+    await wire.ask(path)
+    told, headers = await wire.head()
+    assert (told, headers["content-type"]) == (code, media)
+    assert text in (await wire.body()).decode()
+    assert proxy.calls()[0].upstream is None
+
+
+async def test_our_plain_404_is_the_real_one(proxy, wire):
+    proxy.on(get("gadgets"), do=faults.plain_404())
+    answers = []
+    for resource in ("gadgets/a", "widgets"):
+        await wire.ask(f"/apis/example.test/v1/{resource}")
+        code, headers = await wire.head()
+        answers.append((code, headers["content-type"], headers["x-content-type-options"], await wire.body()))
+    assert answers[0] == answers[1]
+
+
+async def test_a_redirect_leads_to_another_host_whose_log_shows_who_followed(control_plane, proxy, path, token):
+    with FaultProxy(control_plane.kubeconfig("admin")) as elsewhere:
+        proxy.on(listing("leases"), do=faults.redirect(elsewhere.url()))
+        trust = ssl.create_default_context(cadata=(proxy.authority + elsewhere.authority).decode())
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with session.get(proxy.url() + path, headers=headers, allow_redirects=False) as reply:
+                assert (reply.status, reply.headers["Location"]) == (307, elsewhere.url() + path)
+            async with session.get(proxy.url() + path, headers=headers) as reply:
+                assert reply.status == 403, "aiohttp keeps the token to itself"
+        assert [call.token for call in elsewhere.calls(listing("leases"))] == [""]
+
+
+async def test_a_list_is_as_it_was_at_a_resource_version(proxy, client, admin, path):
+    old = await admin.create(path, lease("a"))
+    await admin.create(path, lease("b"))
+    proxy.on(listing("leases"), do=faults.list_as_of(old["metadata"]["resourceVersion"]))
+    # Without a limit, with which an apiserver takes any version for an exact one.
+    assert [item["metadata"]["name"] for item in (await client.get(path))["items"]] == ["a"]
+
+
+# Answers lost and late
+
+
+@pytest.mark.parametrize("act", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("fault", [faults.lose_reply(), faults.reset()], ids=["after commit", "before forward"])
+async def test_a_write_is_made_and_its_reply_lost_or_not_even_sent(*, fault, act, proxy, client, admin, path):
+    verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[act]
+    is_committed = fault == faults.lose_reply()
+    stored = await admin.create(path, lease("a"))
+    changed = stored | {"spec": {"holderIdentity": "1"}}
+    proxy.on(request(verb, resource="leases"), do=fault)
+    writes = {
+        "POST": lambda: client.create(path, lease("b")),
+        "PUT": lambda: client.replace(f"{path}/a", changed),
+        "PATCH": lambda: client.patch(f"{path}/a", {"spec": {"holderIdentity": "1"}}),
+        "DELETE": lambda: client.delete(f"{path}/a"),
+    }
+    with pytest.raises(aiohttp.ClientError):
+        await writes[act]()
+
+    leases = {item["metadata"]["name"]: item["spec"]["holderIdentity"] for item in await admin.list(path)}
+    after = {"POST": {"a": "0", "b": "0"}, "PUT": {"a": "1"}, "PATCH": {"a": "1"}, "DELETE": {}}[act]
+    assert leases == (after if is_committed else {"a": "0"})
+    for call in proxy.calls(write()):  # aiohttp makes two of a PUT or a DELETE, whoever asked for one
+        assert (call.code, call.ending, call.upstream_code is not None) == (None, "rst", is_committed)
+
+
+@pytest.mark.parametrize("ending", [faults.FIN, faults.SILENT], ids=lambda ending: ending.value)
+async def test_a_reply_is_lost_in_other_ways_than_by_reset(ending, proxy, admin, path, wire):
+    proxy.on(create("leases"), do=faults.lose_reply(ending))
+    await wire.ask(path, method="POST", body=json.dumps(lease("a")).encode())
+    if ending is faults.FIN:
+        assert await wire.rest() == b""
+    else:
+        assert await wire.is_silent()
+    await proxy.until(lambda: proxy.calls()[0].upstream_code == 201)
+    assert await admin.get(f"{path}/a")
+
+
+async def test_a_late_write_is_refused_at_once_and_made_afterwards(proxy, client, admin, path):
+    rule = proxy.on(create("leases"), do=faults.late_write(None))
+    with pytest.raises(RefusedError) as refused:
+        await client.create(path, lease("a"))
+    assert (refused.value.status, refused.value.reason) == (504, "Timeout")
+    assert await client.list(path) == [], "asked through the proxy, so a write on its way would have left before"
+    assert proxy.calls()[0].upstream is None
+
+    rule.release()
+    await proxy.until(lambda: proxy.calls()[0].upstream_code == 201)
+    assert [item["metadata"]["name"] for item in await admin.list(path)] == ["a"]
+
+
+async def test_a_late_write_comes_after_its_seconds(proxy, client, path):
+    proxy.on(create("leases"), do=faults.late_write(0.5))
+    with pytest.raises(RefusedError):
+        await client.create(path, lease("a"))
+    (call,) = proxy.calls()
+    await proxy.until(lambda: call.upstream_code == 201)
+    assert time.monotonic() - call.ended_at >= 0.25
+
+
+@pytest.mark.parametrize("at", [faults.BEFORE_FORWARD, faults.AFTER_COMMIT], ids=lambda at: at.value)
+async def test_a_held_write_is_not_made_yet_or_made_and_not_answered_yet(at, proxy, client, admin, path):
+    rule = proxy.on(create("leases"), do=faults.hold(at))
+    writing = asyncio.ensure_future(client.create(path, lease("a")))
+    await proxy.until(rule.has_fired)
+    if at is faults.AFTER_COMMIT:
+        await proxy.until(lambda: proxy.calls()[0].upstream_code == 201)
+    assert len(await admin.list(path)) == (at is faults.AFTER_COMMIT)
+    assert not writing.done()
+    rule.release()
+    assert (await writing)["metadata"]["name"] == "a"
+
+
+# Bodies
+
+
+async def test_half_a_document_in_a_whole_message(proxy, path, wire):
+    proxy.on(listing("leases"), do=faults.truncate(keep=20))
+    await wire.ask(path)
+    assert (await wire.head())[0] == 200
+    assert await wire.body() == b'{"kind":"LeaseList",'
+
+
+async def test_a_body_is_cut_short_of_its_length(proxy, path, wire):
+    proxy.on(listing("leases"), do=faults.cut_body(after=20))
+    await wire.ask(path)
+    _, headers = await wire.head()
+    assert int(headers["content-length"]) > 20
+    assert await wire.rest() == b'{"kind":"LeaseList",'
+
+
+async def test_a_chunk_is_announced_longer_than_it_is(proxy, path, admin, wire):
+    proxy.on(opening("leases"), do=faults.unended_chunk())
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    await admin.create(path, lease("a"))
+    size, _, chunk = (await wire.rest()).partition(b"\r\n")
+    assert int(size, 16) > len(chunk)
+    assert chunk.startswith(b'{"type":"ADDED"')
+
+
+async def test_gzip_that_is_none(proxy, path, wire):
+    proxy.on(listing("leases"), do=faults.bad_gzip())
+    await wire.ask(path)
+    _, headers = await wire.head()
+    assert headers["content-encoding"] == "gzip"
+    with pytest.raises(zlib.error):
+        zlib.decompress(await wire.body(), wbits=31)
+
+
+async def test_a_body_comes_one_byte_at_a_time(proxy, path, wire):
+    proxy.on(listing("leases"), do=faults.trickle(bytes_per_second=200))
+    await wire.ask(path)
+    _, headers = await wire.head()
+    started = time.monotonic()
+    json.loads(await wire.body())
+    assert time.monotonic() - started > int(headers["content-length"]) / 200 * 0.9
+
+
+async def test_a_watch_comes_one_byte_at_a_time(proxy, path, admin, wire):
+    proxy.on(opening("leases"), do=faults.trickle(bytes_per_second=100))
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    await admin.create(path, lease("a"))
+    assert [await wire.chunk() for _ in range(3)] == [b"{", b'"', b"t"]
+
+
+# Whole connections
+
+
+async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_thaw(proxy, admin, path, wire, ask_anew):
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    with proxy.frozen():
+        await admin.create(path, lease("a"))
+        assert await wire.is_silent()
+        asking = asyncio.ensure_future(ask_anew())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(asking), 0.2)
+        assert proxy.count(listing("leases")) == 0
+    assert b'"ADDED"' in await wire.chunk()
+    assert await asking == 200
+
+
+async def test_a_write_sent_to_a_frozen_server_is_made_after_the_thaw(proxy, client, admin, path):
+    await client.get(path)
+    with proxy.frozen():
+        writing = asyncio.ensure_future(client.create(path, lease("a")))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(writing), 0.2)
+        assert await admin.list(path) == []
+    await writing
+    assert len(await admin.list(path)) == 1
+
+
+@pytest.mark.parametrize("new", [False, True], ids=["only open ones", "new ones too"])
+async def test_half_open_connections_stay_silent_for_ever(*, new, proxy, admin, path, wire, ask_anew):
+    await wire.ask(f"{path}?watch=true")
+    await wire.head()
+    with proxy.half_open(new=new):
+        if new:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(ask_anew(), 0.2)
+        else:
+            assert await ask_anew() == 200
+        await admin.create(path, lease("a"))
+        await proxy.until(lambda: proxy.calls()[0].ending == "silent")
+        assert proxy.open_watches(watch("leases")) == 0
+    assert await wire.is_silent()
+    assert await ask_anew() == 200
+
+
+@pytest.mark.parametrize("keep_open", [False, True])
+async def test_connections_are_refused_and_open_ones_reset_or_kept(keep_open, proxy, path, wire, ask_anew):
+    await wire.ask(path)
+    await wire.head()
+    await wire.body()
+    with proxy.refusing(keep_open=keep_open):
+        with pytest.raises(ConnectionRefusedError):
+            await ask_anew()
+        if keep_open:
+            await wire.ask(path)
+            assert (await wire.head())[0] == 200
+        else:
+            with pytest.raises(ConnectionResetError):
+                await wire.rest()
+    assert await ask_anew() == 200
+
+
+async def test_one_client_is_struck_and_the_other_is_not(proxy, tmp_path, admin, path):
+    proxy.on(anything("leases", client="a"), do=faults.half_open())
+    kubeconfigs = [proxy.kubeconfig(tmp_path / name, client=name) for name in "ab"]
+    async with Api(kubeconfigs[0]) as a, Api(kubeconfigs[1]) as b:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(a.get(path), 0.2)
+        assert await b.get(path)
+        assert await a.get("/version"), "the rest works for both"
+        with proxy.frozen("b"):
+            assert await a.get("/version")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(b.get("/version"), 0.2)
+    assert [call.client for call in proxy.calls(listing("leases"))] == ["a", "b"]
+
+
+# Exact moments
+
+
+async def test_a_function_is_called_before_the_line_reaches_the_client(proxy, client, admin, path):
+    rule = proxy.on(watch("leases"), do=faults.call(lambda: order.append("called")))
+    order = []
+    async with client.watch(path) as events:
+        await admin.create(path, lease("a"))
+        await take(events, 1)
+        order.append("seen")
+    assert (order, rule.fired) == (["called", "seen"], 1)
+
+
+@pytest.mark.parametrize("at", faults.Point, ids=lambda at: at.value)
+async def test_a_client_is_killed_at_an_exact_point_of_its_write(at, proxy, admin, tmp_path, path):
+    """A process that makes lease after lease: what is made, and what it was told, tells where it was killed."""
+    kubeconfig = proxy.kubeconfig(tmp_path / "writer.kubeconfig", client="writer")
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITER, kubeconfig, path, stdout=subprocess.PIPE
+    )
+    proxy.on(create("leases"), do=faults.crash(writer.kill, at), nth=3)
+    told, _ = await asyncio.wait_for(writer.communicate(), 20)
+
+    made = {item["metadata"]["name"] for item in await admin.list(path)}
+    assert made == {"a0", "a1"} | ({"a2"} if at is not faults.BEFORE_FORWARD else set())
+    assert told.split() == [b"a0", b"a1"] + ([b"a2"] if at is faults.AFTER_REPLY else [])
+    last = proxy.calls(create("leases"))[2]
+    assert bool(last.object_version) == (at is not faults.BEFORE_FORWARD)
+    assert last.code == (201 if at is faults.AFTER_REPLY else None)
+
+
+WRITER = """
+import json, ssl, sys, urllib.request
+config = json.load(open(sys.argv[1]))
+cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+import base64
+trust = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+for number in range(9):
+    body = json.dumps({"metadata": {"name": f"a{number}"}, "spec": {}}).encode()
+    headers = {"Authorization": "Bearer " + user["token"], "Content-Type": "application/json"}
+    request = urllib.request.Request(cluster["server"] + sys.argv[2], body, headers)
+    urllib.request.urlopen(request, context=trust).read()
+    print(f"a{number}", flush=True)
+"""

@@ -1,0 +1,355 @@
+"""The fault proxy before a real apiserver: transparent until told otherwise, and then exactly what it was told.
+
+Leases stand for all objects: small, and nothing else in a namespace touches them. What a client sees is read
+by `Api` where a library sees enough, and by `Wire` where it takes every byte.
+"""
+
+import asyncio
+import base64
+import gzip
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+
+from support import faults
+from support.api import Api, RefusedError
+from support.fault_proxy import FaultProxy
+from support.fault_request import fingerprint
+from support.fault_trigger import (
+    create,
+    get,
+    listing,
+    patch,
+    read,
+    watch,
+    write,
+)
+from support.fault_wire import Wire
+from support.resources import LEASES
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+CHANGES = ("ADDED", "MODIFIED", "DELETED")
+
+
+def lease(name, holder="0"):
+    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
+
+
+def seen(event):
+    """An event as tests compare it: its type, and of which state of which object it speaks."""
+    return event.type, event.body["metadata"].get("name"), event.body.get("spec", {}).get("holderIdentity")
+
+
+async def next_events(events, count):
+    async with asyncio.timeout(10):
+        return [seen(await anext(events)) for _ in range(count)]
+
+
+async def last_events(events):
+    async with asyncio.timeout(10):
+        return [seen(event) async for event in events]
+
+
+@pytest.fixture
+def proxy(control_plane):
+    with FaultProxy(control_plane.kubeconfig("admin")) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def client(proxy, tmp_path):
+    """The client that suffers."""
+    async with Api(proxy.kubeconfig(tmp_path / "client.kubeconfig"), user_agent="client/1") as api:
+        yield api
+
+
+@pytest.fixture
+def path(namespace):
+    """Leases of the test's namespace."""
+    return LEASES.path(namespace)
+
+
+@pytest.fixture
+def token(control_plane):
+    return control_plane.token("admin")
+
+
+@pytest.fixture
+def kubectl(control_plane, proxy, tmp_path, namespace):
+    """The pinned kubectl, through the proxy or, with ``direct``, past it."""
+    program = subprocess.run([REPOSITORY / "hack" / "tool", "kubectl"], capture_output=True, text=True, check=True)
+    through = proxy.kubeconfig(tmp_path / "kubectl.kubeconfig", client="kubectl")
+
+    def arguments(*words, direct=False):
+        kubeconfig = control_plane.kubeconfig("admin") if direct else through
+        return [program.stdout.strip(), f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", *words]
+
+    return arguments
+
+
+def run(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, **options).stdout
+
+
+# Transparent
+
+
+def test_kubectl_cannot_tell_the_proxy_from_the_apiserver(kubectl):
+    manifest = yaml.safe_dump(
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease("a"), "metadata": {"name": "a"}}
+    )
+
+    assert "created" in run(kubectl("apply", "-f", "-"), input=manifest)
+    assert "unchanged" in run(kubectl("apply", "-f", "-"), input=manifest)
+    for words in (("get", "lease", "a", "-o", "yaml"), ("api-resources",), ("explain", "lease")):
+        assert run(kubectl(*words)) == run(kubectl(*words, direct=True))
+    assert "deleted" in run(kubectl("delete", "lease", "a"))
+
+
+def test_kubectl_watches_through_the_proxy_as_it_does_without(kubectl, proxy):
+    words = ("get", "lease", "--watch", "--output-watch-events", "-o", "json")
+    through = subprocess.Popen(kubectl(*words), stdout=subprocess.PIPE, text=True)
+    proxy.wait_until(lambda: proxy.open_watches(watch("leases")))
+
+    run(kubectl("create", "-f", "-", direct=True), input=json.dumps(as_kubectl_takes_it(lease("a"))))
+    run(kubectl("patch", "lease", "a", "--type=merge", '-p={"spec":{"holderIdentity":"b"}}', direct=True))
+    run(kubectl("delete", "lease", "a", direct=True))
+
+    events = documents_from(through.stdout)
+    assert [(event["type"], event["object"]["spec"].get("holderIdentity")) for event in events] == [
+        ("ADDED", "0"),
+        ("MODIFIED", "b"),
+        ("DELETED", "b"),
+    ]
+    through.kill()
+    through.communicate()
+
+
+def documents_from(stream, count=3):
+    """The first JSON documents of a stream that nobody closes."""
+    text, documents = "", []
+    while len(documents) < count:
+        text += stream.readline()
+        try:
+            documents.append(json.loads(text))
+        except ValueError:
+            continue
+        text = ""
+    return documents
+
+
+def as_kubectl_takes_it(body):
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body}
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json",
+        "application/json;as=Table;v=v1;g=meta.k8s.io",
+        "application/vnd.kubernetes.protobuf;stream=watch",
+    ],
+    ids=["json", "table", "protobuf"],
+)
+async def test_a_watch_is_byte_for_byte_the_apiservers(accept, proxy, client, admin, path):
+    start = (await admin.get(path))["metadata"]["resourceVersion"]
+    for step in range(3):
+        await admin.create(path, lease(f"a{step}"))
+    query = {"watch": "true", "resourceVersion": start, "timeoutSeconds": "1"}
+
+    bodies = [await raw_body(api, path, params=query, headers={"Accept": accept}) for api in (client, admin)]
+
+    ageless = [re.sub(rb'"\d+s"', b"", body) for body in bodies]  # a table says how old its objects are
+    assert ageless[0] == ageless[1]
+    assert b"a2" in ageless[0]
+
+
+async def raw_body(api, path, **options):
+    async with api._session.get(path, **options) as reply:
+        reply.raise_for_status()
+        return await reply.read()
+
+
+async def test_a_compressed_list_stays_compressed(proxy, client, admin, path, token):
+    note = base64.b64encode(os.urandom(120_000)).decode()
+    await admin.create(path, lease("big") | {"metadata": {"name": "big", "annotations": {"note": note}}})
+
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "gzip"}
+        async with session.get(proxy.url() + path, headers=headers, ssl=trust(proxy)) as reply:
+            packed = await reply.read()
+
+    assert reply.headers["Content-Encoding"] == "gzip"
+    assert json.loads(gzip.decompress(packed))["items"][0]["metadata"]["annotations"]["note"] == note
+
+
+def trust(proxy):
+    return ssl.create_default_context(cadata=proxy.authority.decode())
+
+
+async def test_the_token_goes_up_as_the_client_sent_it_and_only_its_fingerprint_is_kept(proxy, path, token):
+    for sent, code in (("wrong", 401), (token, 200)):
+        async with Wire.open(proxy, sent) as wire:
+            await wire.ask(path)
+            assert (await wire.head())[0] == code
+
+    assert [call.token for call in proxy.calls()] == [fingerprint("wrong"), fingerprint(token)]
+
+
+async def test_clients_that_offer_h2_are_content_with_http_1_1(proxy):
+    async with Wire.open(proxy) as wire:
+        assert wire.protocol == "http/1.1"
+
+
+async def test_a_body_in_chunks_arrives_whole(proxy, client, path):
+    async def chunks():
+        for byte in json.dumps(lease("a")).encode():
+            yield bytes([byte])
+
+    headers = {"Content-Type": "application/json"}
+    async with client._session.post(path, data=chunks(), headers=headers) as reply:
+        assert reply.status == 201
+    assert proxy.calls(create("leases"))[0].document == lease("a")
+
+
+async def test_a_client_that_waits_to_be_told_to_go_on_is_told_so(proxy):
+    async with Wire.open(proxy) as wire:
+        await wire.send(b"POST /x HTTP/1.1\r\nHost: p\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        assert (await wire.head())[0] == 100
+        await wire.send(b"{}")
+        assert (await wire.head())[0] in {401, 403}
+
+
+async def test_many_watches_bring_every_event_once_and_in_order(proxy, client, admin, path):
+    start = (await admin.get(path))["metadata"]["resourceVersion"]
+    for batch in range(10):
+        await asyncio.gather(*(admin.create(path, lease(f"a{batch}-{i}")) for i in range(25)))
+    query = {"watch": "true", "resourceVersion": start}
+
+    expected = await lines_of(admin, path, query, 250)
+    found = await asyncio.gather(*(lines_of(client, path, query, 250) for _ in range(40)))
+
+    assert [json.loads(line)["type"] for line in expected] == ["ADDED"] * 250
+    assert all(lines == expected for lines in found), "10 000 lines in all"
+    assert len(proxy.events("leases")) == 250
+
+
+async def test_tables_are_not_events_of_whole_objects(proxy, client, admin, path):
+    await admin.create(path, lease("a"))
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    async with client._session.get(path, params={"watch": "true"}, headers={"Accept": accept}) as reply:
+        assert json.loads(await reply.content.readline())["object"]["kind"] == "Table"
+    assert proxy.events("leases") == ()
+
+
+async def lines_of(api, path, query, count):
+    async with api._session.get(path, params=query) as reply:
+        return [await reply.content.readline() for _ in range(count)]
+
+
+async def test_every_request_is_logged_with_what_was_asked_and_what_came_of_it(proxy, client, path, namespace):
+    before = time.monotonic()
+    stored = await client.create(path, lease("a"))
+    await client.replace(f"{path}/a", stored | {"spec": {"holderIdentity": "b", "leaseDurationSeconds": 9}})
+    with pytest.raises(RefusedError):
+        await client.get(f"{path}/none")
+
+    made, changed, missed = proxy.calls()
+    assert [made.seq, changed.seq, missed.seq] == [1, 2, 3]
+    assert before <= made.at <= changed.at <= missed.at <= time.monotonic()
+    assert (made.verb, made.group, made.resource) == ("create", "coordination.k8s.io", "leases")
+    assert (made.namespace, made.name, made.subresource) == (namespace, "a", "")
+    assert (made.code, made.upstream_code, made.ending, made.faults) == (201, 201, "clean", [])
+    assert (made.client, made.user_agent) == ("client", "client/1")
+    assert made.object_version == stored["metadata"]["resourceVersion"]
+    assert int(changed.object_version) > int(made.object_version)
+    assert {path for path in changed.changes if path.startswith("spec")} == {
+        "spec.holderIdentity",
+        "spec.leaseDurationSeconds",
+    }
+    assert (missed.verb, missed.name, missed.code) == ("get", "none", 404)
+    assert proxy.count(write("leases")) == 2
+    assert proxy.count(read("leases", name="no*")) == 1
+
+
+def write_kubeconfig(folder, server, authority, user):
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": authority}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (folder / "kubeconfig").write_text(json.dumps(config))
+    return folder / "kubeconfig"
+
+
+async def test_an_apiserver_that_is_away_resets_the_client_and_the_log_says_why(tmp_path):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        server = f"https://127.0.0.1:{nobody.getsockname()[1]}"
+        with FaultProxy(write_kubeconfig(tmp_path, server, "", {"token": "t"})) as proxy:
+            async with Wire.open(proxy) as wire:
+                await wire.ask("/version")
+                with pytest.raises(ConnectionResetError):
+                    await wire.rest()
+            (call,) = proxy.calls()
+    assert (call.code, call.upstream_code, call.ending) == (None, None, "rst")
+    assert "Cannot connect" in call.upstream_error
+
+
+async def test_reads_and_writes_go_to_different_apiservers_or_each_request_to_the_next(control_plane, tmp_path, path):
+    admin = control_plane.kubeconfig("admin")
+    with FaultProxy(admin, admin) as proxy:
+        async with Api(proxy.kubeconfig(tmp_path / "kubeconfig")) as api:
+            proxy.route(reads=1, writes=0)
+            await api.create(path, lease("a"))
+            await api.get(f"{path}/a")
+            proxy.alternate()
+            for _ in range(3):
+                await api.get(f"{path}/a")
+        assert [call.upstream for call in proxy.calls()] == [0, 1, 0, 1, 0]
+
+
+async def test_nothing_is_left_after_close_whatever_was_open(control_plane, path, token):
+    before = set(threading.enumerate()), sockets()
+    asked = [("GET", "?watch=true"), ("POST", ""), ("GET", "/a"), ("GET", ""), ("PATCH", "/a")]
+    async with AsyncExitStack() as connections:
+
+        async def connect():
+            return await connections.enter_async_context(Wire.open(proxy, token))
+
+        with FaultProxy(control_plane.kubeconfig("admin")) as proxy:
+            rules = [
+                proxy.on(create("leases"), do=faults.hold()),
+                proxy.on(patch("leases"), do=faults.late_write(3600)),
+                proxy.on(get("leases"), do=faults.half_open()),
+                proxy.on(listing("leases"), do=faults.trickle()),
+            ]
+            await connect()
+            await (await connect()).send(b"GET /half/a/request HTTP/1.1\r\n")
+            for method, target in asked:
+                await (await connect()).ask(path + target, method=method, body=b"{}")
+            await proxy.until(lambda: proxy.count() == len(asked) and all(rule.has_fired() for rule in rules))
+            await proxy.until(lambda: proxy.open_watches(watch("leases")) == 1)
+            proxy.close()
+    assert (set(threading.enumerate()), sockets() - before[1]) == (before[0], set())
+
+
+def sockets():
+    """What of this process's open files is a socket."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one that lists the folder is gone by now
+            found.add(str(entry.readlink()))
+    return {name for name in found if name.startswith("socket:")}
