@@ -1,0 +1,81 @@
+"""A complete controller on tf-operator's machinery: every ConfigMap with the label ``greet`` gets a greeting."""
+
+import asyncio
+import sys
+
+import msgspec
+
+from tf_operator.machinery.access import KubeConfig
+from tf_operator.machinery.client import ApiClient
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.connect import Connection
+from tf_operator.machinery.errors import ApiError
+from tf_operator.machinery.informer import Informer
+from tf_operator.machinery.ratelimit import ExponentialBackoff, TokenBucket
+from tf_operator.machinery.wire import ObjectMeta, Resource, Scope
+from tf_operator.machinery.workqueue import RateLimitedQueue
+from tf_operator.meta import ObjectKey
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+class ConfigMap(msgspec.Struct, frozen=True):
+    """The projection: what the controller reads of an object is all that is kept of it."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = {}
+
+
+class Greeter:
+    """Handlers put keys into the queue; workers take them out and bring the world into order."""
+
+    def __init__(self, client: ApiClient, clock: SystemClock) -> None:
+        self.client = client
+        self.queue = RateLimitedQueue[ObjectKey](clock, ExponentialBackoff(base=0.1, cap=60))
+        self.config_maps = Informer(
+            CONFIG_MAPS,
+            client=client,
+            clock=clock,
+            decode=msgspec.json.Decoder(ConfigMap).decode,
+            scopes=[Scope(label_selector="greet")],
+        )
+        self.config_maps.add_handler(self)
+
+    def on_add(self, item: ConfigMap) -> None:
+        self.queue.add(item.metadata.key)
+
+    def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
+        self.queue.add(new.metadata.key)
+
+    def on_delete(self, last: ConfigMap, *, is_final: bool) -> None:
+        self.queue.forget(last.metadata.key)
+
+    async def work(self) -> None:
+        await self.config_maps.wait_synced()
+        async for key in self.queue:
+            with self.queue.done_after(key):
+                try:
+                    await self.reconcile(key)
+                    self.queue.forget(key)
+                except ApiError:
+                    self.queue.add_rate_limited(key)
+
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Look at what is, not at what happened: running this twice changes nothing."""
+        found = self.config_maps.store.get(key)
+        greeting = f"Hello, {key.name}!"
+        if found is not None and found.data.get("greeting") != greeting:
+            await self.client.merge_patch(CONFIG_MAPS, key, {"data": {"greeting": greeting}})
+
+
+async def main(kubeconfig: str) -> None:
+    clock = SystemClock()
+    async with Connection(KubeConfig(kubeconfig), clock=clock, user_agent="greeter") as connection:
+        greeter = Greeter(ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=50, burst=100)), clock)
+        async with asyncio.TaskGroup() as tasks:  # whatever dies, ends the others, and the process
+            tasks.create_task(greeter.config_maps.run())
+            tasks.create_task(greeter.work())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
