@@ -27,7 +27,7 @@ demo: venv ## Start a real control plane, show it, and take it down again
 .PHONY: test
 test: venv ## Run the unit and integration tests, on a real etcd and kube-apiserver
 	@rm -f .coverage .coverage.*
-	$(PYTEST) --cov --cov-report= test/unit test/integration
+	$(PYTEST) --cov --cov-report= test/unit test/properties test/integration
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers, broken on purpose

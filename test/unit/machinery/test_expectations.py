@@ -1,4 +1,4 @@
-"""Own writes, scene by scene. What holds for every order of events is in test_expectations_properties."""
+"""Own writes, scene by scene. What holds for every order of events is in test/properties."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The work queue, scene by scene. What holds for every order of events is in test_workqueue_properties."""
+"""The work queue, scene by scene. What holds for every order of events is in test/properties."""
 
 import asyncio
 import gc

@@ -1,0 +1,300 @@
+"""Delays that grow, and tokens that run out: on a fake clock, with chosen dice."""
+
+import asyncio
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.fake_clock import FakeClock
+from tf_operator.machinery.ratelimit import Backoff, ExponentialBackoff, MaxOf, TokenBucket
+
+# --- ExponentialBackoff -----------------------------------------------------------------------------------
+
+
+def test_each_failure_doubles_the_delay_of_its_key_and_of_no_other():
+    """client-go: TestItemExponentialFailureRateLimiter."""
+    limiter = ExponentialBackoff[str](base=0.001, cap=1)
+
+    assert [limiter.delay("one") for _ in range(5)] == [0.001, 0.002, 0.004, 0.008, 0.016]
+    assert limiter.retries("one") == 5
+    assert [limiter.delay("two") for _ in range(2)] == [0.001, 0.002]
+    assert limiter.retries("two") == 2
+
+
+def test_a_forgotten_key_starts_at_the_base_again():
+    limiter = ExponentialBackoff[str](base=1, cap=60)
+    limiter.delay("one")
+    limiter.delay("one")
+
+    limiter.forget("one")
+
+    assert limiter.retries("one") == 0
+    assert limiter.delay("one") == 1
+
+
+def test_forgetting_a_key_that_never_failed_is_harmless_and_costs_no_memory():
+    limiter = ExponentialBackoff[str](base=1, cap=60)
+
+    limiter.forget("stranger")
+
+    assert limiter.retries("stranger") == 0
+    assert limiter._failures == {}
+
+
+@pytest.mark.parametrize(
+    ("base", "cap", "before", "then"),
+    [
+        pytest.param(0.001, 1000, 5, 0.032, id="milliseconds, below the cap"),
+        pytest.param(0.001, 1000, 1000, 1000, id="milliseconds, a thousand failures"),
+        pytest.param(60, 3_600_000, 2, 240, id="minutes, below the cap"),
+        pytest.param(60, 3_600_000, 1000, 3_600_000, id="minutes, a thousand failures"),
+        pytest.param(0.001, 1000, 5000, 1000, id="past the largest float"),
+        pytest.param(90, 60, 0, 60, id="a base above the cap"),
+    ],
+)
+def test_the_delay_stops_at_the_cap_and_never_overflows(base, cap, before, then):
+    """client-go: TestItemExponentialFailureRateLimiterOverFlow."""
+    limiter = ExponentialBackoff[str](base=base, cap=cap)
+    for _ in range(before):
+        limiter.delay("one")
+
+    assert limiter.delay("one") == pytest.approx(then)
+    assert limiter.retries("one") == before + 1
+
+
+# --- TokenBucket ------------------------------------------------------------------------------------------
+
+
+def test_a_bucket_grants_its_burst_at_once_and_then_one_per_interval():
+    bucket = TokenBucket(FakeClock(), qps=10, burst=3)
+
+    assert [bucket.delay() for _ in range(6)] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
+
+
+async def test_a_bucket_fills_up_to_its_burst_and_no_further_however_long_it_rests():
+    clock = FakeClock()
+    bucket = TokenBucket(clock, qps=10, burst=2)
+    for _ in range(5):
+        bucket.delay()
+
+    await clock.advance(86_400)
+
+    assert [bucket.delay() for _ in range(4)] == pytest.approx([0, 0, 0.1, 0.2])
+
+
+def test_a_bucket_counts_no_failures_and_keeps_nothing_about_a_key():
+    bucket = TokenBucket(FakeClock(), qps=1, burst=1)
+    bucket.delay("one")
+
+    bucket.forget("one")
+
+    assert bucket.retries("one") == 0
+    assert bucket.delay("two") == pytest.approx(1)
+
+
+def test_a_bucket_without_a_limit_grants_everything_at_once():
+    bucket = TokenBucket(FakeClock(), qps=math.inf, burst=1)
+
+    assert [bucket.delay() for _ in range(1000)] == [0] * 1000
+
+
+@pytest.mark.parametrize(("qps", "burst"), [(0, 1), (-1, 1), (1, 0)])
+def test_a_bucket_that_could_never_grant_anything_is_refused(qps, burst):
+    with pytest.raises(ValueError, match="no call would ever pass"):
+        TokenBucket(FakeClock(), qps=qps, burst=burst)
+
+
+def start_waiters(clock, bucket, count):
+    """Tasks that wait for a token each, and the list of who got one, and when."""
+    granted = []
+
+    async def waiter(number):
+        await bucket.wait()
+        granted.append((number, round(clock.monotonic() - 1000, 6)))
+
+    return [asyncio.ensure_future(waiter(number)) for number in range(count)], granted
+
+
+async def test_waiters_are_served_in_the_order_they_came_one_per_interval_after_the_burst():
+    clock = FakeClock()
+    _, granted = start_waiters(clock, TokenBucket(clock, qps=10, burst=2), 5)
+
+    await clock.advance(1)
+
+    assert granted == [(0, 0), (1, 0), (2, 0.1), (3, 0.2), (4, 0.3)]
+    assert clock.pending == 0
+
+
+async def test_however_many_wait_there_is_one_timer():
+    clock = FakeClock()
+    start_waiters(clock, TokenBucket(clock, qps=10, burst=1), 50)
+
+    await clock.idle()
+
+    assert clock.pending == 1
+    await clock.advance(10)
+
+
+@pytest.mark.parametrize("cancelled", [1, 2, 4], ids=["the one who sleeps", "one in the middle", "the last"])
+async def test_a_cancelled_waiter_costs_no_token_and_those_behind_it_move_up(cancelled):
+    clock = FakeClock()
+    waiters, granted = start_waiters(clock, TokenBucket(clock, qps=10, burst=1), 5)
+    await clock.advance(0.05)
+
+    waiters[cancelled].cancel()
+    await clock.advance(1)
+
+    assert [number for number, _ in granted] == [number for number in range(5) if number != cancelled]
+    assert [moment for _, moment in granted] == [0, 0.1, 0.2, 0.3]
+    assert clock.pending == 0
+
+
+async def test_nobody_waits_for_a_token_that_is_there():
+    clock = FakeClock()
+    bucket = TokenBucket(clock, qps=1, burst=1)
+
+    await asyncio.wait_for(bucket.wait(), 0.1)
+
+    assert clock.pending == 0
+
+
+async def test_a_newcomer_does_not_get_ahead_of_those_who_wait():
+    clock = FakeClock()
+    bucket = TokenBucket(clock, qps=10, burst=1)
+    _, granted = start_waiters(clock, bucket, 3)
+    await clock.advance(0.1)  # the second one is served now, and the third one is next
+
+    late = asyncio.ensure_future(bucket.wait())
+    await clock.advance(0.1)
+
+    assert [number for number, _ in granted] == [0, 1, 2]
+    assert not late.done()
+    await clock.advance(0.1)
+    assert late.done()
+
+
+@settings(deadline=None, max_examples=50, derandomize=True, database=None)
+@given(
+    qps=st.integers(1, 50),
+    burst=st.integers(1, 20),
+    pauses=st.lists(st.floats(0, 1), min_size=1, max_size=60),
+)
+def test_no_window_of_time_sees_more_grants_than_burst_and_rate_allow(qps, burst, pauses):
+    async def grants():
+        clock = FakeClock()
+        bucket = TokenBucket(clock, qps=qps, burst=burst)
+        moments = []
+        for pause in pauses:
+            await clock.advance(pause)
+            moments.append(clock.monotonic() + bucket.delay())
+        return moments
+
+    moments = asyncio.run(grants())
+
+    assert moments == sorted(moments)
+    for first, start in enumerate(moments):
+        for last in range(first, len(moments)):
+            assert last - first + 1 <= burst + qps * (moments[last] - start) + 1e-6
+
+
+# --- MaxOf ------------------------------------------------------------------------------------------------
+
+
+def test_the_slowest_of_several_limiters_wins():
+    """client-go: TestMaxOfRateLimiter."""
+    limiter = MaxOf[str](ExponentialBackoff(base=0.05, cap=1), TokenBucket(FakeClock(), qps=10, burst=2))
+
+    assert [limiter.delay("one") for _ in range(4)] == pytest.approx([0.05, 0.1, 0.2, 0.4])
+    assert limiter.delay("two") == pytest.approx(0.3)  # its first failure, but the bucket has none left
+    assert (limiter.retries("one"), limiter.retries("two")) == (4, 1)
+
+
+def test_every_one_of_several_limiters_forgets_a_key():
+    first, second = ExponentialBackoff[str](base=1, cap=8), ExponentialBackoff[str](base=2, cap=8)
+    limiter = MaxOf(first, second)
+    limiter.delay("one")
+
+    limiter.forget("one")
+
+    assert (first.retries("one"), second.retries("one")) == (0, 0)
+
+
+# --- Backoff ----------------------------------------------------------------------------------------------
+
+
+def make_backoff(clock, chance=lambda: 1.0):
+    return Backoff(clock, base=0.8, cap=30, quiet=120, chance=chance)
+
+
+async def test_an_actor_waits_twice_as_long_after_each_failure_up_to_the_cap():
+    """client-go: TestReflectorListAndWatchInitConnBackoff (its growth)."""
+    clock = FakeClock()
+    backoff = make_backoff(clock)
+    waits = []
+    for _ in range(8):
+        waits.append(backoff.delay())
+        await clock.advance(waits[-1])
+
+    assert waits == pytest.approx([0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30])
+
+
+def test_a_wait_is_drawn_evenly_from_zero_to_the_bound():
+    dice = random.Random(7)
+    waits = [make_backoff(FakeClock(), dice.random).delay() for _ in range(2000)]
+
+    assert 0 <= min(waits) < 0.01
+    assert 0.79 < max(waits) < 0.8
+    assert sum(waits) / len(waits) == pytest.approx(0.4, rel=0.05)
+
+
+async def test_the_dice_shorten_one_wait_and_not_the_growth():
+    clock = FakeClock()
+    rolls = iter([0.0, 0.0, 0.0, 1.0])
+    backoff = make_backoff(clock, lambda: next(rolls))
+
+    assert [backoff.delay() for _ in range(4)] == pytest.approx([0, 0, 0, 6.4])
+
+
+async def test_the_growth_starts_anew_after_a_quiet_time_that_begins_when_the_wait_is_over():
+    clock = FakeClock()
+    backoff = make_backoff(clock)
+    for _ in range(7):
+        backoff.delay()
+
+    await clock.advance(30 + 119)
+    assert backoff.delay() == pytest.approx(30)
+    await clock.advance(30 + 120)
+    assert backoff.delay() == pytest.approx(0.8)
+
+
+async def test_ten_thousand_failures_in_a_row_overflow_nothing():
+    clock = FakeClock()
+    backoff = make_backoff(clock)
+    for _ in range(10_000):
+        backoff.delay()
+
+    assert backoff.delay() == 30
+
+
+async def test_an_outage_of_five_minutes_costs_few_tries_and_ends_within_the_cap():
+    """L4 and L6: at most two requests a second in all, right again within 35 s after the end."""
+    clock = FakeClock()
+    dice = random.Random(3)
+    tries = []
+
+    async def actor():
+        backoff = make_backoff(clock, dice.random)
+        while True:
+            tries.append(clock.monotonic() - 1000)
+            await clock.sleep(backoff.delay())
+
+    actors = [asyncio.ensure_future(actor()) for _ in range(4)]
+    await clock.advance(335)
+    for task in actors:
+        task.cancel()
+
+    assert len([moment for moment in tries if moment < 300]) < 2 * 300
+    assert len([moment for moment in tries if 300 <= moment < 335]) >= 4
