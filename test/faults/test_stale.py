@@ -1,0 +1,190 @@
+"""Faults 41 to 43: an apiserver that is behind the others, because it has lost touch with etcd."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import pytest
+
+from support import faults, oracle
+from support.api import Api
+from support.control_plane import ControlPlane
+from support.fault_proxy import FaultProxy
+from support.fault_trigger import create, delete, watch
+from support.scaled_clock import ScaledClock
+from support.settle import eventually
+
+COPIES = "configmaps"
+
+
+class Hop:
+    """A TCP hop in a thread of its own, which can be frozen: connections stay open, and not a byte moves."""
+
+    def __init__(self, url):
+        self._target = urlsplit(url)
+        self._moving = asyncio.Event()
+        self._moving.set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._sockets = set()
+
+    def __enter__(self):
+        self._thread.start()
+        self._server = self._do(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    def __exit__(self, *failure):
+        self._do(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def freeze(self):
+        self._loop.call_soon_threadsafe(self._moving.clear)
+
+    def go_on(self):
+        self._loop.call_soon_threadsafe(self._moving.set)
+
+    @contextmanager
+    def frozen(self):
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.go_on()
+
+    async def _serve(self, reader, writer):
+        there, back = await asyncio.open_connection(self._target.hostname, self._target.port)
+        self._sockets |= {writer, back}
+        await asyncio.gather(self._pass_on(reader, back), self._pass_on(there, writer))
+
+    async def _pass_on(self, reader, writer):
+        try:
+            while data := await reader.read(1 << 16):
+                await self._moving.wait()
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    async def _end(self):
+        self._server.close()
+        self._moving.set()
+        for writer in self._sockets:
+            writer.transport.abort()
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    def _do(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+
+
+@pytest.fixture(scope="module")
+def control_plane(tmp_path_factory, plane_programs):
+    """A plane of this module's own, in place of the session's: it gets a second apiserver."""
+    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def hop(control_plane):
+    """What is between the second apiserver and etcd."""
+    with Hop(control_plane.etcd_url) as running:
+        control_plane.add_apiserver("second", etcd_url=running.url)
+        yield running
+
+
+@pytest.fixture
+def proxy(control_plane, hop):
+    """In front of both apiservers; the second one is the stale one when the hop is frozen."""
+    with FaultProxy(control_plane.kubeconfig("admin"), control_plane.kubeconfig("admin", server="second")) as running:
+        yield running
+
+
+async def test_whoever_reads_from_a_stale_apiserver_makes_nothing_twice(proxy, hop, field, start):
+    """Fault 41, S11: all reads go to an apiserver that stops amid our writes, which go to one that goes on."""
+    proxy.route(reads=1, writes=0)
+    controller = await start(clock=ScaledClock(10))
+    await field.want("shrunk", 3)
+    await field.settled(controller)
+    stopped = proxy.on(create(COPIES), do=faults.call(hop.freeze), nth=2)
+    await field.want("w", 5)
+    await proxy.until(stopped.has_fired)
+    await field.want("shrunk", 1)
+    for _ in range(20):
+        controller.queue.add(field.key("w"))
+        await asyncio.sleep(0.2)
+    assert controller.widgets.store.get(field.key("shrunk")).spec.copies == 3, "the stale apiserver was not stale"
+    hop.go_on()
+    await field.settled(controller)
+
+    assert sorted(call.name for call in proxy.calls(delete(COPIES))) == ["shrunk-1", "shrunk-2"]
+    oracle.no_copy_twice(proxy)
+
+
+async def test_a_new_operator_at_a_stale_apiserver_waits_until_it_knows(proxy, hop, field, start):
+    """Fault 42, S1 and S4: its first picture is a consistent one, or none."""
+    first = await start()
+    await field.want("w", 3)
+    await field.settled(first)
+    await both_serve(field)
+    with hop.frozen():
+        await field.want("w", 5)
+        await field.settled(first)
+        made = proxy.count(create(COPIES))
+
+        proxy.route(reads=1, writes=0)
+        second = await start(clock=ScaledClock(10))
+        await asyncio.sleep(5)
+        assert not second.widgets.has_synced
+        assert proxy.count(create(COPIES)) == made
+    await field.settled(second)
+    await field.settled(first)
+
+    oracle.no_copy_twice(proxy)
+
+
+async def test_requests_that_go_to_a_fresh_and_a_stale_apiserver_in_turn_make_nothing_twice(proxy, hop, field, start):
+    """Fault 43: a load balancer alternates; what was once seen is not unseen."""
+    proxy.alternate()
+    controller = await start(clock=ScaledClock(10))
+    await field.want("w", 3)
+    await field.settled(controller)
+    await both_serve(field)
+    unseen = deletions_of(controller.copies)
+
+    with hop.frozen():
+        proxy.now(watch(), do=faults.cut())
+        await field.want("w", 5)
+        for number in range(4):
+            await field.want(f"w{number}", 2)
+        await asyncio.sleep(5)
+    await field.settled(controller)
+
+    assert unseen == []
+    assert proxy.calls(delete(COPIES)) == ()
+    made = oracle.copies_made(proxy)
+    assert len(made) == len(set(made))
+
+
+async def both_serve(field):
+    """Have the second apiserver fill its cache, which it does when it is first asked: else it would have no answer."""
+    async with Api(field.plane.kubeconfig("admin", server="second")) as api:
+        await eventually(lambda: api.list(field.widgets, resourceVersion="0"))
+
+
+def deletions_of(informer):
+    """The names of what an informer tells is gone, from now on."""
+    names = []
+    informer.add_handler(
+        SimpleNamespace(
+            on_add=lambda item: None,
+            on_update=lambda old, new: None,
+            on_delete=lambda last, is_final: names.append(last.metadata.name),
+        )
+    )
+    return names
