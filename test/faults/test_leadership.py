@@ -1,0 +1,162 @@
+"""Fault 59 and L3: copiers stand for election while they are asked to end, and killed.
+
+Each is a process behind a door of its own in the fault proxy, and all of them have work to do the whole time: a few
+Widgets more than there are copies for. Whatever the test is about, in the end rule S12 is held against the Lease's
+history and the log of the proxy, all copies are there, none was made twice, and no process has complained of a bug.
+Durations are short where the rule allows it: 4 s lease duration, 3 s renew deadline, half a second between tries.
+"""
+
+import asyncio
+import signal
+import time
+from contextlib import asynccontextmanager
+from itertools import count
+
+import pytest
+
+from support import oracle
+from support.fault_trigger import write
+from support.history import NOW, Recorder
+from support.lease_history import LeaseHistory, is_work
+from support.replica_process import ReplicaProcess
+from support.settle import eventually
+
+SHORT = {"lease_duration": 4, "renew_deadline": 3.0, "retry_period": 0.5}
+LONGEST_RETRY = 1.2 * SHORT["retry_period"]
+UNDONE = 5
+TAKE_OVER = SHORT["lease_duration"] + SHORT["retry_period"] + 3
+
+
+class Stage:
+    """The replicas, their Lease, and the evidence."""
+
+    def __init__(self, field, proxy, recorder, tmp_path):
+        self.replicas = []
+        self.widgets = 0
+        self._field = field
+        self._proxy = proxy
+        self._recorder = recorder
+        self._tmp_path = tmp_path
+
+    async def start(self, identity, *, durations=None, **options):
+        kubeconfig = self._proxy.kubeconfig(self._tmp_path / identity, client=identity)
+        replica = await ReplicaProcess.start(
+            identity=identity,
+            kubeconfig=kubeconfig,
+            namespace=self._field.namespace,
+            durations=durations or SHORT,
+            **options,
+        )
+        self.replicas.append(replica)
+        return replica
+
+    async def leader_and_standby(self, **options):
+        """Two replicas, of which the first works, and the second has seen that."""
+        return await self.sorted_out(*[await self.start(identity, **options) for identity in ("a", "b")])
+
+    async def sorted_out(self, *replicas):
+        """Wait until one of them works, and the others stand by; it is the first of the result."""
+        await self.works(*replicas, within=60)
+        for replica in replicas:
+            await replica.heard("standing")
+        await self.is_renewed(times=2)
+        (leader,) = [replica for replica in replicas if replica.when("working")]
+        return leader, *[replica for replica in replicas if replica is not leader]
+
+    async def keep_asking(self):
+        """Have something to write all the time, but no more than a busy machine can do."""
+        for self.widgets in count(1):
+            await self._field.want(f"w{self.widgets}", 2)
+            await asyncio.sleep(0.3)
+            while len(oracle.copies_made(self._proxy)) < 2 * (self.widgets - UNDONE):
+                await asyncio.sleep(0.1)
+
+    async def works(self, *replicas, since=0.0, within=20.0):
+        """Wait until one of these replicas writes; the moment in which the proxy read it."""
+        names = {replica.identity for replica in replicas}
+
+        def wrote():
+            calls = [call.at for call in self._proxy.calls() if call.client in names and is_work(call)]
+            late = [at for at in calls if at >= since]
+            assert late, f"{[(replica.identity, replica.said[-3:]) for replica in replicas]}"
+            return min(late)
+
+        return await eventually(wrote, within=within)
+
+    async def end(self):
+        for replica in self.replicas:
+            await replica.end()
+
+    def evidence(self):
+        return LeaseHistory.of(
+            self._recorder.history(),
+            self._proxy.calls(),
+            namespace=self._field.namespace,
+            renew_deadline=SHORT["renew_deadline"],
+        )
+
+    async def is_renewed(self, *, times):
+        """Wait for so many renewals from now on, of whoever it is that renews."""
+        since = time.monotonic()
+
+        def is_done():
+            calls = self._proxy.calls(write("leases", namespace=self._field.namespace))
+            return sum(call.at > since and call.code in {200, 201} for call in calls) >= times
+
+        await self._proxy.until(is_done, within=15)
+
+
+@pytest.fixture
+async def stage(field, proxy, control_plane, tmp_path):
+    """A stage whose evidence is judged in the end."""
+    async with Recorder(control_plane.etcd_url, start=NOW) as recorder:
+        stage = Stage(field, proxy, recorder, tmp_path)
+        async with _asking(stage):
+            yield stage
+            stage.asking.cancel()
+        await eventually(lambda: oracle.store_in_order(field.admin, field.namespace), within=60)
+        await stage.end()
+        await recorder.stop()
+        evidence = stage.evidence()
+    assert evidence.strays() == []
+    assert len(evidence.work) >= 3 * stage.widgets > 0
+    oracle.no_copy_twice(proxy)
+    assert [line for replica in stage.replicas for line in replica.log if "Traceback" in line or "never" in line] == []
+
+
+@asynccontextmanager
+async def _asking(stage):
+    stage.asking = asyncio.ensure_future(stage.keep_asking())
+    try:
+        yield
+    except BaseException:
+        await stage.end()
+        raise
+    finally:
+        stage.asking.cancel()
+        await asyncio.wait([stage.asking])
+    if not stage.asking.cancelled():
+        stage.asking.result()
+
+
+# The end of a leader.
+
+
+async def test_a_standby_works_less_than_three_seconds_after_the_leader_was_asked_to_end(stage):
+    """Fault 59 and L3: the Lease is released, so nobody has to wait for it."""
+    leader, standby = await stage.leader_and_standby()
+
+    asked = leader.send(signal.SIGTERM)
+
+    assert await stage.works(standby, since=asked) - asked < 3
+    assert await leader.ended() == 0
+
+
+async def test_a_standby_works_within_lease_and_retry_and_three_seconds_after_the_leader_was_killed(stage):
+    """L3: nobody releases the Lease, so it has to run out."""
+    leader, standby = await stage.leader_and_standby()
+
+    killed = leader.send(signal.SIGKILL)
+    worked = await stage.works(standby, since=killed)
+
+    assert SHORT["lease_duration"] - LONGEST_RETRY < worked - killed < TAKE_OVER

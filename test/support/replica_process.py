@@ -1,0 +1,291 @@
+"""The Copier as one replica of several: a process that stands for election and works while it leads.
+
+    replica = await ReplicaProcess.start(kubeconfig=..., namespace=..., identity="a", durations={...})
+    await replica.heard("working")
+    replica.send(signal.SIGTERM)
+
+What happens to it, it says on standard output, one JSON record a line; ``at`` is the machine's monotonic clock, which
+all processes and the fault proxy share. Every write of the job asks the fence, and the process reports what it does
+by events, which are no writes of the job. For a process without election see ``copier_process``.
+
+SIGTERM: take no more work, finish what was begun, post the last events, release the Lease, end with 0.
+SIGUSR1: block the event loop for ``block`` seconds, by computing or by waiting.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from support.copier import WIDGETS, Copier, Widget
+from support.lease_history import LEASE
+from support.settle import eventually
+from tf_operator.machinery import errors
+from tf_operator.machinery.access import KubeConfig
+from tf_operator.machinery.client import ApiClient, Budget
+from tf_operator.machinery.connect import Connection
+from tf_operator.machinery.election_thread import ElectionThread
+from tf_operator.machinery.event_object import Reporter, Severity, reference_to
+from tf_operator.machinery.expectations import Owner
+from tf_operator.machinery.fence import FencedBudget, LeaseClock, NotLeading
+from tf_operator.machinery.instruments import RecorderInstruments
+from tf_operator.machinery.leaderelection import ElectionConfig
+from tf_operator.machinery.lease import open_lock
+from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.recorder import EventRecorder
+from tf_operator.meta import ObjectKey
+
+COMPONENT = "copier"
+WORKERS = 4
+_LAST_EVENTS = 0.5
+_TEST = Path(__file__).resolve().parents[1]
+
+
+class ReplicaProcess:
+    """A running replica, seen by the test that started it."""
+
+    def __init__(self, identity: str, process: Process) -> None:
+        self.identity = identity
+        self.said: list[dict[str, Any]] = []
+        self.log: list[str] = []
+        """Everything else that it wrote: log lines, tracebacks."""
+        self._process = process
+        self._listening = asyncio.gather(self._listen(process.stdout), self._listen(process.stderr))
+
+    @classmethod
+    async def start(cls, *, identity: str, **options: object) -> Self:
+        """Start one with the options of ``Program``."""
+        repository = os.environ.get("REPLICA_REPOSITORY", _TEST.parent)  # a private copy, in which something is broken
+        environment = {**os.environ, "PYTHONPATH": f"{repository}{os.pathsep}{_TEST}"}
+        arguments = json.dumps({"identity": identity, **options}, default=str)
+        command = (sys.executable, "-m", "support.replica_process", arguments)
+        process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env=environment, cwd=_TEST)
+        return cls(identity, process)
+
+    def send(self, number: signal.Signals) -> float:
+        """Send a signal; the moment."""
+        self._process.send_signal(number)
+        return time.monotonic()
+
+    def when(self, what: str, *, since: float = 0.0) -> list[float]:
+        """The moments at which it said something."""
+        return [entry["at"] for entry in self.said if entry["said"] == what and entry["at"] >= since]
+
+    def causes(self) -> list[str]:
+        """Why its terms have ended."""
+        return [entry["cause"] for entry in self.said if entry["said"] == "over"]
+
+    async def heard(self, what: str, *, since: float = 0.0, within: float = 30.0) -> float:
+        """Wait until it says something; the moment of the first time."""
+
+        def is_said() -> list[float]:
+            moments = self.when(what, since=since)
+            assert moments, f"{self.identity} did not say {what!r}, but {self.said[-5:]}, and {self.log[-30:]}"
+            return moments
+
+        return (await eventually(is_said, within=within))[0]
+
+    async def ended(self, *, within: float = 20.0) -> int:
+        """Wait until it ends by itself; its exit code."""
+        async with asyncio.timeout(within):
+            code = await self._process.wait()
+        await self._listening
+        return code
+
+    async def end(self) -> None:
+        """Kill it, if it still lives."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        await self.ended()
+
+    async def _listen(self, stream: asyncio.StreamReader | None) -> None:
+        assert stream
+        async for line in stream:
+            if line.startswith(b'{"said"'):
+                self.said.append(json.loads(line))
+            else:
+                self.log.append(line.decode().rstrip())
+
+
+def say(what: str, **more: object) -> None:
+    """Tell the parent."""
+    print(json.dumps({"said": what, "at": time.monotonic(), **more}), flush=True)  # noqa: T201
+
+
+class WrongClock(LeaseClock):
+    """A clock whose wall is wrong: it jumps back and forth every second, and runs at a speed of its own."""
+
+    def __init__(self, *, jumps: float, speed: float) -> None:
+        self._jumps = timedelta(seconds=jumps)
+        self._speed = speed
+        self._began = self.monotonic()
+
+    def now(self) -> datetime:
+        """The wall clock, as wrong as it was asked for."""
+        ahead = timedelta(seconds=(self._speed - 1) * (self.monotonic() - self._began))
+        return super().now() + ahead + (self._jumps if int(self.monotonic()) % 2 else -self._jumps)
+
+
+class Counted(RecorderInstruments):
+    """What became of the events."""
+
+    def __init__(self) -> None:
+        self.posted = 0
+        self.losses: Counter[str] = Counter()
+
+    def sent(self) -> None:
+        """One was posted."""
+        self.posted += 1
+
+    def lost(self, cause: str) -> None:
+        """One was given up."""
+        self.losses[cause] += 1
+
+
+class ReportingCopier(Copier):
+    """A Copier that reports what it does by events, and may lose the leadership between two writes."""
+
+    def __init__(
+        self, client: ApiClient, clock: LeaseClock, *, namespace: str, writer: ApiClient, recorder: EventRecorder
+    ) -> None:
+        super().__init__(client, clock, namespace=namespace, writer=writer)
+        self._recorder = recorder
+
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Bring the copies of one Widget into order, and report what is in the way."""
+        try:
+            await super().reconcile(key)
+        except NotLeading:
+            self.queue.add_rate_limited(key)
+        except errors.ApiError as error:
+            self._report(key, "Warning", reason="CopyFailed", message=str(error))
+            raise
+
+    async def _tell(self, owner: Owner, seen: Widget, count: int) -> None:
+        await super()._tell(owner, seen, count)
+        self._report(owner.key, "Normal", reason="Copied", message=f"There are {count} copies.")
+
+    def _report(self, key: ObjectKey, severity: Severity, *, reason: str, message: str) -> None:
+        if found := self.widgets.store.get(key):
+            about = reference_to(WIDGETS, key, found.metadata.uid)
+            self._recorder.event(about, severity, reason=reason, message=message)
+
+
+class Program:
+    """The replica: informers that always run, and workers that run while it leads."""
+
+    def __init__(
+        self,
+        *,
+        kubeconfig: str,
+        namespace: str,
+        identity: str,
+        durations: dict[str, Any],
+        wall_jumps: float = 0.0,
+        wall_speed: float = 1.0,
+        block: float = 0.0,
+        computes: bool = False,
+        grace: float = 1.5,
+    ) -> None:
+        """``grace`` is how long a pass that was begun may take after SIGTERM."""
+        self._clock = WrongClock(jumps=wall_jumps, speed=wall_speed)
+        self._kubeconfig = kubeconfig
+        self._namespace = namespace
+        self._block = block
+        self._computes = computes
+        self._grace = grace
+        self._counted = Counted()
+        self._reporter = Reporter(COMPONENT, identity)
+        self._stop = asyncio.Event()
+        lock = partial(open_lock, KubeConfig(kubeconfig), ObjectKey(namespace, LEASE), clock=self._clock)
+        config = ElectionConfig(**durations)
+        self._election = ElectionThread(lock, identity=identity, clock=self._clock, config=config)
+
+    async def run(self) -> None:
+        """Live until SIGTERM, or until something that must not end does."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        loop.add_signal_handler(signal.SIGUSR1, self._be_blocked)
+        async with Connection(KubeConfig(self._kubeconfig), clock=self._clock) as connection:
+            say("started")
+            await self._live(connection)
+        say("ended", posted=self._counted.posted, losses=self._counted.losses)
+
+    async def _live(self, connection: Connection) -> None:
+        budget = TokenBucket(self._clock, qps=1000, burst=1000)
+        client = self._client(connection, budget)
+        recorder = EventRecorder(client, clock=self._clock, reporter=self._reporter, instruments=self._counted)
+        writer = self._client(connection, FencedBudget(budget, self._election.fence))
+        copier = ReportingCopier(client, self._clock, namespace=self._namespace, writer=writer, recorder=recorder)
+        async with asyncio.TaskGroup() as core:
+            lasting = [core.create_task(copier.run(workers=0)), core.create_task(recorder.run())]
+            standing = core.create_task(self._stand(copier, recorder))
+            await self._stop.wait()
+            say("stopping")
+            standing.cancel()
+            await asyncio.wait([standing])
+            for task in lasting:
+                task.cancel()
+
+    def _client(self, connection: Connection, budget: Budget) -> ApiClient:
+        return ApiClient(connection, clock=self._clock, budget=budget)
+
+    async def _stand(self, copier: Copier, recorder: EventRecorder) -> None:
+        await copier.widgets.wait_synced()
+        await copier.copies.wait_synced()
+        while True:
+            say("standing")
+            async with self._election.term() as term, self._working(copier, recorder):
+                cause = await term.wait_over()
+                say("over", cause=cause.name, is_fenced=not self._election.fence.is_open)
+
+    @asynccontextmanager
+    async def _working(self, copier: Copier, recorder: EventRecorder) -> AsyncIterator[None]:
+        """Have workers; after SIGTERM they finish what they have begun, otherwise they end at once."""
+        for widget in copier.widgets.store:
+            copier.queue.add(widget.metadata.key)  # a worker of the last term may have been cancelled over it
+        async with asyncio.TaskGroup() as workers:
+            tasks = [workers.create_task(copier.work()) for _ in range(WORKERS)]
+            say("working")
+            try:
+                yield
+            finally:
+                if self._stop.is_set():
+                    await self._drain(copier, recorder)
+                for task in tasks:
+                    task.cancel()
+        say("idle")
+
+    async def _drain(self, copier: Copier, recorder: EventRecorder) -> None:
+        with suppress(TimeoutError):
+            async with self._clock.timeout(self._grace):
+                await copier.queue.shut_down_with_drain()
+        await recorder.drain(_LAST_EVENTS)
+
+    def _be_blocked(self) -> None:
+        say("blocked")
+        end = time.monotonic() + self._block
+        while time.monotonic() < end:
+            if not self._computes:
+                time.sleep(self._block)
+        say("unblocked")
+
+
+async def main() -> None:
+    """Live with the options on the command line."""
+    await Program(**json.loads(sys.argv[1])).run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
