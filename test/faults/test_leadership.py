@@ -1,4 +1,4 @@
-"""Fault 59 and L3: copiers stand for election while they are asked to end, and killed.
+"""Faults 52 and 59, and L3: copiers stand for election while they are asked to end, killed, and stopped.
 
 Each is a process behind a door of its own in the fault proxy, and all of them have work to do the whole time: a few
 Widgets more than there are copies for. Whatever the test is about, in the end rule S12 is held against the Lease's
@@ -160,3 +160,23 @@ async def test_a_standby_works_within_lease_and_retry_and_three_seconds_after_th
     worked = await stage.works(standby, since=killed)
 
     assert SHORT["lease_duration"] - LONGEST_RETRY < worked - killed < TAKE_OVER
+
+
+# Processes that do not run, or run and do not work.
+
+
+async def test_a_stopped_leader_that_is_continued_writes_nothing_before_it_leads_again(stage):
+    """Fault 52: it wakes up in the middle of its work, after somebody else has taken over."""
+    leader, standby = await stage.leader_and_standby()
+
+    for _ in range(2):
+        stopped = leader.send(signal.SIGSTOP)
+        await stage.works(standby, since=stopped)
+        continued = leader.send(signal.SIGCONT)
+        await leader.heard("over", since=continued)
+        await stage.is_renewed(times=2)
+        assert not leader.when("working", since=continued)
+        leader, standby = standby, leader
+
+    over = [entry for replica in stage.replicas for entry in replica.said if entry["said"] == "over"]
+    assert [entry["is_fenced"] for entry in over] == [True, True]

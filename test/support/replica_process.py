@@ -32,12 +32,12 @@ from support.lease_history import LEASE
 from support.settle import eventually
 from tf_operator.machinery import errors
 from tf_operator.machinery.access import KubeConfig
-from tf_operator.machinery.client import ApiClient, Budget
+from tf_operator.machinery.client import ApiClient
 from tf_operator.machinery.connect import Connection
 from tf_operator.machinery.election_thread import ElectionThread
 from tf_operator.machinery.event_object import Reporter, Severity, reference_to
 from tf_operator.machinery.expectations import Owner
-from tf_operator.machinery.fence import FencedBudget, LeaseClock, NotLeading
+from tf_operator.machinery.fence import LeaseClock, NotLeading
 from tf_operator.machinery.instruments import RecorderInstruments
 from tf_operator.machinery.leaderelection import ElectionConfig
 from tf_operator.machinery.lease import open_lock
@@ -224,9 +224,9 @@ class Program:
 
     async def _live(self, connection: Connection) -> None:
         budget = TokenBucket(self._clock, qps=1000, burst=1000)
-        client = self._client(connection, budget)
+        client = ApiClient(connection, clock=self._clock, budget=budget)
         recorder = EventRecorder(client, clock=self._clock, reporter=self._reporter, instruments=self._counted)
-        writer = self._client(connection, FencedBudget(budget, self._election.fence))
+        writer = ApiClient(connection, clock=self._clock, budget=budget, guard=self._election.fence.check)
         copier = ReportingCopier(client, self._clock, namespace=self._namespace, writer=writer, recorder=recorder)
         async with asyncio.TaskGroup() as core:
             lasting = [core.create_task(copier.run(workers=0)), core.create_task(recorder.run())]
@@ -237,9 +237,6 @@ class Program:
             await asyncio.wait([standing])
             for task in lasting:
                 task.cancel()
-
-    def _client(self, connection: Connection, budget: Budget) -> ApiClient:
-        return ApiClient(connection, clock=self._clock, budget=budget)
 
     async def _stand(self, copier: Copier, recorder: EventRecorder) -> None:
         await copier.widgets.wait_synced()

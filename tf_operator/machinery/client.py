@@ -22,7 +22,7 @@ import tenacity
 from tf_operator.machinery import errors, wire
 from tf_operator.machinery.access import Access
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.connect import Connection, Reply
+from tf_operator.machinery.connect import Connection, Reply, never_objects
 from tf_operator.machinery.instruments import ClientInstruments
 from tf_operator.machinery.wire import Request, Resource
 from tf_operator.meta import Body, ObjectKey
@@ -53,13 +53,21 @@ class ApiClient:
         *,
         clock: Clock,
         budget: Budget,
+        guard: Callable[[], object] = never_objects,
         instruments: ClientInstruments | None = None,
         reply_within: float = REPLY_WITHIN,
         attempts: int = ATTEMPTS,
     ) -> None:
+        """``guard`` raises when nothing may be sent: a leader's client for writes has its ``Fence.check``.
+
+        Asked three times: before the wait for the budget, so that a lost leader takes nothing from it; after it; and
+        when there is a connection, immediately before the request is written, since reaching the apiserver may
+        take longer than a lease lasts.
+        """
         self._connection = connection
         self._clock = clock
         self._budget = budget
+        self._guard = guard
         self._instruments = instruments or ClientInstruments()
         self._reply_within = reply_within
         self._attempts = attempts
@@ -157,8 +165,10 @@ class ApiClient:
 
     async def _take_turn(self, request: Request) -> None:
         """Wait for the budget. Not part of the time limit: what has not been sent cannot have been lost."""
+        self._guard()
         asked = self._clock.monotonic()
         await self._budget.wait()
+        self._guard()
         self._instruments.throttled(request.verb, self._clock.monotonic() - asked)
 
     @asynccontextmanager
@@ -174,7 +184,7 @@ class ApiClient:
         sent = self._clock.monotonic()
         code = "<error>"
         try:
-            reply = await stack.enter_async_context(self._connection.send(request, access))
+            reply = await stack.enter_async_context(self._connection.send(request, access, last_word=self._guard))
             code = str(reply.status)
         finally:
             self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)

@@ -10,8 +10,9 @@ twice here, and no redirect is followed, because the token would go along. Only 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from io import BytesIO
 from types import TracebackType
 from typing import Self
@@ -72,6 +73,14 @@ class Reply:
         return chunk
 
 
+def never_objects() -> None:
+    """Raise if a request may not be sent after all; this one never does."""
+
+
+_last_word: ContextVar[Callable[[], object]] = ContextVar("last_word", default=never_objects)
+"""How ``Connection.send`` tells ``_Pool``, which aiohttp calls, whom to ask."""
+
+
 class _Pool(aiohttp.TCPConnector):
     """Connections for requests; one that aiohttp will not use again is cut at once (``_cut_off``)."""
 
@@ -85,8 +94,16 @@ class _Pool(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (aiohttp's signature)
     ) -> aiohttp.connector.Connection:
-        """Hand out a connection of the pool, or a new one; called by the session."""
+        """Hand out a connection of the pool, or a new one; called by the session.
+
+        What may be sent no more stops here: after this nothing waits before the request is written.
+        """
         connection = await super().connect(req, traces, timeout)
+        try:
+            _last_word.get()()
+        except BaseException:
+            connection.release()
+            raise
         if connection.transport is not None:
             self._waiting[req] = connection.transport
         return connection
@@ -208,13 +225,20 @@ class Connection:
         return found
 
     @asynccontextmanager
-    async def send(self, request: Request, access: Access) -> AsyncIterator[Reply]:
-        """Send a request and hand out the reply once its head has arrived, whatever its status is."""
+    async def send(
+        self, request: Request, access: Access, *, last_word: Callable[[], object] = never_objects
+    ) -> AsyncIterator[Reply]:
+        """Send a request and hand out the reply once its head has arrived, whatever its status is.
+
+        ``last_word`` is called when there is a connection, immediately before the request is written: what it raises
+        is raised here, and nothing is sent.
+        """
         if self._session is None:
             raise RuntimeError("the Connection is used outside of its 'async with'")
         headers = {"Authorization": access.authorization} if access.authorization else {}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
+        _last_word.set(last_word)
         with _as_api_errors():
             reply = await self._session.request(
                 request.method,

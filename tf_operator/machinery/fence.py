@@ -2,7 +2,8 @@
 
 A Lease does not stop anybody. Between a write and the apiserver stands only the writer's own judgement, and
 client-go leaves it there: its election "does not guarantee that only one client is acting as a leader (a.k.a.
-fencing)". Here every write asks the fence in the moment in which it may start. The elector moves the fence ahead
+fencing)". Here every write asks the fence, last when it has its connection and only needs to be written: the client
+for writes is ``ApiClient(..., guard=fence.check)``. The elector moves the fence ahead
 with each renewal that the apiserver has confirmed, to the renew deadline counted from *before* that renewal was
 sent; nothing has to happen for it to close. So a renewal that hangs, a stalled thread, or a process that is stopped
 (SIGSTOP) and continued finds it closed, while others wait for the longer lease duration before they take over.
@@ -15,7 +16,6 @@ machine may stop all of its clocks. Against both, writes carry a resourceVersion
 
 import time
 
-from tf_operator.machinery.client import Budget
 from tf_operator.machinery.clock import Clock, SystemClock
 
 
@@ -68,22 +68,3 @@ class Fence:
     def close(self) -> None:
         """Let nothing start from now on."""
         self._until = float("-inf")
-
-
-class FencedBudget:
-    """A budget for writes: nothing gets through while the fence is closed.
-
-    The client waits for its budget before every single sending, repetitions included, so this is the seam at which
-    its writes are fenced. Asked twice: before the wait, so that a lost leader does not queue up for tokens that the
-    next term needs; and after it, so that a write that was waiting for its turn when leadership ended is not sent.
-    """
-
-    def __init__(self, budget: Budget, fence: Fence) -> None:
-        self._budget = budget
-        self._fence = fence
-
-    async def wait(self) -> None:
-        """Return when the next write may be sent; ``NotLeading`` when it may not."""
-        self._fence.check()
-        await self._budget.wait()
-        self._fence.check()

@@ -19,7 +19,7 @@ from tf_operator.machinery.access import KubeConfig
 from tf_operator.machinery.client import ApiClient
 from tf_operator.machinery.connect import Connection
 from tf_operator.machinery.election_thread import ElectionThread
-from tf_operator.machinery.fence import FencedBudget, LeaseClock, NotLeading
+from tf_operator.machinery.fence import LeaseClock, NotLeading
 from tf_operator.machinery.leaderelection import ElectionConfig
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.wire import Resource
@@ -60,8 +60,8 @@ class Replica:
 
     async def stand(self):
         async with Connection(KubeConfig(self.kubeconfig), clock=self.clock) as connection:
-            budget = FencedBudget(TokenBucket(self.clock, qps=200, burst=1), self.election.fence)
-            client = ApiClient(connection, clock=self.clock, budget=budget, reply_within=3)
+            budget, guard = TokenBucket(self.clock, qps=200, burst=1), self.election.fence.check
+            client = ApiClient(connection, clock=self.clock, budget=budget, guard=guard, reply_within=3)
             while True:
                 async with self.election.term() as term:
                     say("leading")

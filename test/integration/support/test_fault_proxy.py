@@ -260,8 +260,10 @@ async def lines_of(api, path, query, count):
 
 async def test_every_request_is_logged_with_what_was_asked_and_what_came_of_it(proxy, client, path, namespace):
     before = time.monotonic()
-    stored = await client.create(path, lease("a"))
-    await client.replace(f"{path}/a", stored | {"spec": {"holderIdentity": "b", "leaseDurationSeconds": 9}})
+    kept = {"leaseTransitions": 1}
+    stored = await client.create(path, lease("a") | {"spec": {"holderIdentity": "a", **kept}})
+    spec = {"holderIdentity": "b", "leaseDurationSeconds": 9, **kept}
+    await client.replace(f"{path}/a", stored | {"spec": spec})
     with pytest.raises(RefusedError):
         await client.get(f"{path}/none")
 

@@ -13,6 +13,7 @@ from tf_operator.machinery import client, errors, wire
 from tf_operator.machinery.access import Access, ConfigurationError
 from tf_operator.machinery.client import ApiClient
 from tf_operator.machinery.connect import Connection
+from tf_operator.machinery.fence import NotLeading
 from tf_operator.machinery.instruments import ClientInstruments
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.meta import ObjectKey
@@ -533,3 +534,52 @@ async def test_an_error_of_whoever_reads_the_stream_stays_what_it_is():
             with pytest.raises(type(error), match="mine"):
                 async with api.stream(WATCH):
                     raise error
+
+
+# What may be sent no more
+
+
+class Open:
+    """A guard that answers so many questions with yes, and then no more."""
+
+    def __init__(self, answers):
+        self.left = answers
+
+    def __call__(self):
+        self.left -= 1
+        if self.left < 0:
+            raise NotLeading("no longer")
+
+
+class Granted:
+    """A budget that counts what it has given."""
+
+    granted = 0
+
+    async def wait(self):
+        self.granted += 1
+
+
+@pytest.mark.parametrize(
+    ("yes", "granted"), [(0, 0), (1, 1), (2, 1)], ids=["before the budget", "after the budget", "once connected"]
+)
+@pytest.mark.parametrize("verb", WRITES)
+async def test_nothing_is_sent_when_the_guard_says_no_at_any_moment(verb, yes, granted):
+    budget = Granted()
+    async with serving(OK, budget=budget, guard=Open(yes)) as api:
+        with pytest.raises(NotLeading):
+            await CALLS[verb](api)
+
+        assert api.server.seen == []
+        assert budget.granted == granted
+
+
+async def test_the_connection_of_what_was_not_sent_serves_the_next_call():
+    guard = Open(2)
+    async with serving(OK, guard=guard) as api:
+        with pytest.raises(NotLeading):
+            await api.get(JOBS, KEY)
+        guard.left = 3
+        await api.get(JOBS, KEY)
+
+        assert [seen.connection for seen in api.server.seen] == [1]

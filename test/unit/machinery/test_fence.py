@@ -1,25 +1,12 @@
 """The fence: when writes may start, and that nothing gets past it."""
 
-import asyncio
 import time
 
 import pytest
 
 from support.fake_clock import FakeClock
 from tf_operator.machinery.clock import SystemClock
-from tf_operator.machinery.fence import Fence, FencedBudget, LeaseClock, NotLeading
-
-
-class SlowBudget:
-    """Grants a request after five seconds."""
-
-    def __init__(self, clock):
-        self.granted = 0
-        self._clock = clock
-
-    async def wait(self):
-        await self._clock.sleep(5)
-        self.granted += 1
+from tf_operator.machinery.fence import Fence, LeaseClock, NotLeading
 
 
 @pytest.fixture
@@ -63,36 +50,6 @@ def test_a_closed_fence_lets_nothing_start(fence, clock):
 
     with pytest.raises(NotLeading):
         fence.check()
-
-
-async def test_a_write_that_waited_for_the_rate_limit_is_not_sent_when_leadership_ended_meanwhile(fence, clock):
-    fence.open_until(clock.monotonic() + 4)
-    budget = SlowBudget(clock)
-    write = asyncio.ensure_future(FencedBudget(budget, fence).wait())
-
-    await clock.advance(5)
-
-    assert budget.granted == 1
-    with pytest.raises(NotLeading):
-        await write
-
-
-async def test_a_write_passes_while_the_fence_is_open(fence, clock):
-    fence.open_until(clock.monotonic() + 6)
-    write = asyncio.ensure_future(FencedBudget(SlowBudget(clock), fence).wait())
-
-    await clock.advance(5)
-
-    await write
-
-
-async def test_who_does_not_lead_takes_nothing_from_the_budget(fence, clock):
-    budget = SlowBudget(clock)
-
-    with pytest.raises(NotLeading):
-        await FencedBudget(budget, fence).wait()
-
-    assert clock.pending == 0
 
 
 def test_the_clock_of_leases_counts_the_time_that_the_machine_sleeps(monkeypatch):

@@ -114,6 +114,17 @@ def test_a_decoder_may_fail_in_any_way(error):
     assert type(error).__name__ in item.owner
 
 
+def test_when_the_memory_is_out_the_object_is_not_blamed():
+    def decode(_):
+        raise MemoryError
+
+    reader, counts = make_reader(decode)
+
+    with pytest.raises(MemoryError):
+        reader.read(raw(thing("a", 7)))
+    assert not counts.of
+
+
 def test_an_object_that_an_index_cannot_place_is_unreadable_too():
     reader, counts = make_reader(indexes={"fragile": lambda item: [str(1 // item.size)]}, stand_in=stand_in)
 

@@ -244,6 +244,16 @@ async def test_replies_do_not_wait_for_acknowledgements(kubeconfig):
     assert all(options)
 
 
+async def test_a_frozen_server_does_not_even_shake_hands(kubeconfig):
+    with FaultProxy(kubeconfig) as proxy:
+        proxy.url()
+        with proxy.frozen():
+            opening_one = asyncio.ensure_future(Wire.open(proxy).__aenter__())
+            done, _ = await asyncio.wait({opening_one}, timeout=0.1)
+            opening_one.cancel()
+        assert not done
+
+
 async def test_a_half_open_connection_is_silent_whether_idle_or_waiting_for_a_reply(kubeconfig):
     with FaultProxy(kubeconfig) as proxy:
         proxy.on(create(), do=faults.fail(500), at_least=0)
