@@ -1,6 +1,7 @@
 """Build tools of one set with ``go build``, from the go.mod and go.sum that pin every dependency."""
 
 import re
+import signal
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ UNREACHABLE = re.compile(
 )
 UNPINNED = re.compile(r"missing go.sum entry|updates to go.mod needed|no required module provides")
 FULL = re.compile(r"no space left on device")
+# How it ends when somebody, or the kernel short of memory, kills the compiler or the guard above it.
+KILLED = (128 + signal.SIGKILL, 128 + signal.SIGTERM, -signal.SIGKILL, -signal.SIGTERM)
 
 
 class Listener:
@@ -103,6 +106,9 @@ def reason(names: str, status: int, complaints: Sequence[str]) -> ToolError:
             advice="set GOPROXY to a module proxy that you can reach (and HTTPS_PROXY where you need one), or put "
             "the folder of a ready-made program into KUBEBUILDER_ASSETS or PATH",
         )
-    if status in (137, 143):
-        return BrokenBuild(f"{names}: the compiler was killed", advice="check that there are 4 GB of free memory")
+    if status in KILLED:
+        return BrokenBuild(
+            f"{names}: the compiler was killed",
+            advice="run it again if you know why, else check that there are 4 GB of free memory",
+        )
     return BrokenBuild(f"{names}: the build failed\n{text}", advice="see above what the compiler says")

@@ -2,6 +2,7 @@
 
 Whatever has happened: once nothing more goes wrong, the store is what the apiserver has; and all along, what the
 handlers were told is a history that can be: for each UID an addition, updates that join up, a deletion.
+client-go: TestHammerController, and TestDataConsistencyChecker at every point of rest.
 """
 
 import asyncio

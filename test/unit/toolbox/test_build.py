@@ -34,8 +34,12 @@ def test_a_failed_build_is_explained(complaint, kind, advice):
     assert advice in error.advice
 
 
-def test_a_compiler_that_was_killed_hints_at_memory():
-    assert "4 GB of free memory" in build.reason("alpha 1.2.3", 137, []).advice
+@pytest.mark.parametrize("status", [137, 143, -9, -15])
+def test_a_compiler_that_was_killed_hints_at_memory(status):
+    error = build.reason("alpha 1.2.3", status, [])
+
+    assert error.message == "alpha 1.2.3: the compiler was killed"
+    assert "4 GB of free memory" in error.advice
 
 
 def test_tools_of_one_set_are_built_by_one_command_with_the_flags_of_all():
