@@ -7,7 +7,7 @@ from support.resources import CRDS, Json, Resource, resource_of
 
 
 async def create_crd(api: Api, crd: Json, *, within: float = 20.0) -> Resource:
-    """Create a CustomResourceDefinition and wait until every served version can be listed.
+    """Create a CustomResourceDefinition of a namespaced kind and wait until every served version can be listed.
 
     ``Established`` alone is not enough: after it the apiserver still answers 404 (the handler is not yet
     installed) and then 429 (its storage is initialising) for a moment. Tests that share a kind all call this:
@@ -28,7 +28,8 @@ async def create_crd(api: Api, crd: Json, *, within: float = 20.0) -> Resource:
 
 async def _is_served(api: Api, resource: Resource) -> bool:
     try:
-        await api.get(resource.path(), limit="1")
+        # In one namespace: across all, another test's object may be one that nobody can decode.
+        await api.get(resource.path("default"), limit="1")
     except RefusedError as refusal:
         if refusal.status in {404, 429}:
             return False

@@ -26,6 +26,9 @@ from support.resources import Json
 NOW = 0
 """As ``start`` of a Recorder: what is written after it was entered, and nothing before."""
 
+UNREADABLE: Json = {"metadata": {}}
+"""Stands in for a body that is nested deeper than the decoder goes: the change itself still shows."""
+
 _PROTOBUF = b"k8s\0"
 _OVER = {"Succeeded", "Failed"}
 
@@ -142,6 +145,8 @@ def _decoded(value: bytes | None) -> Json | None:
         found = json.loads(value)
     except ValueError:
         return None
+    except RecursionError:
+        return UNREADABLE
     return found if isinstance(found, dict) else None
 
 

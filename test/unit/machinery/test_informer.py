@@ -433,6 +433,21 @@ async def test_a_bug_in_one_reflector_ends_the_informer_loudly():
         assert failure.group_contains(ZeroDivisionError)
 
 
+async def test_a_reflector_that_is_cancelled_from_within_ends_the_informer_loudly():
+    """A task group takes that for an end like any other, and would go on with a cache that stands still."""
+
+    async def cancelled():
+        raise asyncio.CancelledError
+
+    rig = Rig(Watch(mark(5), 1e9))
+    rig.informer._reflectors[0].run = cancelled
+
+    async with rig:
+        with pytest.raises(ExceptionGroup) as failure:
+            await rig.task
+        assert failure.group_contains(RuntimeError, match="cancelled from within")
+
+
 async def test_the_store_is_right_again_after_every_kind_of_disruption():
     """client-go: TestSharedInformerWatchDisruption."""
     keeper = HistoryKeeper()

@@ -512,6 +512,16 @@ async def test_a_history_that_went_on_is_followed_without_a_new_picture():
         assert rig.server.times_asked_for_position == 1, "not after a clean end"
 
 
+async def test_the_history_of_a_picture_that_was_just_taken_is_not_doubted():
+    script = [errors.Unreachable("refused"), Watch(added(A), mark(50), SERVED), QUIET]
+
+    async with Rig(*script, chance=0.5) as rig:
+        await rig.clock.advance(SERVED + 10)
+
+        assert rig.asked == ["stream", "stream", "watch 50"]
+        assert rig.server.times_asked_for_position == 0
+
+
 async def test_the_question_about_the_history_is_asked_again_when_it_fails():
     script = [Watch(added(A), mark(50), SERVED, errors.ReplyLost("reset")), Watch(1e9), Watch(1e9), Watch(1e9)]
 

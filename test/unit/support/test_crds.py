@@ -29,7 +29,7 @@ class FakeApi:
         return body
 
     async def get(self, path: str, **params: str) -> dict:
-        version = path.split("/")[-2]
+        version = path.split("/")[3]
         self.asked.append(version)
         if left := self.statuses.get(version):
             raise RefusedError("GET", left.pop(0), {})

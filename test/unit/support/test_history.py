@@ -5,7 +5,7 @@ import json
 import pytest
 
 from support.etcd import Change
-from support.history import History, history_of
+from support.history import UNREADABLE, History, history_of
 from support.registry_keys import place_of
 
 KEY = "/registry/pods/ns/a"
@@ -41,6 +41,20 @@ def test_a_life_is_a_creation_updates_and_a_deletion(one_life):
     kinds = [(entry.revision, entry.change) for entry in one_life.of("pods", "ns", "a")]
 
     assert kinds == [(2, "create"), (3, "update"), (4, "delete")]
+
+
+def test_a_body_that_nobody_can_read_costs_only_itself():
+    depth = 100_000
+    deep = Change(3, "/registry/pods/ns/deep", b'{"a":' * depth + b"1" + b"}" * depth, None, is_creation=True)
+
+    found = history_of([change(2, pod(), new=True), deep, change(4, None)])
+
+    assert [(entry.place.name, entry.change) for entry in found.revisions] == [
+        ("a", "create"),
+        ("deep", "create"),
+        ("a", "delete"),
+    ]
+    assert found.bodies("pods", "ns", "deep") == (UNREADABLE,)
 
 
 def test_every_revision_knows_what_was_before(one_life):
