@@ -27,8 +27,8 @@ class Servers:
     def stream(self, request):
         return self.of[request.path.rpartition("/")[2]].stream(request)
 
-    async def send(self, request):
-        return await self.of[request.path.rpartition("/")[2]].send(request)
+    async def send_once(self, request):
+        return await self.of[request.path.rpartition("/")[2]].send_once(request)
 
     @property
     def all(self):

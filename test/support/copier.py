@@ -30,6 +30,8 @@ GROUP = "test.tf-operator.dev"
 WIDGETS = Resource(GROUP, "v1", "widgets", "Widget")
 COPIES = Resource("", "v1", "configmaps", "ConfigMap")
 LABEL = f"{GROUP}/widget"
+LIVE = 9_999
+"""The page size of a live read, by which the evidence tells it from the pictures of an informer."""
 
 WIDGET_CRD: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -84,6 +86,8 @@ class WidgetSpec(msgspec.Struct, frozen=True):
     """What a Widget asks for."""
 
     copies: int = 0
+    load: int = 0
+    """How many bytes each copy carries."""
 
 
 class WidgetStatus(msgspec.Struct, frozen=True):
@@ -162,6 +166,12 @@ class Copier:
         self.widgets.add_handler(OnWidget(self))
         self.copies.add_handler(OnCopy(self))
 
+    async def refresh(self) -> None:
+        """Have caches that show everything that was so when this was called: the first thing that a leader does."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.widgets.refresh())
+            tasks.create_task(self.copies.refresh())
+
     async def run(self, workers: int = 4) -> None:
         """Watch and work."""
         async with asyncio.TaskGroup() as tasks:
@@ -205,13 +215,13 @@ class Copier:
         wanted = {f"{owner.key.name}-{index}" for index in range(observed.widget.spec.copies)}
         present = {copy.metadata.name: copy for copy in observed.copies}
         for name in sorted(wanted - present.keys()):
-            await self._create(owner, name)
+            await self._create(owner, name, load=observed.widget.spec.load)
         for name in sorted(present.keys() - wanted):
             await self._delete(owner, present[name])
         if observed.widget.status.copies != len(wanted):
             await self._tell(owner, observed.widget, len(wanted))
 
-    async def _create(self, owner: Owner, name: str) -> None:
+    async def _create(self, owner: Owner, name: str, *, load: int) -> None:
         reference = {
             "apiVersion": WIDGETS.api_version,
             "kind": WIDGETS.kind,
@@ -219,7 +229,9 @@ class Copier:
             "uid": owner.uid,
             "controller": True,
         }
-        metadata = {"name": name, "labels": {LABEL: "yes"}, "ownerReferences": [reference]}
+        metadata: Json = {"name": name, "labels": {LABEL: "yes"}, "ownerReferences": [reference]}
+        if load:
+            metadata["annotations"] = {"load": "x" * load}
         with self._unless_certain(owner, "configmaps"):
             made = await self._writer.create(COPIES, self._namespace, {"metadata": metadata})
         uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
@@ -248,7 +260,7 @@ class Copier:
             return None
         found = READ_WIDGET(raw)
         page = wire.read_page(
-            await self._client.send(wire.list_page(COPIES, Scope(self._namespace, label_selector=LABEL), limit=0))
+            await self._client.send(wire.list_page(COPIES, Scope(self._namespace, label_selector=LABEL), limit=LIVE))
         )
         self.own_writes.read_live(owner, "widgets", version=found.metadata.resource_version, uid=found.metadata.uid)
         self.own_writes.read_live(owner, "configmaps", version=page.resource_version)

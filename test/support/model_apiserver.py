@@ -93,7 +93,7 @@ class ModelApiserver:
 
     # Transport
 
-    async def send(self, request: Request) -> bytes:
+    async def send_once(self, request: Request) -> bytes:
         """A page of a list."""
         self._accept(request)
         token = request.query.get("continue", "")

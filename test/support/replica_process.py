@@ -250,6 +250,8 @@ class Program:
     @asynccontextmanager
     async def _working(self, copier: Copier, recorder: EventRecorder) -> AsyncIterator[None]:
         """Have workers; after SIGTERM they finish what they have begun, otherwise they end at once."""
+        say("elected")
+        await copier.refresh()
         for widget in copier.widgets.store:
             copier.queue.add(widget.metadata.key)  # a worker of the last term may have been cancelled over it
         async with asyncio.TaskGroup() as workers:

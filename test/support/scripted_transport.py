@@ -63,7 +63,7 @@ class ScriptedTransport:
         """The query of each request."""
         return [dict(request.query) for request in self.requests]
 
-    async def send(self, request: Request) -> bytes:
+    async def send_once(self, request: Request) -> bytes:
         """The next reply, which has to be a body."""
         if request.query.get("limit") == "1":
             self.times_asked_for_position += 1

@@ -5,8 +5,8 @@ Hop 1 of the path of an event: ``stream`` yields the chunks of a watch.
 The policy for repeating a call is here and nowhere else (``_may_repeat``, ``ATTEMPTS``, ``GIVE_UP_AFTER``): a read
 may always be sent again; a write only when the server has certainly not carried it out. When the outcome of a write
 is unknown, the caller has to look, because only the caller knows what it meant to reach. Longer waiting is the work
-queue's job. Who has a loop with a pause of its own (a reflector, an elector) asks for ``attempts=1``: repeating
-inside of repeating multiplies the requests of an outage.
+queue's job. Who has a loop with a pause of its own does not want this: repeating inside of repeating multiplies the
+requests of an outage. So reflectors use ``send_once`` and ``stream``, and the elector's client has ``attempts=1``.
 
 Every client has a budget of its own (``budget``): leases and events are sent through clients with their own, so
 that a burst of pod creations can never starve a renewal.
@@ -110,6 +110,10 @@ class ApiClient:
         """Send a request and return the body of a 2xx; everything else is an ``ApiError``."""
         return await self._call(request, bytes)
 
+    async def send_once(self, request: Request) -> bytes:
+        """As ``send``, but whatever it ends in, it is not repeated: for callers that have a pause of their own."""
+        return await self._authorized(lambda access: self._body(request, access))
+
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch and hand out its chunks as they arrive; an error status is raised, never streamed.
@@ -134,7 +138,7 @@ class ApiClient:
             return state.attempt_number >= self._attempts or self._clock.monotonic() - began > GIVE_UP_AFTER
 
         async def attempt() -> T:
-            return read(await self._authorized(lambda access: self._body(request, access)))
+            return read(await self.send_once(request))
 
         repeating = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: _may_repeat(request, error)),

@@ -20,7 +20,12 @@ from tf_operator.machinery.clock import Clock, SystemClock
 
 
 class NotLeading(Exception):
-    """No write may start now: this process does not hold the Lease, or cannot be sure that it still does."""
+    """No write may start now: this process does not hold the Lease, or cannot be sure that it still does.
+
+    No ``ApiError``, because nothing was sent and nobody failed: it must be neither counted, nor reported as an event,
+    nor repeated. A worker's loop catches it beside ``ApiError`` and puts the key back. The term is over or about to be,
+    and the next one begins with all keys and with caches that have been refreshed (``Informers.refresh``).
+    """
 
 
 class LeaseClock(SystemClock):

@@ -109,6 +109,12 @@ class Informer(Generic[T]):
             for reflector in self._reflectors:
                 tasks.create_task(_kept_up(reflector), name=str(reflector))
 
+    async def refresh(self) -> None:
+        """Return once the store shows everything that was so when this was called, and the handlers have been told."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.refresh())
+
     def _make_feed(self, scope: Scope) -> Feed[T]:
         return Feed(self.store, self._reader, namespace=scope.namespace, tell=self._tell, completed=self._completed)
 
@@ -126,6 +132,8 @@ class Informer(Generic[T]):
             for handler in handlers:
                 try:
                     _call(handler, change)
+                except MemoryError:
+                    raise  # nothing is wrong with the handler, and whoever goes on without it misses changes
                 except Exception:  # noqa: BLE001 (one handler's bug must not cost the others their call)
                     self._instruments.handler_failed()
                     _log.exception("a handler failed; the others are still told", resource=str(self.resource))

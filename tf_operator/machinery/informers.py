@@ -83,6 +83,16 @@ class Informers:
         for informer, _, _ in self._made.values():
             await informer.wait_synced()
 
+    async def refresh(self) -> None:
+        """Return once every store shows everything that was so when this was called.
+
+        A watch may be late, so a cache never knows that it is current. Who begins to lead calls this before the first
+        write: what the predecessor wrote last is in the new pictures, whatever has become of the watches.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            for informer, _, _ in self._made.values():
+                tasks.create_task(informer.refresh())
+
     def idle_seconds(self) -> dict[str, float]:
         """For each informer, by name, how long the quietest of its watches has heard nothing."""
         return {name: informer.idle_seconds for name, (informer, _, _) in self._made.items()}

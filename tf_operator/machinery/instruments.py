@@ -52,7 +52,7 @@ class ReflectorInstruments:
         """A watch ended: ``closed``, ``expired``, ``silent``, ``broken``, or an error's name."""
 
     def relisted(self, cause: str) -> None:
-        """The picture had to be read anew, with the error's name that forced it."""
+        """The picture had to be read anew, with the error's name that forced it; ``asked`` by a new leader."""
 
     def undecodable(self) -> None:
         """One object could not be decoded and is passed over."""
@@ -66,6 +66,9 @@ class ElectionInstruments:
 
     def leading(self, is_leader: bool) -> None:  # noqa: FBT001 (a gauge's value)
         """``leader_election_master_status``."""
+
+    def tried(self, outcome: str) -> None:
+        """One try to get or keep the Lease is over: it is ``ours`` or ``theirs``, or the error's name."""
 
     def slow_path(self) -> None:
         """``leader_election_slowpath_total``: a renewal had to read the Lease first."""

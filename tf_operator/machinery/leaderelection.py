@@ -23,7 +23,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, StrEnum, auto
+from enum import StrEnum, auto
 
 import structlog
 
@@ -85,7 +85,7 @@ class Ending(StrEnum):
     STALLED = "the work was stuck, so the Lease was no longer renewed"
 
 
-class _Answer(Enum):
+class _Answer(StrEnum):
     OURS = auto()
     THEIRS = auto()
     NONE = auto()
@@ -192,8 +192,10 @@ class LeaderElector:
             if self._complaint != (cause := type(error).__name__):  # not every two seconds of an outage
                 self._log.warning("the Lease could not be read or written", cause=cause, error=str(error))
             self._complaint = cause
+            self._instruments.tried(cause)
             return _Answer.NONE
         self._complaint = ""
+        self._instruments.tried(answer)
         return answer
 
     async def _get_or_keep(self) -> _Answer:

@@ -69,6 +69,8 @@ class Reader(Generic[T]):
             return None
         try:
             return self._checked(self._stand_in(metadata, reason))
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 (as above)
             _log.exception("an object cannot even be replaced by a stand-in", key=str(metadata.key))
             return None

@@ -10,10 +10,13 @@ What to do after each kind of ending is decided in ``recovery``. No ending is fa
 
 A watch that says nothing may be dead on the other side (half-open). The apiserver sends a bookmark a minute, so
 silence for longer means a new watch; and every watch has an end, asked of the server and enforced here.
+
+Not even a healthy watch can promise that nothing is still on its way. Who has to be sure calls ``refresh``.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -32,9 +35,9 @@ _log = structlog.get_logger(__name__)
 
 
 class Transport(Protocol):
-    """What a reflector needs of ``ApiClient``."""
+    """What a reflector needs of ``ApiClient``: calls that are sent once, because how to go on is decided here."""
 
-    async def send(self, request: Request) -> bytes:
+    async def send_once(self, request: Request) -> bytes:
         """The body of the reply."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
@@ -96,6 +99,11 @@ class Reflector:
         self._was_cut_off = False
         """Whether the apiserver was out of reach, or silent: it may have come back with another history."""
         self._turn_began = clock.monotonic()
+        self._scope_of_turn: asyncio.Timeout | None = None
+        self._asked: list[asyncio.Future[None]] = []
+        """Who waits for a picture that has not been begun yet."""
+        self._promised: list[asyncio.Future[None]] = []
+        """Who waits for the picture that is being taken, or for the next one if it fails."""
         self._unfinished_streams = 0
         self._serves_since: float | None = None
         self._active_at = clock.monotonic()
@@ -113,11 +121,31 @@ class Reflector:
     async def run(self) -> NoReturn:
         """Take a picture, follow the changes, recover; for ever."""
         while True:
-            await self._clock.sleep(self._after(await self._turn()))
+            self._scope_of_turn = turn = asyncio.timeout(None)  # noqa: TID251 (no time: ``refresh`` ends it)
+            try:
+                async with turn:
+                    await self._clock.sleep(self._after(await self._turn()))
+            except TimeoutError:
+                if not turn.expired():
+                    raise
+
+    async def refresh(self) -> None:
+        """Take a new picture now, whatever is going on, and return once it is in the store.
+
+        It shows everything that was so when this was called. A new leader waits for it before its first write,
+        because its predecessor's last writes may still be on their way to the cache, or a watch may be half-open.
+        """
+        taken = asyncio.get_running_loop().create_future()
+        self._asked.append(taken)
+        if self._scope_of_turn is not None:
+            with suppress(RuntimeError):  # somebody else has interrupted it just now
+                self._scope_of_turn.reschedule(asyncio.get_running_loop().time())
+        await taken
 
     async def _turn(self) -> errors.ApiError | None:
         """One watch, with a picture before it where one is needed; how it ended, ``None`` for cleanly."""
         self._serves_since, self._turn_began = None, self._clock.monotonic()
+        self._promise()
         try:
             if self._version is None and self._unfinished_streams >= MOST_UNFINISHED_STREAMS:
                 await self._list()
@@ -127,6 +155,14 @@ class Reflector:
         finally:
             self._draft = None
         return None
+
+    def _promise(self) -> None:
+        """Who asked before the picture is begun will find in it what they want."""
+        if self._asked:
+            self._promised, self._asked = self._promised + self._asked, []
+            if self._version is not None:
+                self._version = None
+                self._instruments.relisted("asked")
 
     def _after(self, ending: errors.ApiError | None) -> float:
         """Draw the conclusions from an ending; how long to wait before the next turn."""
@@ -150,7 +186,7 @@ class Reflector:
 
     async def _list(self) -> None:
         version = ""
-        async with aclosing(paging.leaves(self._client.send, self._resource, self._scope)) as leaves:
+        async with aclosing(paging.leaves(self._client.send_once, self._resource, self._scope)) as leaves:
             async for leaf in leaves:
                 self._active_at = self._clock.monotonic()
                 if leaf.is_first:
@@ -169,6 +205,10 @@ class Reflector:
         self._draft.finish(version)
         self._instruments.listed(len(self._draft), self._clock.monotonic() - self._turn_began)
         self._version, self._draft, self._was_cut_off = version, None, False
+        for taken in self._promised:
+            if not taken.done():
+                taken.set_result(None)
+        self._promised = []
 
     # The watch, which may begin with a streamed picture
 
@@ -211,7 +251,7 @@ class Reflector:
         """
         if self._version is None or not self._was_cut_off:
             return
-        found = await paging.position(self._client.send, self._resource, self._scope)
+        found = await paging.position(self._client.send_once, self._resource, self._scope)
         if (number(found) or 0) < (number(self._version) or 0):
             raise _went_back(found, self._version)
         self._was_cut_off = False

@@ -136,9 +136,9 @@ class NoStreams:
         self.client = client
         self.requests = []
 
-    async def send(self, request):
+    async def send_once(self, request):
         self.requests.append(request)
-        return await self.client.send(request)
+        return await self.client.send_once(request)
 
     @asynccontextmanager
     async def stream(self, request):

@@ -295,6 +295,15 @@ async def test_whoever_has_a_loop_of_their_own_asks_for_one_attempt():
     assert len(api.server.seen) == 1
 
 
+@pytest.mark.parametrize("answer", [reply(503), CLOSED, HTML, refusal(429)], ids=["503", "closed", "html", "429"])
+async def test_a_call_that_is_to_be_sent_once_is_not_repeated_whatever_comes(answer):
+    async with serving(answer) as api:
+        with pytest.raises(errors.ApiError):
+            wire.read_page(await api.send_once(wire.list_page(JOBS, wire.EVERYWHERE, limit=5)))
+
+        assert len(api.server.seen) == 1
+
+
 async def test_a_cancelled_call_is_not_repeated():
     async with serving(SILENT) as api:
         call = asyncio.ensure_future(CALLS["get"](api))

@@ -247,6 +247,18 @@ async def test_a_handler_that_fails_costs_neither_the_others_nor_the_watch():
     assert [log["event"] for log in logs if log.get("exc_info")] == ["a handler failed; the others are still told"] * 3
 
 
+async def test_a_handler_that_gets_no_more_memory_ends_the_informer():
+    class Starved(Diary):
+        def _write(self, entry, item):
+            raise MemoryError
+
+    async with Rig(Watch(added(A), mark(5), 1e9), handlers=[Starved()]) as rig:
+        with pytest.raises(ExceptionGroup) as caught:
+            await rig.task
+
+    assert isinstance(caught.value.exceptions[0], MemoryError)
+
+
 async def test_a_late_handler_is_told_of_all_that_is_there_and_then_of_changes():
     late = Diary()
 
@@ -331,8 +343,8 @@ class TwoNamespaces:
     def stream(self, request):
         return self.of[request.path.split("/")[5]].stream(request)
 
-    async def send(self, request):
-        return await self.of[request.path.split("/")[5]].send(request)
+    async def send_once(self, request):
+        return await self.of[request.path.split("/")[5]].send_once(request)
 
 
 def in_namespace(namespace, name, version):
@@ -483,3 +495,129 @@ async def test_what_is_handed_out_cannot_be_changed():
         with pytest.raises(AttributeError):
             item.metadata.name = "b"
         assert item == projected("a", 1)
+
+
+# --- A picture that was asked for -------------------------------------------------------------------------
+
+
+async def refreshing(rig):
+    """A refresh that has been asked for, and whatever can happen at once has."""
+    asked = asyncio.get_running_loop().create_task(rig.informer.refresh())
+    await rig.clock.idle()
+    return asked
+
+
+def pictures(rig):
+    return ["sendInitialEvents" in query for query in rig.server.queries]
+
+
+async def test_a_refresh_shows_what_a_dead_watch_never_told():
+    """The watch is half-open: it would take 80 s of silence to notice."""
+    first, second = Watch(added(A) + added(B), mark(5), 1e9), Watch(added(thing("a", 9)), 2.0, mark(10), 1e9)
+
+    async with Rig(first, second) as rig:
+        assert await rig.told(1) == ["+a@1", "+b@2"]
+        asked = await refreshing(rig)
+        assert rig.server.open_watches == 1, "the old watch is left open"
+        assert not asked.done()
+        assert await rig.told() == []
+
+        assert await rig.told(2) == ["-b@2?", "a@1>9"]
+        assert asked.done()
+        assert pictures(rig) == [True, True]
+        assert rig.counts.of["relisted: asked"] == 1
+
+
+async def test_a_picture_that_was_begun_before_does_not_count_as_a_refresh():
+    early, late = Watch(added(A), 3.0, mark(5), 1e9), Watch(added(thing("a", 9)), 3.0, mark(10), 1e9)
+
+    async with Rig(early, late) as rig:
+        await rig.clock.advance(2)
+        asked = await refreshing(rig)
+        assert await rig.told(2) == []
+        assert not asked.done()
+
+        assert await rig.told(1) == ["+a@9"]
+        assert asked.done()
+
+
+async def test_a_refresh_does_not_wait_for_the_pause_after_a_failure():
+    async with Rig(errors.Unreachable("refused"), Watch(added(A), mark(5), 1e9)) as rig:
+        asked = await refreshing(rig)
+
+        assert asked.done()
+        assert await rig.told() == ["+a@1"]
+
+
+async def test_a_refresh_ends_with_the_first_picture_that_is_complete():
+    failures = [errors.Unreachable("refused"), Watch(added(A), errors.ReplyLost("reset"))]
+
+    async with Rig(Watch(mark(5), 1e9), *failures, Watch(added(A), mark(10), 1e9)) as rig:
+        asked = await refreshing(rig)
+        assert not asked.done()
+
+        await rig.clock.advance(60)
+        assert asked.done()
+        assert rig.store.resource_version == "10"
+
+
+async def test_refreshes_that_are_asked_for_together_cost_one_picture():
+    async with Rig(Watch(mark(5), 1e9), Watch(2.0, mark(10), 1e9)) as rig:
+        both = asyncio.gather(rig.informer.refresh(), rig.informer.refresh())
+        await rig.clock.advance(2)
+
+        assert both.done()
+        assert pictures(rig) == [True, True]
+
+
+async def test_a_refresh_that_nobody_waits_for_any_more_does_no_harm():
+    async with Rig(Watch(mark(5), 1e9), Watch(2.0, mark(10), 1e9)) as rig:
+        asked = await refreshing(rig)
+        asked.cancel()
+        await rig.clock.advance(2)
+
+        assert rig.store.resource_version == "10"
+        assert not rig.task.done()
+
+
+async def test_a_refresh_before_the_informer_runs_is_its_first_picture():
+    rig = Rig(Watch(added(A), mark(5), 1e9))
+    asked = await refreshing(rig)
+    assert not asked.done()
+
+    async with rig:
+        assert asked.done()
+        assert pictures(rig) == [True]
+
+
+async def test_a_refresh_covers_every_namespace():
+    red = [Watch(mark(10), 1e9), Watch(1.0, mark(11), 1e9)]
+    blue = [Watch(mark(8), 1e9), Watch(5.0, mark(12), 1e9)]
+
+    async with two_namespaces(red, blue) as rig:
+        asked = await refreshing(rig)
+        await rig.clock.advance(1)
+        assert not asked.done()
+
+        await rig.clock.advance(4)
+        assert asked.done()
+
+
+async def test_a_time_limit_that_is_not_a_refresh_is_a_bug_and_ends_the_informer():
+    no_streams = errors.refused(422, b'{"reason": "Invalid", "message": "sendInitialEvents is forbidden"}')
+    rig = Rig(no_streams, page([A], version=5))
+    rig.informer._reflectors[0]._feed._completed = raises(TimeoutError("of somebody else"))
+
+    async with rig:
+        await rig.clock.advance(5)
+        with pytest.raises(ExceptionGroup) as caught:
+            await rig.task
+
+    assert caught.group_contains(TimeoutError, match="of somebody else")
+
+
+def raises(error):
+    def raising(*_):
+        raise error
+
+    return raising

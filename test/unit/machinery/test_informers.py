@@ -26,8 +26,8 @@ class Servers:
     def stream(self, request):
         return self.of[request.path.rpartition("/")[2]].stream(request)
 
-    async def send(self, request):
-        return await self.of[request.path.rpartition("/")[2]].send(request)
+    async def send_once(self, request):
+        return await self.of[request.path.rpartition("/")[2]].send_once(request)
 
 
 def make_informers(**scripts):
@@ -104,6 +104,28 @@ async def test_all_run_together_and_are_synced_when_each_of_them_is():
     await clock.advance(33)
     assert informers.idle_seconds() == {"things.example.org": 40, "others": 13}
 
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert clock.pending == 0
+
+
+async def test_a_refresh_is_over_when_each_of_them_has_a_new_picture():
+    clock, informers = make_informers(
+        things=[Watch(mark(5), 1e9), Watch(added(thing("a", 1)), mark(6), 1e9)],
+        others=[Watch(mark(5), 1e9), Watch(7.0, mark(9), 1e9)],
+    )
+    things = informers.get(THINGS, decode=READ_THING)
+    informers.get(OTHERS, decode=READ_THING)
+    task = asyncio.get_running_loop().create_task(informers.run())
+    await clock.idle()
+    asked = asyncio.get_running_loop().create_task(informers.refresh())
+
+    await clock.advance(6)
+    assert len(things.store) == 1
+    assert not asked.done()
+
+    await clock.advance(1)
+    assert asked.done()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert clock.pending == 0

@@ -26,6 +26,10 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 class Counted(ElectionInstruments):
     def __init__(self):
         self.said = []
+        self.tries = []
+
+    def tried(self, outcome):
+        self.tries.append(outcome)
 
     def leading(self, is_leader):
         self.said.append("leading" if is_leader else "not leading")
@@ -249,6 +253,7 @@ async def test_a_leader_reads_the_lease_when_an_update_conflicts(candidates, clo
 
     assert me.api.calls == ["get", "create", "update", "get", "update", "update"]
     assert me.instruments.said == ["leading", "slow path"]
+    assert me.instruments.tries == ["ours", "ours", "ours"]
     assert store.body["metadata"]["labels"] == {"team": "ml"}
 
 
@@ -259,6 +264,7 @@ async def test_a_leader_whose_renewal_was_carried_out_but_not_answered_goes_on(c
     await clock.advance(5)
 
     assert me.api.calls == ["get", "create", "update", "update", "get", "update"]
+    assert me.instruments.tries == ["ours", "ReplyLost", "ours"]
     assert me.fence.is_open
 
 

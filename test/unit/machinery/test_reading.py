@@ -125,6 +125,19 @@ def test_when_the_memory_is_out_the_object_is_not_blamed():
     assert not counts.of
 
 
+def test_when_the_memory_is_out_for_a_stand_in_the_object_does_not_seem_to_be_gone():
+    def decode(_):
+        raise ValueError
+
+    def substitute(_metadata, _reason):
+        raise MemoryError
+
+    reader, _ = make_reader(decode, stand_in=substitute)
+
+    with pytest.raises(MemoryError):
+        reader.read(raw(thing("a", 7)))
+
+
 def test_an_object_that_an_index_cannot_place_is_unreadable_too():
     reader, counts = make_reader(indexes={"fragile": lambda item: [str(1 // item.size)]}, stand_in=stand_in)
 

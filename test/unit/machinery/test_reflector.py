@@ -613,13 +613,13 @@ async def test_a_list_does_not_make_a_watch_one_that_has_served():
         clock_steps += [page([A], version=version + 1), EXPIRED]
 
     async with Rig(*clock_steps, chance=0.999) as rig:
-        send = rig.server.send
+        send = rig.server.send_once
 
         async def slow(request):
             await rig.clock.sleep(3)
             return await send(request)
 
-        rig.server.send = slow
+        rig.server.send_once = slow
         await rig.clock.advance(300)
 
         assert rig.counts.of["listed"] <= 16
