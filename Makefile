@@ -8,6 +8,9 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadgroup
 # The minors that `make test-matrix` proves; the first one is the default of everything else.
 KUBERNETES_MINORS := 1.36 1.34
+# Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
+# time, which takes longer than to run the unit tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -5,6 +5,8 @@ import base64
 import json
 import math
 import ssl
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
@@ -231,3 +233,16 @@ async def test_the_authority_of_the_apiserver_is_replaced_without_a_restart(own_
         (tmp_path / "ca.crt").write_bytes(successor.pem)
         found = await asyncio.gather(*(api.create(REVIEWS, "", {}) for _ in range(5)))
         assert [body["status"]["userInfo"]["username"] for body in found] == ["test-admin"] * 5
+
+
+def test_the_kubernetes_package_is_imported_only_when_a_kubeconfig_is_read():
+    program = (
+        "import asyncio, sys\n"
+        "import tf_operator.machinery.client\n"
+        "from tf_operator.machinery.access import InCluster, KubeConfig\n"
+        "InCluster(), KubeConfig('/nowhere')\n"
+        "print(sorted(m for m in sys.modules if m.partition('.')[0] in ('kubernetes', 'yaml')))\n"
+    )
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert output == "[]\n"

@@ -1,11 +1,7 @@
-"""The command line: what it accepts, what it prints, how it exits; hack/control-plane as a door to it."""
+"""The command line: what it accepts, what it prints, how it exits."""
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +9,6 @@ from support import plane_cli, plane_directory
 from support.control_plane import ControlPlane
 from support.plane_launch import ServerFailedError
 from support.plane_process import ProcessId
-
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -102,29 +96,3 @@ def test_a_failed_start_is_told_in_words_and_not_as_a_traceback(monkeypatch, cap
     assert plane_cli.main(["up", "--dir", "d"]) == 1
     expected = "control-plane: etcd ended with code 1; the end of its log:\nno space left\n"
     assert capsys.readouterr().err == expected
-
-
-@pytest.fixture
-def door(tmp_path):
-    """hack/control-plane in a copy of the repository that has no virtual environment."""
-    (tmp_path / "hack").mkdir()
-    shutil.copy(REPOSITORY / "hack" / "control-plane", tmp_path / "hack")
-    (tmp_path / "test").symlink_to(REPOSITORY / "test")
-    return tmp_path / "hack" / "control-plane"
-
-
-def test_without_its_dependencies_the_script_says_what_to_run(door):
-    answer = subprocess.run(
-        [sys.executable, "-S", door, "status", "--dir", "d"], capture_output=True, text=True, check=False
-    )
-    assert answer.returncode == 1
-    assert answer.stderr == "control-plane: No module named 'yaml'; run `make venv`\n"
-
-
-def test_the_script_runs_with_the_python_of_the_virtual_environment(door, tmp_path):
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "venv: $@"\n')
-    python.chmod(0o755)
-    answer = subprocess.run([sys.executable, door, "status", "--dir", "d"], capture_output=True, text=True, check=False)
-    assert answer.stdout == f"venv: {door} status --dir d\n"

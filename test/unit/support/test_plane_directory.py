@@ -30,7 +30,8 @@ def test_a_new_directory_is_made_for_its_owner_only(root):
     os.close(lock)
 
 
-def test_a_directory_has_one_owner_as_long_as_it_keeps_the_lock(root):
+def test_a_directory_has_one_owner_as_long_as_it_keeps_the_lock(root, monkeypatch):
+    monkeypatch.setattr(plane_directory.time, "sleep", lambda _: None)
     assert not plane_directory.is_claimed(root)
     lock = plane_directory.claim(root)
     assert plane_directory.is_claimed(root)

@@ -12,8 +12,6 @@ import pytest
 from support import plane_process
 from support.plane_process import Condition, ProcessId
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc or the parent-death signal")
-
 
 @pytest.fixture
 def sleeper():
@@ -48,7 +46,6 @@ def test_a_zombie_is_gone_although_nobody_has_waited_for_it(sleeper):
     assert sleeper.returncode is None
 
 
-@linux_only
 def test_a_zombie_whose_threads_still_run_is_not_gone():
     """A server's ports are open until its last thread has ended, its first thread may be a zombie before."""
     script = "import ctypes,threading,time;threading.Thread(target=time.sleep,args=(600,)).start();"
@@ -82,7 +79,6 @@ def test_waiting_ends_when_time_is_up(sleeper):
     assert ProcessId.of(sleeper.pid).wait_gone(0.05) is False
 
 
-@linux_only
 def test_the_name_of_a_program_cannot_confuse_the_look_at_it(tmp_path):
     program = tmp_path / "a) Z 1 (b"
     program.write_text("#!/bin/sh\nsleep 600\n")
@@ -130,7 +126,6 @@ def parent_of():
             parent.kill()
 
 
-@linux_only
 def test_a_child_dies_with_its_parent(parent_of):
     parent, child = parent_of("os.getppid()")
     assert not child.is_gone()
@@ -138,7 +133,6 @@ def test_a_child_dies_with_its_parent(parent_of):
     assert child.wait_gone(5)
 
 
-@linux_only
 def test_a_child_whose_parent_died_before_the_kernel_knew_does_not_start(parent_of):
     _, child = parent_of("os.getppid() + 1")
     assert child.wait_gone(5)
