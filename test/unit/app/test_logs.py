@@ -1,0 +1,201 @@
+"""Logs: one record a line, from whatever origin, without secrets, and safe for a terminal."""
+
+import io
+import json
+import logging
+import warnings
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tf_operator.app import logs
+
+TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.c2lnbmF0dXJl"
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    """Logging as it was before the test, for all that come after it."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level, logging.raiseExceptions
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:], logging.raiseExceptions = before[0], before[2]
+    root.setLevel(before[1])
+    structlog.reset_defaults()
+
+
+class Written(io.StringIO):
+    """Where the log goes in a test."""
+
+    @property
+    def lines(self):
+        return self.getvalue().splitlines()
+
+    @property
+    def record(self):
+        (line,) = self.lines
+        return json.loads(line)
+
+
+def configured(log_format="json", level="info"):
+    stream = Written()
+    logs.configure(log_format, level, stream=stream)
+    return stream, structlog.get_logger("tf_operator.test")
+
+
+def test_a_record_is_one_line_with_time_level_logger_and_message_first():
+    stream, log = configured()
+
+    log.info("the watch ended", cause="closed", seconds=1.5)
+
+    assert list(stream.record) == ["time", "level", "logger", "message", "cause", "seconds"]
+    assert stream.record["time"].endswith("Z")
+    assert stream.record | {"time": ""} == {
+        "time": "",
+        "level": "info",
+        "logger": "tf_operator.test",
+        "message": "the watch ended",
+        "cause": "closed",
+        "seconds": 1.5,
+    }
+
+
+def test_libraries_and_warnings_of_python_end_in_the_same_log():
+    stream, _ = configured()
+
+    logging.getLogger("aiohttp.client").warning("a %s connection", "lost")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning("something is old", DeprecationWarning, "old.py", 1)
+    first, second = map(json.loads, stream.lines)
+
+    assert (first["logger"], first["message"]) == ("aiohttp.client", "a lost connection")
+    assert (second["logger"], second["level"]) == ("py.warnings", "warning")
+
+
+def test_what_libraries_chat_about_is_left_out():
+    stream, _ = configured()
+
+    logging.getLogger("asyncio").info("Using selector: EpollSelector")
+
+    assert stream.lines == []
+
+
+@pytest.mark.parametrize(("level", "count"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
+def test_records_below_the_level_are_not_written(level, count):
+    stream, log = configured(level=level)
+
+    for write in (log.debug, log.info, log.warning, log.error):
+        write("something")
+
+    assert len(stream.lines) == count
+
+
+def test_what_is_bound_around_a_record_is_in_it_whoever_writes_it():
+    stream, log = configured()
+
+    with structlog.contextvars.bound_contextvars(job_name="mnist"):
+        log.info("one")
+        logging.getLogger("library").warning("two")
+
+    assert [json.loads(line)["job_name"] for line in stream.lines] == ["mnist", "mnist"]
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_a_failure_shows_where_it_happened(log_format):
+    stream, log = configured(log_format)
+
+    try:
+        raise LookupError("nothing there")
+    except LookupError:
+        log.exception("a pass failed")
+
+    assert "test_logs.py" in stream.getvalue()
+    assert "LookupError: nothing there" in stream.getvalue()
+    assert log_format == "console" or len(stream.lines) == 1
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [
+        (TOKEN, {"error": f"401 for {TOKEN}"}),
+        ("c2VjcmV0c2VjcmV0", {"error": "sent Authorization: Bearer c2VjcmV0c2VjcmV0"}),
+        ("dXNlcjpwYXNz", {"error": "sent authorization: basic dXNlcjpwYXNz"}),
+        ("hunter2", {"url": "https://user:hunter2@proxy:3128/"}),
+        ("MIIEow", {"error": "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----"}),
+        ("hunter2", {"path": "/api?token=hunter2&watch=true"}),
+        ("hunter2", {"Authorization": "hunter2"}),
+        ("hunter2", {"pod": {"containers": [{"name": "tensorflow", "env": [{"name": "KEY", "value": "hunter2"}]}]}}),
+        ("hunter2", {"template": {"spec": {"image": "hunter2"}}}),
+        ("hunter2", {"deep": [[[{"password": "hunter2"}]]]}),
+    ],
+    ids=["JWT", "bearer", "basic", "address", "private key", "query", "by name", "env", "template", "nested"],
+)
+def test_no_secret_gets_into_a_log(log_format, secret, said):
+    stream, log = configured(log_format)
+
+    log.warning("something was refused", **said)
+
+    assert secret not in stream.getvalue()
+    assert logs.HIDDEN in stream.getvalue()
+
+
+def test_a_secret_in_a_traceback_or_in_the_words_of_a_library_is_hidden_too():
+    stream, log = configured()
+
+    try:
+        raise ValueError(f"Bearer {TOKEN}")
+    except ValueError:
+        log.exception("a pass failed")
+    logging.getLogger("library").warning("sent %s", f"Bearer {TOKEN}")
+
+    assert TOKEN not in stream.getvalue()
+
+
+@pytest.mark.parametrize("text", ["a\nb", "\x1b[31mred\x1b[0m", "a\u2028b", "a\rb", "a\x00b"])
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_words_of_tenants_neither_begin_a_line_nor_talk_to_the_terminal(log_format, text):
+    stream, log = configured(log_format)
+
+    log.info(text, reason=text)
+
+    assert len(stream.lines) == 1
+    assert stream.lines[0].isprintable()
+
+
+def test_a_record_may_hold_anything_and_stays_bounded():
+    class Unshowable:
+        def __str__(self):
+            raise RuntimeError
+
+    deep = []
+    deep.append(deep)
+    stream, log = configured()
+
+    log.info("odd", unshowable=Unshowable(), path=object, deep=deep, long="x" * 10**6, nothing=None, several={1})
+
+    assert stream.record["unshowable"] == "<Unshowable that cannot be shown: RuntimeError>"
+    assert stream.record["long"].endswith("... (1000000 characters)")
+    assert (stream.record["nothing"], stream.record["several"]) == (None, [1])
+    assert len(stream.getvalue()) < 30_000
+
+
+@given(st.dictionaries(st.text(max_size=5), st.none() | st.floats() | st.text(max_size=20), max_size=3))
+def test_any_record_is_one_line_that_can_be_read_back(fields):
+    record = logs.guarded(None, "info", {"message": "m", **fields})
+    line = logs.as_json(None, "info", record)
+
+    assert line.isascii()
+    assert len(line.splitlines()) == 1
+    assert "message" in json.loads(line)
+
+
+def test_a_closed_standard_error_stops_nobody():
+    stream, log = configured()
+    stream.close()
+
+    log.info("nobody hears this")

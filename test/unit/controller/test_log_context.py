@@ -1,0 +1,31 @@
+"""Records of a pass say which job and which pass, wherever they are written."""
+
+import asyncio
+
+import structlog
+
+from tf_operator.controller import log_context
+from tf_operator.meta import ObjectKey
+
+
+def bound():
+    return dict(structlog.contextvars.get_contextvars())
+
+
+async def test_everything_inside_of_a_pass_knows_it_also_tasks_that_were_started_there():
+    key = ObjectKey("ns", "mnist")
+    with log_context.job_pass(key), log_context.job_identity("uid-1"), log_context.replica("Worker-3"):
+        inside = await asyncio.create_task(asyncio.to_thread(bound))
+
+    assert inside.pop("reconcile_id")
+    assert inside == {"job_namespace": "ns", "job_name": "mnist", "job_uid": "uid-1", "replica": "Worker-3"}
+    assert bound() == {}
+
+
+def test_each_pass_has_an_identifier_of_its_own():
+    seen = set()
+    for _ in range(2):
+        with log_context.job_pass(ObjectKey("ns", "mnist")):
+            seen.add(bound()["reconcile_id"])
+
+    assert len(seen) == 2

@@ -1,0 +1,70 @@
+"""What the controller measures, as classes whose methods do nothing; ``app`` derives those that count.
+
+A job's transition is counted once, by whoever has written it to status (``behaviour.md``, rule 31): so a repeated
+pass, a conflict or a restart of the operator counts nothing twice. Sizes of the moment are not pushed: whoever knows
+them registers a source, which is asked when somebody looks.
+
+Neighbours: ``machinery.instruments``, the same for queues, clients and watches.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+Phases = Callable[[], Mapping[tuple[str, str], int]]
+"""How many jobs there are now, by namespace and phase."""
+
+
+class PassResult(StrEnum):
+    """How a pass ended, in the words of ``controller_runtime_reconcile_total``."""
+
+    SUCCESS = "success"
+    REQUEUE = "requeue"
+    REQUEUE_AFTER = "requeue_after"
+    ERROR = "error"
+
+
+class PassInstruments:
+    """The measures of passes; ``controller_runtime_reconcile_*`` in client-go's world."""
+
+    def began(self) -> None:
+        """A worker took up a job."""
+
+    def ended(self, result: PassResult, seconds: float) -> None:
+        """The pass is over; also after ``panicked``, as an error."""
+
+    def panicked(self) -> None:
+        """The pass raised what nobody expected: a bug."""
+
+
+class JobInstruments:
+    """The measures of jobs, each by the namespace of the job."""
+
+    def created(self, namespace: str) -> None:
+        """A job was accepted: its condition Created was written."""
+
+    def succeeded(self, namespace: str) -> None:
+        """A job has succeeded."""
+
+    def failed(self, namespace: str, reason: str) -> None:
+        """A job has failed; ``reason`` is that of its condition."""
+
+    def restarted(self, namespace: str, *, replica_type: str, reason: str) -> None:
+        """A replica is started again after a failure, or replaced after a disruption."""
+
+    def deleted(self, namespace: str) -> None:
+        """A job was deleted because its time to live was over."""
+
+    def backoff_exceeded(self, namespace: str) -> None:
+        """A job failed because its restarts were used up."""
+
+    def deadline_exceeded(self, namespace: str) -> None:
+        """A job failed because it ran for longer than it may."""
+
+    def time_to_running(self, namespace: str, seconds: float) -> None:
+        """All replicas of a job run; seconds since its start."""
+
+    def duration(self, namespace: str, seconds: float, *, outcome: str) -> None:
+        """A job has ended, as ``succeeded`` or ``failed``; seconds since its start."""
+
+    def count_phases_by(self, source: Phases) -> None:
+        """Ask ``source`` how many jobs are in which phase, whenever somebody looks."""

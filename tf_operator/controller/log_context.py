@@ -1,0 +1,34 @@
+"""What every record of a pass says: which job it is about, and which pass it is.
+
+Bound by contextvars, so nothing has to hand a logger down: whatever logs inside, also in tasks that are started
+there, says the same. The names are those of docs/operations.md. Neighbours: ``app.logs`` merges them into records.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from structlog.contextvars import bound_contextvars
+
+from tf_operator.meta import ObjectKey
+
+
+@contextmanager
+def job_pass(key: ObjectKey) -> Iterator[None]:
+    """Around one pass over one job; each pass has an identifier of its own."""
+    with bound_contextvars(job_namespace=key.namespace, job_name=key.name, reconcile_id=uuid.uuid4().hex):
+        yield
+
+
+@contextmanager
+def job_identity(uid: str) -> Iterator[None]:
+    """Around what is done once the job has been found, and its UID is known."""
+    with bound_contextvars(job_uid=uid):
+        yield
+
+
+@contextmanager
+def replica(name: str) -> Iterator[None]:
+    """Around what is done for one replica, such as ``Worker-3``."""
+    with bound_contextvars(replica=name):
+        yield
