@@ -1,0 +1,77 @@
+"""The CustomResourceDefinition, from its source ``tfjob.yaml``.
+
+The source is a CRD with three kinds of additions, which its own first lines explain; this module resolves them and
+changes nothing else. ``fields`` walks the same source for the documentation.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from crd import pod_template
+from crd.core import Definitions
+from crd.pod_template import Schema
+
+NOTE: Final = "in-1.9"
+REFERENCE: Final = "$ref"
+GUARDED: Final = "unless-status"
+# True in a write to /status: every other write leaves the status alone. An error on the other side of || does not
+# matter then, so that even a job whose spec no rule can read gets a status that says so.
+GUARD: Final = "has(self.status) && (!has({old}.status) || self.status != {old}.status)"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of our own, as the documentation shows it."""
+
+    path: str
+    schema: Mapping[str, Any]
+
+    @property
+    def note(self) -> str:
+        """What 1.9 does with it, where that differs."""
+        return str(self.schema.get(NOTE, ""))
+
+
+def build(source: str, definitions: Definitions) -> dict[str, Any]:
+    """Return the whole CRD."""
+    parts = {"pod-template": pod_template.pod_template(definitions), "quantity": pod_template.QUANTITY}
+    crd: dict[str, Any] = resolve(yaml.safe_load(source), parts)
+    return crd
+
+
+def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - any piece of YAML
+    """Put the parts in their places, complete the rules, and drop the notes."""
+    if isinstance(node, list):
+        return [resolve(item, parts) for item in node]
+    if not isinstance(node, dict):
+        return node
+    own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE, GUARDED}}
+    if REFERENCE in node:
+        return own | parts[node[REFERENCE]]
+    if GUARDED in node:
+        old = "oldSelf.value()" if own.get("optionalOldSelf") else "oldSelf"
+        guard = GUARD.format(old=old)
+        condition = f"oldSelf.hasValue() && {guard}" if own.get("optionalOldSelf") else guard
+        own["rule"] = f"{condition}\n|| ({own['rule']})"
+    return own
+
+
+def fields(source: str) -> Iterator[Field]:
+    """Every field of our own below spec and status, in the order of the source."""
+    version = yaml.safe_load(source)["spec"]["versions"][0]
+    properties = version["schema"]["openAPIV3Schema"]["properties"]
+    for top in ("spec", "status"):
+        yield from _below(top, properties[top])
+
+
+def _below(path: str, schema: Mapping[str, Any]) -> Iterator[Field]:
+    yield Field(path, schema)
+    for name, child in schema.get("properties", {}).items():
+        yield from _below(f"{path}.{name}", child)
+    if "properties" in schema.get("items", {}):
+        yield from _below(f"{path}[]", schema["items"])
+    if "properties" in schema.get("additionalProperties", {}):
+        yield from _below(f"{path}.<Type>", schema["additionalProperties"])

@@ -1,0 +1,67 @@
+"""The files that follow from the source of the CRD, as texts: ``hack/update-crd`` writes them, ``verify-crd`` compares.
+
+A pure function from a tree of files to a tree of files, so that writing and checking cannot disagree.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from crd import definition, reference
+
+SOURCE: Final = Path("hack/crd/tfjob.yaml")
+CORE: Final = Path("hack/crd/core-v1.json")
+MANIFEST: Final = Path("manifests/crd/tfjobs.yaml")
+PACKAGED: Final = Path("tf_operator/app/crd.json")
+REFERENCE: Final = Path("docs/api.md")
+# `kubectl apply` keeps all of it in an annotation, which may have 262,144 bytes; room is left for what comes.
+MOST_BYTES: Final = 200_000
+HEADER: Final = """\
+# The CustomResourceDefinition of TFJob. Generated: edit hack/crd/tfjob.yaml and run hack/update-crd.
+"""
+
+
+class TooLargeError(Exception):
+    """The CRD has grown past the size that `kubectl apply` can be sure to take."""
+
+
+def render(root: Path) -> dict[Path, str]:
+    """Every generated file, by its path in the repository; raises TooLargeError."""
+    source = (root / SOURCE).read_text(encoding="utf-8")
+    crd = definition.build(source, json.loads((root / CORE).read_text(encoding="utf-8")))
+    page = (root / REFERENCE).read_text(encoding="utf-8")
+    return {
+        MANIFEST: HEADER + as_yaml(crd),
+        PACKAGED: as_json(crd),
+        REFERENCE: reference.fill(page, definition.fields(source)),
+    }
+
+
+def as_json(crd: dict[str, Any]) -> str:
+    """The compact form that is installed with the package."""
+    text = json.dumps(crd, separators=(",", ":"), ensure_ascii=False) + "\n"
+    if (size := len(text.encode())) > MOST_BYTES:
+        raise TooLargeError(f"the CRD has {size:,} bytes of compact JSON; at most {MOST_BYTES:,} are allowed")
+    return text
+
+
+def as_yaml(crd: dict[str, Any]) -> str:
+    """The form for people and for `kubectl apply`."""
+    return yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes rules as their source has them, and parts that occur twice in full: an anchor is hard to read."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """No anchors."""
+        return data is not None
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,80 @@
+"""The tables of fields in docs/api.md, from the source of the CRD.
+
+The page is written by hand, except for what stands between two markers for each of spec and status.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, Final
+
+from crd.definition import Field
+
+BEGIN: Final = "<!-- fields of {top}: written by hack/update-crd -->"
+END: Final = "<!-- end of the fields of {top} -->"
+
+
+class MarkerMissingError(Exception):
+    """The page does not say where the fields belong."""
+
+
+def fill(page: str, fields: Iterable[Field]) -> str:
+    """Return the page with fresh tables between its markers."""
+    found = tuple(fields)
+    for top in ("spec", "status"):
+        mine = [field for field in found if field.path.split(".")[0] == top and field.path != top]
+        page = _between(page, BEGIN.format(top=top), END.format(top=top), table(mine))
+    return page
+
+
+def table(fields: Iterable[Field]) -> str:
+    """One row for each field: path, type and bounds, meaning, and what 1.9 does."""
+    rows = (f"| `{field.path}` | {kind(field.schema)} | {meaning(field)} | {_cell(field.note)} |" for field in fields)
+    return "\n".join(chain(["| field | type | meaning | in 1.9 |", "|---|---|---|---|"], rows))
+
+
+def meaning(field: Field) -> str:
+    """The description, as a cell."""
+    return _cell(str(field.schema.get("description", "")))
+
+
+def kind(schema: Mapping[str, Any]) -> str:
+    """What may stand there: the type, its bounds or values, and the default."""
+    parts = [_type(schema)]
+    if "enum" in schema:
+        parts = [", ".join(f"`{value or chr(34) * 2}`" for value in schema["enum"])]
+    if "minimum" in schema or "maximum" in schema:
+        parts.append(_bounds(schema))
+    if "default" in schema:
+        parts.append(f"default {_default(schema['default'])}")
+    return "; ".join(parts)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        return "pod template" if schema["$ref"] == "pod-template" else str(schema["$ref"])
+    if schema.get("format") == "date-time":
+        return "time"
+    if schema["type"] == "array":
+        return "list"
+    return "map" if "additionalProperties" in schema else str(schema["type"])
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    return f"{low} to {high}" if high is not None else f"at least {low}"
+
+
+def _default(value: object) -> str:
+    return f"`{value!r}`".lower() if isinstance(value, bool | dict) else f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|").replace("<", r"\<")
+
+
+def _between(page: str, begin: str, end: str, content: str) -> str:
+    before, found, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise MarkerMissingError(f"docs/api.md lacks the line {end if found else begin!r}")
+    return f"{before}{begin}\n\n{content}\n\n{end}{after}"

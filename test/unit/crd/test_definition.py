@@ -1,0 +1,54 @@
+"""The three additions of the source to a plain CRD, and the walk over its fields."""
+
+from crd import definition
+
+PARTS = {"pod-template": {"type": "object"}}
+
+
+def test_a_reference_is_replaced_and_keeps_its_description():
+    found = definition.resolve({"template": {"$ref": "pod-template", "description": "The pod."}}, PARTS)
+
+    assert found == {"template": {"description": "The pod.", "type": "object"}}
+
+
+def test_notes_for_the_documentation_do_not_reach_the_crd():
+    assert definition.resolve([{"type": "string", "in-1.9": "absent"}], PARTS) == [{"type": "string"}]
+
+
+def test_a_guarded_rule_lets_writes_to_the_status_through():
+    found = definition.resolve({"rule": "a || b", "unless-status": True}, PARTS)
+
+    assert found == {"rule": "has(self.status) && (!has(oldSelf.status) || self.status != oldSelf.status)\n|| (a || b)"}
+
+
+def test_a_guard_asks_for_the_old_object_first_when_there_may_be_none():
+    found = definition.resolve({"rule": "a", "unless-status": True, "optionalOldSelf": True}, PARTS)
+
+    assert found["rule"] == (
+        "oldSelf.hasValue() && has(self.status)"
+        " && (!has(oldSelf.value().status) || self.status != oldSelf.value().status)\n|| (a)"
+    )
+
+
+def test_the_fields_come_with_their_paths_in_the_order_of_the_source():
+    source = """
+spec: {versions: [{schema: {openAPIV3Schema: {properties: {
+  spec: {properties: {replicas: {additionalProperties: {properties: {count: {in-1.9: any}}}}, template: {$ref: p}}},
+  status: {properties: {conditions: {items: {properties: {type: {}}}}, names: {items: {type: string}}}}}}}}]}
+"""
+
+    found = list(definition.fields(source))
+
+    assert [field.path for field in found] == [
+        "spec",
+        "spec.replicas",
+        "spec.replicas.<Type>",
+        "spec.replicas.<Type>.count",
+        "spec.template",
+        "status",
+        "status.conditions",
+        "status.conditions[]",
+        "status.conditions[].type",
+        "status.names",
+    ]
+    assert [field.note for field in found if field.note] == ["any"]

@@ -1,0 +1,72 @@
+"""The generated files of this very repository."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from crd import outputs
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def rendered():
+    return outputs.render(ROOT)
+
+
+def fields(schema, path=""):
+    """Every field of our own: the pod template's come from Kubernetes."""
+    for name, child in schema.get("properties", {}).items():
+        yield f"{path}.{name}", child
+        if name != "template":
+            yield from fields(child, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if "properties" in schema.get(key, {}):
+            yield from fields(schema[key], path)
+
+
+def test_both_forms_say_the_same(rendered):
+    assert yaml.load(rendered[outputs.MANIFEST], yaml.CSafeLoader) == json.loads(rendered[outputs.PACKAGED])
+
+
+def test_nothing_is_written_as_an_anchor(rendered):
+    assert not any(
+        isinstance(event, yaml.AliasEvent) for event in yaml.parse(rendered[outputs.MANIFEST], yaml.CSafeLoader)
+    )
+
+
+def test_every_field_of_our_own_is_described(rendered):
+    version = json.loads(rendered[outputs.PACKAGED])["spec"]["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+
+    bare = [
+        path for top in ("spec", "status") for path, child in fields(schema[top], top) if "description" not in child
+    ]
+
+    assert bare == []
+
+
+def test_every_rule_names_where_it_applies_and_says_what_is_asked(rendered):
+    def rules(node):
+        if isinstance(node, dict):
+            yield from node.get("x-kubernetes-validations", ())
+            node = list(node.values())
+        if isinstance(node, list):
+            for part in node:
+                yield from rules(part)
+
+    found = list(rules(json.loads(rendered[outputs.PACKAGED])))
+
+    assert len(found) >= 12
+    assert all(rule["message"] for rule in found)
+
+
+def test_a_crd_that_kubectl_apply_might_not_take_is_refused():
+    with pytest.raises(outputs.TooLargeError, match="200,015 bytes of compact JSON; at most 200,000"):
+        outputs.as_json({"text": "x" * 200_003})
+
+
+def test_the_crd_fits_with_room_to_spare(rendered):
+    assert len(rendered[outputs.PACKAGED].encode()) < outputs.MOST_BYTES / 2
