@@ -1,0 +1,70 @@
+"""The words of the contract: names that manifests, SDKs, queueing systems and dashboards rely on.
+
+Whatever a user can see in an object that this operator writes is spelt here once: labels, condition reasons,
+reasons of events. They are those of Kubeflow's training-operator 1.9 where it has a word for the thing. A reason
+is for programs and never changes; messages are for people and are written where they are known.
+"""
+
+from typing import Final
+
+GROUP: Final = "kubeflow.org"
+
+# Who looks after a job. Everything else is somebody else's, and is left alone.
+OWN_MANAGER: Final = "kubeflow.org/training-operator"
+MULTIKUEUE_MANAGER: Final = "kueue.x-k8s.io/multikueue"
+
+LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"
+LABEL_JOB: Final = "training.kubeflow.org/job-name"
+LABEL_TYPE: Final = "training.kubeflow.org/replica-type"
+LABEL_INDEX: Final = "training.kubeflow.org/replica-index"
+LABEL_ROLE: Final = "training.kubeflow.org/job-role"
+LABEL_JOB_UID: Final = "training.kubeflow.org/job-uid"
+"""Ours, on Services: lets all Services of one job, and of no job before or after it, be deleted by one request."""
+ROLE_MASTER: Final = "master"
+OPERATOR_NAME: Final = "tfjob-controller"
+
+TF_CONFIG: Final = "TF_CONFIG"
+CLUSTER_DOMAIN_ENV: Final = "CUSTOM_CLUSTER_DOMAIN"
+
+MOST_REPLICAS: Final = 10_000
+LONGEST_NAME: Final = 63
+
+# Gang scheduling.
+VOLCANO: Final = "volcano"
+VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
+VOLCANO_TASK_ANNOTATION: Final = "volcano.sh/task-spec"
+VOLCANO_DEFAULT_QUEUE: Final = "default"
+POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+
+
+class Reason:
+    """Reasons of conditions and of the events that tell of them."""
+
+    CREATED: Final = "TFJobCreated"
+    RUNNING: Final = "TFJobRunning"
+    RESTARTING: Final = "TFJobRestarting"
+    SUSPENDED: Final = "TFJobSuspended"
+    RESUMED: Final = "TFJobResumed"
+    SUCCEEDED: Final = "TFJobSucceeded"
+    FAILED: Final = "TFJobFailed"
+    INVALID_SPEC: Final = "TFJobInvalidSpec"
+    BACKOFF_LIMIT_EXCEEDED: Final = "TFJobBackoffLimitExceeded"
+    DEADLINE_EXCEEDED: Final = "TFJobDeadlineExceeded"
+    STARTUP_DEADLINE_EXCEEDED: Final = "TFJobStartupDeadlineExceeded"
+    REPLICA_LOST: Final = "TFJobReplicaLost"
+
+
+class EventReason:
+    """Reasons of events that tell of no condition."""
+
+    CHILDREN_CREATED: Final = "SuccessfulCreatePod"
+    CREATE_FAILED: Final = "FailedCreatePod"
+    PODS_DELETED: Final = "SuccessfulDeletePod"
+    JOB_DELETED: Final = "SuccessfulDeleteJob"
+    REPLICA_PENDING: Final = "ReplicaPending"
+    REPLICA_DISRUPTED: Final = "ReplicaDisrupted"
+    NAME_TAKEN: Final = "NameTaken"
+    USER_TF_CONFIG: Final = "UserTFConfigKept"
+    TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
+    TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
+    GANG_UNAVAILABLE: Final = "PodGroupUnavailable"

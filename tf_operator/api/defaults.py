@@ -1,0 +1,43 @@
+"""What is in force where a job says nothing.
+
+The CRD's schema fills in most of this, so that users see it. Objects that were stored under an older schema lack
+it, and the port is not in any schema: so it is done again here, on every read, and doing it twice changes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tf_operator.api.job import Profile, TrainingJob
+from tf_operator.meta import Body
+
+REPLICAS = 1
+
+
+def with_defaults(job: TrainingJob) -> TrainingJob:
+    """The job with the port of the cluster in the deciding container of each template."""
+    specs = tuple(replace(spec, template=_with_port(spec.template, job.profile)) for spec in job.replicas)
+    return job if specs == job.replicas else replace(job, replicas=specs)
+
+
+def _with_port(template: Body, profile: Profile) -> Body:
+    """A port of the agreed name is added where there is none; a user's own of that name stays as it is."""
+    pod = template.get("spec")
+    containers = pod.get("containers") if isinstance(pod, Mapping) else None
+    if not isinstance(pod, Mapping) or not isinstance(containers, list):
+        return template
+    opened = [_opened(entry, profile) if _is_main(entry, profile) else entry for entry in containers]
+    return template if opened == containers else {**template, "spec": {**pod, "containers": opened}}
+
+
+def _is_main(container: object, profile: Profile) -> bool:
+    return isinstance(container, Mapping) and container.get("name") == profile.container
+
+
+def _opened(container: Mapping[str, Any], profile: Profile) -> Mapping[str, Any]:
+    ports = container.get("ports") or []
+    if not isinstance(ports, list):
+        return container
+    if any(isinstance(port, Mapping) and port.get("name") == profile.port_name for port in ports):
+        return container
+    return {**container, "ports": [*ports, {"name": profile.port_name, "containerPort": profile.port}]}

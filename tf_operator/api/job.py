@@ -1,0 +1,159 @@
+"""A training job, whichever served API it came from: what is wanted of it.
+
+Frozen values with the meaning and not the spelling of the APIs: a dialect decodes its JSON into these types, and
+everything above reads only these. What is in force is said explicitly (the defaults have been applied). A job that
+cannot be run at all is a value, too: it has ``problems``, and whatever else of it could be read.
+
+``status`` holds what has happened to the job; see the module of that name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tf_operator.api.constants import OWN_MANAGER
+from tf_operator.api.status import NO_STATUS, JobStatus, ReplicaType
+from tf_operator.meta import Body, ObjectKey, OwnerRef
+
+
+class RestartPolicy(StrEnum):
+    """What happens when a replica fails."""
+
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+    ALWAYS = "Always"
+    EXIT_CODE = "ExitCode"
+
+
+class CleanPodPolicy(StrEnum):
+    """Which pods go when the job has ended."""
+
+    NONE = "None"
+    RUNNING = "Running"
+    ALL = "All"
+
+
+class SuccessPolicy(StrEnum):
+    """When a job without a chief has succeeded: with worker 0, or with all workers."""
+
+    DEFAULT = ""
+    ALL_WORKERS = "AllWorkers"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing that is wrong with a job: the field as a user would write it, and the rule it breaks."""
+
+    field: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpec:
+    """The replicas of one type. ``template`` is the user's pod template, as JSON."""
+
+    type: ReplicaType
+    count: int
+    restart_policy: RestartPolicy
+    template: Body
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingPolicy:
+    """What a gang scheduler is told."""
+
+    min_available: int | None = None
+    queue: str = ""
+    min_resources: Mapping[str, Any] | None = None
+    priority_class: str = ""
+    timeout_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPolicy:
+    """The limits and the end of a job. ``None`` is no limit."""
+
+    clean_pods: CleanPodPolicy = CleanPodPolicy.NONE
+    ttl_seconds: int | None = None
+    deadline_seconds: int | None = None
+    startup_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    is_suspended: bool = False
+    managed_by: str = OWN_MANAGER
+    scheduling: SchedulingPolicy = SchedulingPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a served API fixes for all its jobs."""
+
+    api_version: str
+    kind: str
+    container: str
+    """The container that decides: its exit is the replica's."""
+    port_name: str
+    port: int
+    retryable_exit_codes: range
+    """Under ``ExitCode`` these are tried again; the other codes but 0 are final."""
+    replicas_field: str
+    """Where a user writes the replicas; for messages."""
+
+    def path_of(self, kind: ReplicaType) -> str:
+        """The field of one replica type, as a user would look for it."""
+        return f"{self.replicas_field}[{kind}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """One job. ``replicas`` has every type that was asked for, in the order of ``ReplicaType``."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
+    profile: Profile
+    replicas: tuple[ReplicaSpec, ...] = ()
+    run_policy: RunPolicy = RunPolicy()
+    success_policy: SuccessPolicy = SuccessPolicy.DEFAULT
+    has_dynamic_workers: bool = False
+    status: JobStatus = NO_STATUS
+    problems: tuple[FieldError, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    generation: int = 0
+    created_at: datetime | None = None
+    is_being_deleted: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this operator looks after it, by ``managedBy``."""
+        return self.run_policy.managed_by == OWN_MANAGER
+
+    @property
+    def pod_count(self) -> int:
+        """How many replicas are wanted, of all types."""
+        return sum(spec.count for spec in self.replicas)
+
+    def spec_of(self, kind: ReplicaType) -> ReplicaSpec | None:
+        """The replicas of this type, if there are to be any."""
+        return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
+
+    @property
+    def leader(self) -> ReplicaSpec | None:
+        """The chief, or master: if there is one, it alone decides success."""
+        return self.spec_of(ReplicaType.CHIEF) or self.spec_of(ReplicaType.MASTER)
+
+    @property
+    def owner_reference(self) -> OwnerRef:
+        """What every child carries."""
+        return OwnerRef(
+            self.profile.api_version,
+            self.profile.kind,
+            self.key.name,
+            self.uid,
+            controller=True,
+            block_owner_deletion=True,
+        )

@@ -1,0 +1,100 @@
+"""What must be so for a job to be run: each rule a small function, the list of them in reading order.
+
+The CRD's schema refuses most of this before it is stored. It is checked again here, because objects may be older
+than a rule, and because a check can be switched off. What a dialect could not even read (a text where a number
+should be) has been found by it already, in ``job.problems``.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from tf_operator.api import constants
+from tf_operator.api.job import FieldError, ReplicaSpec, TrainingJob
+from tf_operator.api.status import ReplicaType
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
+
+
+def validate(job: TrainingJob) -> tuple[FieldError, ...]:
+    """Everything that is wrong with the job; empty when it can be run."""
+    return (*job.problems, *(error for rule in _RULES for error in rule(job)))
+
+
+def child_name(job_name: str, kind: ReplicaType, index: int) -> str:
+    """The name of the pod, and of the Service, of one replica."""
+    return f"{job_name}-{kind.label}-{index}"
+
+
+def _has_a_replica_type(job: TrainingJob) -> Iterator[FieldError]:
+    if not job.replicas and not job.problems:
+        yield FieldError(job.profile.replicas_field, "must name at least one replica type")
+
+
+def _has_one_leader(job: TrainingJob) -> Iterator[FieldError]:
+    if {spec.type for spec in job.replicas}.issuperset(_SINGLE):
+        yield FieldError(job.profile.replicas_field, "must not have both Chief and Master: they are the same role")
+
+
+def _has_counts_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
+    for spec in job.replicas:
+        most = 1 if spec.type in _SINGLE else constants.MOST_REPLICAS
+        if not 0 <= spec.count <= most:
+            yield FieldError(f"{job.profile.path_of(spec.type)}.replicas", f"must be from 0 to {most}, is {spec.count}")
+
+
+def _has_times_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
+    policy = job.run_policy
+    for name, value, least in (
+        ("backoffLimit", policy.backoff_limit, 0),
+        ("activeDeadlineSeconds", policy.deadline_seconds, 0),
+        ("ttlSecondsAfterFinished", policy.ttl_seconds, 0),
+        ("startupDeadlineSeconds", policy.startup_deadline_seconds, 1),
+    ):
+        if value is not None and value < least:
+            yield FieldError(f"spec.runPolicy.{name}", f"must be at least {least}, is {value}")
+
+
+def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:
+    name = job.key.name
+    if not _DNS_1035.fullmatch(name):
+        rule = "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter"
+        yield FieldError("metadata.name", f"{rule}, because its Services are named after it")
+        return
+    longest = max((_longest_child(name, spec) for spec in job.replicas), key=len, default=name)
+    if len(longest) > constants.LONGEST_NAME:
+        rule = f"is too long: {longest!r} would have {len(longest)} characters"
+        yield FieldError("metadata.name", f"{rule}, and at most {constants.LONGEST_NAME} are possible")
+
+
+def _has_the_container(job: TrainingJob) -> Iterator[FieldError]:
+    for spec in job.replicas:
+        path = f"{job.profile.path_of(spec.type)}.template.spec.containers"
+        containers = main_containers(spec, job.profile.container)
+        if not containers:
+            yield FieldError(path, f"must have a container named {job.profile.container!r}")
+        elif not isinstance(containers[0].get("image"), str) or not containers[0]["image"]:
+            yield FieldError(path, f"the container {job.profile.container!r} must have an image")
+
+
+def main_containers(spec: ReplicaSpec, name: str) -> list[Mapping[str, object]]:
+    """The containers of this name in the template, whatever else is there."""
+    pod = spec.template.get("spec")
+    containers = pod.get("containers") if isinstance(pod, Mapping) else None
+    if not isinstance(containers, list):
+        return []
+    return [entry for entry in containers if isinstance(entry, Mapping) and entry.get("name") == name]
+
+
+def _longest_child(name: str, spec: ReplicaSpec) -> str:
+    return child_name(name, spec.type, max(spec.count - 1, 0))
+
+
+_RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
+    _has_a_replica_type,
+    _has_one_leader,
+    _has_counts_in_bounds,
+    _has_times_in_bounds,
+    _has_a_possible_name,
+    _has_the_container,
+)

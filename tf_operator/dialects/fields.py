@@ -1,0 +1,99 @@
+"""Reading JSON that nobody vouches for: each field with the type it should have, and a list of what is wrong.
+
+A reader never raises. What has the wrong type is named, with its path as a user would write it, and the default
+takes its place, so that the rest of the object can be read and reported, too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self, TypeVar
+
+from tf_operator.api.job import FieldError
+from tf_operator.meta import Body
+
+E = TypeVar("E", bound=StrEnum)
+_NOTHING: Body = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """One JSON object and the path that leads to it; all readers of one job share the list of problems."""
+
+    body: Body
+    path: str = ""
+    problems: list[FieldError] = field(default_factory=list)
+
+    def wrong(self, name: str, rule: str) -> None:
+        """Note that a field breaks a rule."""
+        self.problems.append(FieldError(self.at(name), rule))
+
+    def at(self, name: str) -> str:
+        """The path of a field."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def below(self, name: str) -> Self:
+        """The reader of an object in a field; of an empty one, where there is none."""
+        found = self.body.get(name)
+        if found is not None and not isinstance(found, Mapping):
+            self.wrong(name, f"must be an object, is {_kind(found)}")
+        return type(self)(found if isinstance(found, Mapping) else _NOTHING, self.at(name), self.problems)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A string."""
+        found = self.body.get(name)
+        if found is None:
+            return default
+        if not isinstance(found, str):
+            self.wrong(name, f"must be a string, is {_kind(found)}")
+            return default
+        return found
+
+    def integer(self, name: str) -> int | None:
+        """A whole number, or ``None`` where there is none."""
+        found = self.body.get(name)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int):
+            self.wrong(name, f"must be a whole number, is {_kind(found)}")
+            return None
+        return found
+
+    def flag(self, name: str) -> bool:
+        """True or false; false where there is none."""
+        found = self.body.get(name)
+        if found is not None and not isinstance(found, bool):
+            self.wrong(name, f"must be true or false, is {_kind(found)}")
+        return found is True
+
+    def one_of(self, name: str, kinds: type[E], default: E) -> E:
+        """One of the values of an enum."""
+        found = self.body.get(name)
+        if found is None:
+            return default
+        try:
+            return kinds(found)
+        except ValueError:
+            allowed = ", ".join(repr(kind.value) for kind in kinds)
+            self.wrong(name, f"must be one of {allowed}, is {_kind(found)}")
+            return default
+
+
+def _kind(found: object) -> str:
+    """What was found, said shortly: a tenant may have put anything there."""
+    match found:
+        case bool() | int() | float():
+            return repr(found)
+        case str():
+            return repr(found if len(found) <= 40 else f"{found[:40]}...")
+        case Mapping():
+            return "an object"
+        case Sequence():
+            return "a list"
+        case _:
+            return "something else"
+
+
+def entries(found: object) -> list[Body]:
+    """The objects in a list; nothing, when it is none."""
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []

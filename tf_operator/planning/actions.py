@@ -1,0 +1,137 @@
+"""What is to be done, as data: an ordered plan that another hand carries out.
+
+A plan is carried out in the order record, act, confirm. ``record`` says that the status has to be stored before
+anything is touched, because it holds what the actions destroy the evidence of. Otherwise the status tells of
+progress, and may wait a moment for more of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Any
+
+from tf_operator.api.status import JobStatus, ReplicaType
+from tf_operator.planning.children import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class CreateReplica:
+    """Make the Service, if it is not there, and then the pod; ``recipe`` has their bodies."""
+
+    type: ReplicaType
+    index: int
+    recipe: Recipe
+    has_service: bool = False
+    has_pod: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete this very pod."""
+
+    name: str
+    uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteService:
+    """Delete this very Service."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteServices:
+    """Delete all Services of the job by one request; each of them carries the job's UID as a label."""
+
+    selector: str
+    services: tuple[DeleteService, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePodGroup:
+    """Make the PodGroup."""
+
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPodGroup:
+    """Change the PodGroup's spec."""
+
+    name: str
+    uid: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePodGroup:
+    """Delete this very PodGroup."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteJob:
+    """Delete the job itself: its time to live is over."""
+
+
+Action = (
+    CreateReplica
+    | DeletePod
+    | DeleteService
+    | DeleteServices
+    | CreatePodGroup
+    | PatchPodGroup
+    | DeletePodGroup
+    | DeleteJob
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What users are told on the job, once the status that says it is stored."""
+
+    reason: str
+    message: str
+    is_warning: bool = False
+
+
+class What(Enum):
+    """The transitions that are counted."""
+
+    CREATED = auto()
+    RUNNING = auto()
+    """All replicas run, for the first time; ``seconds`` since the start."""
+    RESTARTED = auto()
+    """``why`` is ``failed``, ``disrupted`` or ``in place``."""
+    SUCCEEDED = auto()
+    FAILED = auto()
+    """``why`` is the reason of the condition; ``seconds`` since the start."""
+    DELETED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What the metrics are told, under the same condition."""
+
+    what: What
+    why: str = ""
+    by: int = 1
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done now, and when to look again if nothing happens until then."""
+
+    status: JobStatus
+    record: bool = False
+    actions: tuple[Action, ...] = ()
+    events: tuple[Event, ...] = ()
+    counts: tuple[Count, ...] = ()
+    requeue_after: timedelta | None = None

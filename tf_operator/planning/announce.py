@@ -1,0 +1,117 @@
+"""What is told of a step from one status to the next: events for users, counts for metrics.
+
+Both are derived from the two statuses, never from memory. They are told when the new status has been stored, so each
+transition is told once, through conflicts, relists and restarts of the operator.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from tf_operator.api.constants import EventReason, Reason
+from tf_operator.api.job import TrainingJob
+from tf_operator.api.status import Condition, ConditionType, JobStatus
+from tf_operator.planning import children, replicas, waiting
+from tf_operator.planning.actions import Count, Event, What
+from tf_operator.planning.outcome import Outcome
+from tf_operator.planning.replicas import Loss, View
+from tf_operator.planning.verdict import blame
+
+_MOST_NAMES = 5
+_TOLD = {
+    ConditionType.SUCCEEDED: False,
+    ConditionType.FAILED: True,
+    ConditionType.SUSPENDED: False,
+}
+"""The conditions whose change is an event, and whether it is a warning."""
+
+
+def events(view: View, after: JobStatus) -> Iterator[Event]:
+    """What users are told."""
+    before = view.seen.job.status
+    if before.condition(ConditionType.CREATED) is None:
+        yield from _remarks(view.seen.job, view.seen.settings.gang_scheduler)
+    if not after.is_finished:
+        yield from _restarts(view, after)
+        yield from _trouble(view)
+    for kind, is_warning in _TOLD.items():
+        told = after.condition(kind)
+        if told and _is_other(before.condition(kind), told):
+            yield Event(told.reason, told.message, is_warning)
+
+
+def counts(view: View, after: JobStatus) -> Iterator[Count]:
+    """What the metrics are told."""
+    before = view.seen.job.status
+    if before.condition(ConditionType.CREATED) is None:
+        yield Count(What.CREATED)
+    if before.all_running_time is None and after.all_running_time is not None:
+        yield Count(What.RUNNING, seconds=_seconds(after, after.all_running_time))
+    yield from _restart_counts(view, after)
+    failed = after.condition(ConditionType.FAILED)
+    if after.has(ConditionType.SUCCEEDED):
+        yield Count(What.SUCCEEDED, seconds=_seconds(after, after.completion_time))
+    elif failed:
+        yield Count(What.FAILED, why=failed.reason, seconds=_seconds(after, after.completion_time))
+
+
+def _restart_counts(view: View, after: JobStatus) -> Iterator[Count]:
+    """Restarts by their cause. The failure that ends the job is none."""
+    in_place = sum(more for _, _, more in replicas.restarts_in_place(view.slots))
+    if after.restarts > view.seen.job.status.restarts and in_place:
+        yield Count(What.RESTARTED, why="in place", by=in_place)
+    given_up = [] if after.is_finished else view.losses
+    for why, outcome in (("failed", Outcome.FAILED), ("disrupted", Outcome.DISRUPTED)):
+        if found := sum(loss.outcome is outcome for loss in given_up):
+            yield Count(What.RESTARTED, why=why, by=found)
+
+
+def _restarts(view: View, after: JobStatus) -> Iterator[Event]:
+    failed = [loss for loss in view.losses if loss.outcome is Outcome.FAILED]
+    disrupted = [loss for loss in view.losses if loss.outcome is Outcome.DISRUPTED]
+    if after.has(ConditionType.SUSPENDED):
+        return
+    if failed:
+        limit = view.seen.job.run_policy.backoff_limit
+        used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
+        yield Event(Reason.RESTARTING, f"{_list(failed, view)}; restarting{used}", is_warning=True)
+    if disrupted:
+        message = f"{_list(disrupted, view)}; replacing, which uses up no restart"
+        yield Event(EventReason.REPLICA_DISRUPTED, message, is_warning=True)
+
+
+def _trouble(view: View) -> Iterator[Event]:
+    """Why the job does not get on; once, and again only when it is something else."""
+    trouble = waiting.trouble(view).strip()
+    before = view.seen.job.status
+    if trouble and not any(trouble in condition.message for condition in before.conditions):
+        refused = view.seen.refusal is not None
+        yield Event(EventReason.CREATE_FAILED if refused else EventReason.REPLICA_PENDING, trouble, is_warning=True)
+
+
+def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:
+    """What is odd about the templates, said once."""
+    if own := children.types_with_own_tf_config(job):
+        message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"
+        yield Event(EventReason.USER_TF_CONFIG, message, is_warning=True)
+    if fixed := children.types_with_restart_policy(job):
+        message = f"restartPolicy in the pod template of {', '.join(fixed)} is overruled by that of the replica type"
+        yield Event(EventReason.TEMPLATE_RESTART_POLICY, message, is_warning=True)
+    if gang_scheduler and (others := children.types_with_other_scheduler(job, gang_scheduler)):
+        message = f"The template of {', '.join(others)} asks for another scheduler than {gang_scheduler}: it is kept"
+        yield Event(EventReason.TEMPLATE_SCHEDULER, message, is_warning=True)
+
+
+def _is_other(before: Condition | None, told: Condition) -> bool:
+    return before is None or (before.is_true, before.reason) != (told.is_true, told.reason)
+
+
+def _list(losses: list[Loss], view: View) -> str:
+    more = f" and {len(losses) - _MOST_NAMES} more" if len(losses) > _MOST_NAMES else ""
+    return "; ".join(blame(loss, view) for loss in losses[:_MOST_NAMES]) + more
+
+
+def _seconds(status: JobStatus, moment: datetime | None) -> float | None:
+    """From the start of the job to this moment."""
+    if status.start_time is None or moment is None:
+        return None
+    return max((moment - status.start_time).total_seconds(), 0.0)

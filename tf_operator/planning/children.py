@@ -1,0 +1,137 @@
+"""The bodies of a job's children: pods and headless Services, as 1.9 made them.
+
+A ``Recipe`` makes the body of one child when it is asked for it: the TF_CONFIGs of a thousand workers are 45 MB,
+which nobody needs at once. What all pods of a job have in common is worked out once.
+
+The template is the user's. What we add is what makes it a replica: name, labels, owner, TF_CONFIG, the restart
+policy and, for a gang scheduler, the membership in the PodGroup.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tf_operator.api import constants
+from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
+from tf_operator.api.status import ReplicaType
+from tf_operator.api.validation import child_name, main_containers
+from tf_operator.meta import Body, labels_of
+from tf_operator.planning import cluster_spec, names
+from tf_operator.planning.observed import Settings
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Makes the bodies of a job's children."""
+
+    job: TrainingJob
+    settings: Settings
+
+    def pod(self, kind: ReplicaType, index: int) -> dict[str, Any]:
+        """The pod of one replica."""
+        spec = self._spec(kind)
+        name = child_name(self.job.key.name, kind, index)
+        metadata = names.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
+        return {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+
+    def service(self, kind: ReplicaType, index: int) -> dict[str, Any]:
+        """The headless Service of one replica: its name in the cluster's DNS, from before the pod is ready."""
+        name = child_name(self.job.key.name, kind, index)
+        spec = {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": names.replica_labels(self.job, kind, index),
+            "ports": _service_ports(self._spec(kind), self.job.profile.container),
+        }
+        metadata = names.metadata(self.job, name, names.service_labels(self.job, kind, index))
+        return {"metadata": metadata, "spec": {field: value for field, value in spec.items() if value != []}}
+
+    @cached_property
+    def _cluster(self) -> str:
+        return cluster_spec.full_cluster(self.job, self.settings.cluster_domain)
+
+    def _spec(self, kind: ReplicaType) -> ReplicaSpec:
+        return next(spec for spec in self.job.replicas if spec.type is kind)
+
+    def _labels(self, spec: ReplicaSpec, index: int) -> dict[str, str]:
+        labels = {**labels_of(spec.template), **names.pod_labels(self.job, spec.type, index)}
+        if self.settings.gang_scheduler not in {"", constants.VOLCANO}:
+            labels[constants.POD_GROUP_LABEL] = self.job.key.name
+        return labels
+
+    def _kept(self, spec: ReplicaSpec) -> dict[str, Any]:
+        """What the template's own metadata brings, beside labels."""
+        template = spec.template.get("metadata")
+        metadata = template if isinstance(template, Mapping) else {}
+        annotations = dict(metadata.get("annotations") or {})
+        if self.settings.gang_scheduler == constants.VOLCANO:
+            annotations[constants.VOLCANO_GROUP_ANNOTATION] = self.job.key.name
+            annotations[constants.VOLCANO_TASK_ANNOTATION] = spec.type.label
+        finalizers = metadata.get("finalizers")
+        kept = {"annotations": annotations, "finalizers": finalizers}
+        return {field: value for field, value in kept.items() if value}
+
+    def _pod_spec(self, spec: ReplicaSpec, index: int) -> dict[str, Any]:
+        pod = dict(spec.template.get("spec") or {})
+        pod["restartPolicy"] = pod_restart_policy(spec.restart_policy)
+        if self.settings.gang_scheduler and not pod.get("schedulerName"):
+            pod["schedulerName"] = self.settings.gang_scheduler
+        if cluster_spec.is_distributed(self.job):
+            domain = self.settings.cluster_domain
+            cluster = "" if self.job.has_dynamic_workers else self._cluster
+            config = cluster_spec.tf_config(self.job, spec.type, index, domain=domain, cluster=cluster)
+            pod["containers"] = [self._configured(entry, config) for entry in pod["containers"]]
+        return pod
+
+    def _configured(self, container: Body, config: str) -> Body:
+        """The container with TF_CONFIG, if it is the one that decides; a user's own TF_CONFIG stays."""
+        if container.get("name") != self.job.profile.container or has_own_tf_config(container):
+            return container
+        env = [*(container.get("env") or []), {"name": constants.TF_CONFIG, "value": config}]
+        return {**container, "env": env}
+
+
+def pod_restart_policy(policy: RestartPolicy) -> str:
+    """What the kubelet is told: under ``ExitCode`` it must not restart anything itself."""
+    return RestartPolicy.NEVER.value if policy is RestartPolicy.EXIT_CODE else policy.value
+
+
+def has_own_tf_config(container: Body) -> bool:
+    """Whether the user has set TF_CONFIG there."""
+    env = container.get("env")
+    entries = env if isinstance(env, list) else []
+    return any(isinstance(entry, Mapping) and entry.get("name") == constants.TF_CONFIG for entry in entries)
+
+
+def types_with_own_tf_config(job: TrainingJob) -> list[ReplicaType]:
+    """The types in whose templates the user has set TF_CONFIG."""
+    name = job.profile.container
+    return [spec.type for spec in job.replicas if any(map(has_own_tf_config, main_containers(spec, name)[:1]))]
+
+
+def types_with_restart_policy(job: TrainingJob) -> list[ReplicaType]:
+    """The types whose templates say a restartPolicy, which the one of the replica type overrules."""
+    return [spec.type for spec in job.replicas if _pod(spec).get("restartPolicy")]
+
+
+def types_with_other_scheduler(job: TrainingJob, scheduler: str) -> list[ReplicaType]:
+    """The types whose templates ask for a scheduler that is not the gang's."""
+    return [spec.type for spec in job.replicas if _pod(spec).get("schedulerName") not in {None, "", scheduler}]
+
+
+def _pod(spec: ReplicaSpec) -> Body:
+    found = spec.template.get("spec")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _service_ports(spec: ReplicaSpec, container: str) -> list[dict[str, Any]]:
+    """One port for each of the container's; sorted, so that they are the same every time. Numbers are unique."""
+    found: dict[tuple[int, str], dict[str, Any]] = {}
+    for main in main_containers(spec, container)[:1]:
+        ports = main.get("ports")
+        for port in ports if isinstance(ports, list) else ():
+            number, protocol = port.get("containerPort"), port.get("protocol") or "TCP"
+            name = port.get("name") or f"port-{number}"
+            found.setdefault((number, protocol), {"name": name, "port": number, "protocol": protocol})
+    return sorted(found.values(), key=lambda port: (port["port"], port["protocol"]))

@@ -1,0 +1,65 @@
+"""What goes when a job has ended or is suspended, and when the job itself goes.
+
+Each object is deleted once, by its UID. The Services of a job that we made all carry its UID as a label, which lets
+one request delete them; those that an older operator made are deleted one by one.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from tf_operator.api.job import CleanPodPolicy, TrainingJob
+from tf_operator.planning import names, outcome
+from tf_operator.planning.actions import Action, DeletePod, DeletePodGroup, DeleteService, DeleteServices
+from tf_operator.planning.observed import Observed, Pod
+from tf_operator.planning.outcome import Outcome, Policy
+
+_ONE_BY_ONE = 1
+
+
+def after_end(seen: Observed) -> Iterator[Action]:
+    """What the clean-pod policy takes away."""
+    policy = seen.job.run_policy.clean_pods
+    if policy is CleanPodPolicy.NONE:
+        return
+    for pod in seen.pods:
+        if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod, seen.job)):
+            yield DeletePod(pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}")
+    yield from _services_and_group(seen)
+
+
+def while_suspended(seen: Observed) -> Iterator[Action]:
+    """Everything, whatever the policy."""
+    for pod in seen.pods:
+        if pod.is_there:
+            yield DeletePod(pod.name, pod.uid, "the job is suspended")
+    yield from _services_and_group(seen)
+
+
+def expires_at(job: TrainingJob) -> datetime | None:
+    """When a finished job is to be deleted; ``None`` for never."""
+    seconds, ended = job.run_policy.ttl_seconds, job.status.completion_time
+    if seconds is None or ended is None:
+        return None
+    try:
+        return ended + timedelta(seconds=max(seconds, 0))
+    except OverflowError:
+        return None  # past the end of the calendar
+
+
+def _services_and_group(seen: Observed) -> Iterator[Action]:
+    services = tuple(DeleteService(found.name, found.uid) for found in seen.services if not found.is_terminating)
+    if len(services) > _ONE_BY_ONE and all(found.job_uid_label == seen.job.uid for found in seen.services):
+        yield DeleteServices(names.services_selector(seen.job), services)
+    else:
+        yield from services
+    if seen.pod_group and not seen.pod_group.is_terminating:
+        yield DeletePodGroup(seen.pod_group.name, seen.pod_group.uid)
+
+
+def _goes_on(pod: Pod, job: TrainingJob) -> bool:
+    """Whether anything of the pod still runs, or is going to. A pod that has ended stays, for its logs."""
+    spec = job.spec_of(pod.type)
+    if spec is None:
+        return True
+    found = outcome.outcome_of(pod, Policy(spec.restart_policy, job.profile))
+    return found in {Outcome.PENDING, Outcome.RUNNING} or pod.phase in {"Pending", "Running", "Unknown"}

@@ -1,0 +1,105 @@
+"""The PodGroup of a job, for clusters in which a gang scheduler places all pods of a job or none.
+
+Two kinds of gang scheduler are known by their PodGroups: Volcano's, whose pods are made only when the group has been
+admitted, and that of scheduler-plugins, which holds back pods itself. The group's spec follows edits of the job.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from tf_operator.api import constants
+from tf_operator.api.job import ReplicaSpec, SchedulingPolicy, TrainingJob
+from tf_operator.meta import Body
+from tf_operator.planning import quantity
+from tf_operator.planning.actions import Action, CreatePodGroup, PatchPodGroup
+from tf_operator.planning.observed import Observed, PodGroup, Settings
+
+_VOLCANO_WAITS = frozenset({"", "Pending"})
+
+
+def is_wanted(settings: Settings) -> bool:
+    """Whether jobs have PodGroups at all."""
+    return bool(settings.gang_scheduler)
+
+
+def keeps_waiting(seen: Observed) -> bool:
+    """Whether no pod may be made yet: with Volcano, until the group has been admitted."""
+    if seen.settings.gang_scheduler != constants.VOLCANO:
+        return False
+    return seen.pod_group is None or seen.pod_group.phase in _VOLCANO_WAITS
+
+
+def actions(seen: Observed) -> tuple[Action, ...]:
+    """Make the group, or bring its spec up to date."""
+    if not is_wanted(seen.settings):
+        return ()
+    group = seen.pod_group
+    wanted = _spec(seen.job, seen.settings, group)
+    if group is None:
+        return (CreatePodGroup(_body(seen.job, wanted)),)
+    changed = {name: value for name, value in wanted.items() if (group.spec or {}).get(name) != value}
+    return (PatchPodGroup(group.name, group.uid, changed),) if changed and not group.is_terminating else ()
+
+
+def _body(job: TrainingJob, spec: Mapping[str, Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "name": job.key.name,
+        "namespace": job.key.namespace,
+        "ownerReferences": [job.owner_reference.body()],
+    }
+    if job.annotations:
+        metadata["annotations"] = dict(job.annotations)
+    return {"metadata": metadata, "spec": dict(spec)}
+
+
+def _spec(job: TrainingJob, settings: Settings, group: PodGroup | None) -> dict[str, Any]:
+    policy = job.run_policy.scheduling
+    members = policy.min_available if policy.min_available is not None else job.pod_count
+    resources = policy.min_resources or _least_resources(job, members)
+    found: dict[str, Any] = {"minMember": members}
+    if resources:
+        found["minResources"] = dict(resources)
+    if settings.gang_scheduler == constants.VOLCANO:
+        return found | _volcano(policy, group)
+    if policy.timeout_seconds is not None:
+        found["scheduleTimeoutSeconds"] = policy.timeout_seconds
+    return found
+
+
+def _volcano(policy: SchedulingPolicy, group: PodGroup | None) -> dict[str, Any]:
+    """A queue that is on the group already wins: queues may be assigned by others."""
+    current = (group.spec or {}).get("queue") if group else None
+    found = {"queue": current or policy.queue or constants.VOLCANO_DEFAULT_QUEUE}
+    return found | ({"priorityClassName": policy.priority_class} if policy.priority_class else {})
+
+
+def _least_resources(job: TrainingJob, members: int) -> dict[str, str]:
+    """What the first ``members`` pods ask for, in the order in which they are made."""
+    total: dict[str, Decimal] = {}
+    left = members
+    for spec in job.replicas:
+        count = min(spec.count, left)
+        left -= count
+        for name, amount in _requests(spec).items():
+            total[name] = total.get(name, Decimal(0)) + amount * count
+    return {name: quantity.text(amount) for name, amount in sorted(total.items()) if amount}
+
+
+def _requests(spec: ReplicaSpec) -> dict[str, Decimal]:
+    """What one pod asks for: the requests of its containers, or their limits where there are no requests."""
+    total: dict[str, Decimal] = {}
+    pod = spec.template.get("spec") or {}
+    for container in pod.get("containers") or ():
+        for name, amount in _asked(container).items():
+            found = quantity.parse(amount)
+            if found is not None:
+                total[name] = total.get(name, Decimal(0)) + found
+    return total
+
+
+def _asked(container: Body) -> Mapping[str, Any]:
+    resources = container.get("resources")
+    resources = resources if isinstance(resources, Mapping) else {}
+    asked = resources.get("requests") or resources.get("limits") or {}
+    return asked if isinstance(asked, Mapping) else {}

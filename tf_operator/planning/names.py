@@ -1,0 +1,69 @@
+"""Names, labels and owners of children: how a job's objects are found, by us and by everybody else."""
+
+import re
+from collections.abc import Mapping
+
+from tf_operator.api import constants
+from tf_operator.api.job import TrainingJob
+from tf_operator.api.status import ReplicaType
+from tf_operator.api.validation import child_name
+from tf_operator.meta import selector_text
+
+__all__ = ["child_name"]
+
+_REPLICA = re.compile(r"(?P<type>[a-z]+)-(?P<index>0|[1-9][0-9]{0,5})")
+_TYPES = {kind.label: kind for kind in ReplicaType}
+
+
+def replica_of(job_name: str, name: str) -> tuple[ReplicaType, int] | None:
+    """Which replica of the job a child of this name is; ``None`` when it cannot be one."""
+    match = _REPLICA.fullmatch(name.removeprefix(f"{job_name}-")) if name.startswith(f"{job_name}-") else None
+    kind = _TYPES.get(match["type"]) if match else None
+    return (kind, int(match["index"])) if match and kind else None
+
+
+def job_labels(job: TrainingJob) -> dict[str, str]:
+    """What all children of the job carry."""
+    return {constants.LABEL_OPERATOR: constants.OPERATOR_NAME, constants.LABEL_JOB: job.key.name}
+
+
+def replica_labels(job: TrainingJob, kind: ReplicaType, index: int) -> dict[str, str]:
+    """What the children of one replica carry; also the selector of its Service."""
+    return job_labels(job) | {constants.LABEL_TYPE: kind.label, constants.LABEL_INDEX: str(index)}
+
+
+def pod_labels(job: TrainingJob, kind: ReplicaType, index: int) -> dict[str, str]:
+    """The labels of a pod: the chief, or worker 0 where there is none, is the job's master."""
+    labels = replica_labels(job, kind, index)
+    return labels | {constants.LABEL_ROLE: constants.ROLE_MASTER} if _is_master(job, kind, index) else labels
+
+
+def service_labels(job: TrainingJob, kind: ReplicaType, index: int) -> dict[str, str]:
+    """The labels of a Service: also the job's UID, so that no other job's Service has the same."""
+    return replica_labels(job, kind, index) | {constants.LABEL_JOB_UID: job.uid}
+
+
+def selector_of(job: TrainingJob, kind: ReplicaType) -> str:
+    """The pods of one type, for the scale subresource."""
+    return selector_text(job_labels(job) | {constants.LABEL_TYPE: kind.label})
+
+
+def services_selector(job: TrainingJob) -> str:
+    """All Services of this very job."""
+    return selector_text(job_labels(job) | {constants.LABEL_JOB_UID: job.uid})
+
+
+def metadata(job: TrainingJob, name: str, labels: Mapping[str, str]) -> dict[str, object]:
+    """The metadata of a child."""
+    return {
+        "name": name,
+        "namespace": job.key.namespace,
+        "labels": dict(labels),
+        "ownerReferences": [job.owner_reference.body()],
+    }
+
+
+def _is_master(job: TrainingJob, kind: ReplicaType, index: int) -> bool:
+    if job.leader:
+        return kind in {ReplicaType.CHIEF, ReplicaType.MASTER}
+    return kind is ReplicaType.WORKER and index == 0

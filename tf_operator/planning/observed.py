@@ -1,0 +1,115 @@
+"""What a decision is made from: one job, what exists for it, and the time. All of it frozen.
+
+The controller builds these values from its caches, and a golden file spells them out in a test: planning cannot
+tell the difference. Only what a rule reads is here. A pod is what the kubelet says of one replica; its type and
+index come from its name, because labels can be changed by whoever may update pods.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tf_operator.api.job import TrainingJob
+from tf_operator.api.status import ReplicaType
+
+
+@dataclass(frozen=True, slots=True)
+class MainContainer:
+    """The container that decides, as its status tells. ``exit_code`` is ``None`` unless it is terminated now."""
+
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod that the job controls."""
+
+    name: str
+    uid: str
+    type: ReplicaType
+    index: int
+    phase: str = "Pending"
+    is_terminating: bool = False
+    is_gone: bool = False
+    """It was deleted, and this is its last state that anybody saw."""
+    reason: str = ""
+    message: str = ""
+    is_disrupted: bool = False
+    """It carries the condition DisruptionTarget."""
+    main: MainContainer | None = None
+    restarts: int = 0
+    """Of all its containers, in place."""
+    waits_for: str = ""
+    """While it is Pending: why, in the words of the kubelet or the scheduler."""
+    created_at: datetime | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it exists and nobody has deleted it."""
+        return not (self.is_gone or self.is_terminating)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One Service that the job controls."""
+
+    name: str
+    uid: str
+    is_terminating: bool = False
+    job_uid_label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """The gang scheduler's object for the job."""
+
+    name: str
+    uid: str
+    phase: str = ""
+    spec: Mapping[str, Any] | None = None
+    is_terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A create that the apiserver refused, and until when nothing is to be created again."""
+
+    what: str
+    message: str
+    is_final: bool = False
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator was started with, as far as plans depend on it."""
+
+    cluster_domain: str = ""
+    gang_scheduler: str = ""
+    """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
+    restart_delay: timedelta = timedelta(seconds=1)
+    longest_restart_delay: timedelta = timedelta(minutes=5)
+    forgiven_after: timedelta = timedelta(minutes=10)
+    """A pod that has run for so long begins a new series of attempts."""
+    pending_is_told_after: timedelta = timedelta(seconds=10)
+
+
+DEFAULT_SETTINGS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything about one job at one moment."""
+
+    job: TrainingJob
+    now: datetime
+    pods: tuple[Pod, ...] = ()
+    services: tuple[Service, ...] = ()
+    pod_group: PodGroup | None = None
+    refusal: Refusal | None = None
+    settings: Settings = DEFAULT_SETTINGS

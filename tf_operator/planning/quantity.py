@@ -1,0 +1,38 @@
+"""Kubernetes quantities, as far as adding them up needs: ``100m``, ``1.5Gi``, ``2e3``."""
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+_QUANTITY = re.compile(
+    r"([+-]?[0-9]{1,30}(?:\.[0-9]{0,15})?|[+-]?\.[0-9]{1,15})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?"
+)
+_BINARY: Final = {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)}
+_DECIMAL: Final = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "": Decimal(1),
+} | {letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", start=1)}
+_SUFFIXES: Final = _BINARY | _DECIMAL
+
+
+def parse(value: object) -> Decimal | None:
+    """The amount; ``None`` for what is no quantity."""
+    match = _QUANTITY.fullmatch(str(value)) if isinstance(value, str | int | float) else None
+    if match is None:
+        return None
+    number, suffix = match[1], match[2] or ""
+    try:
+        if suffix in _SUFFIXES:
+            return Decimal(number) * _SUFFIXES[suffix]
+        return Decimal(number + suffix)
+    except InvalidOperation:
+        return None
+
+
+def text(amount: Decimal) -> str:
+    """The amount as a quantity: whole, or in thousandths, rounded up."""
+    if amount == amount.to_integral_value():
+        return str(int(amount))
+    return f"{int((amount * 1000).to_integral_value(rounding='ROUND_CEILING'))}m"

@@ -1,0 +1,261 @@
+"""What is to be said of a job: an ordered list of checks, of which the first that applies decides.
+
+This page is the specification of how jobs end; ``_CHECKS`` at its end is its table of contents. Success comes before
+failure: when the chief has succeeded, and another replica failed, seen in the same pass, the chief decides. Each
+check is a question to a ``View`` and yields a ``Verdict`` or nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from tf_operator.api.constants import Reason
+from tf_operator.api.job import RestartPolicy, SuccessPolicy, TrainingJob
+from tf_operator.api.status import FirstFailure, JobStatus, ReplicaType
+from tf_operator.api.validation import child_name, validate
+from tf_operator.planning import ledger, outcome
+from tf_operator.planning.observed import Pod
+from tf_operator.planning.outcome import Outcome
+from tf_operator.planning.replicas import Loss, Slot, View
+
+_MOST_PROBLEMS = 5
+
+
+class End(Enum):
+    """Where a job stands."""
+
+    GOES_ON = auto()
+    SUSPENDED = auto()
+    SUCCEEDED = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where the job stands, and of a failure the reason, the message and the pod that is to blame."""
+
+    end: End
+    reason: str = ""
+    message: str = ""
+    evidence: FirstFailure | None = None
+
+
+def decide(view: View) -> Verdict:
+    """The verdict on a job that has not ended yet."""
+    return next((found for check in _CHECKS if (found := check(view))), Verdict(End.GOES_ON))
+
+
+def deadline(job: TrainingJob, status: JobStatus) -> datetime | None:
+    """When the job's time is over."""
+    return _after_start(status, job.run_policy.deadline_seconds)
+
+
+def startup_deadline(job: TrainingJob, status: JobStatus) -> datetime | None:
+    """By when all replicas have to have been running; ``None`` when they have, or need not."""
+    if status.all_running_time is not None:
+        return None
+    return _after_start(status, job.run_policy.startup_deadline_seconds)
+
+
+def evidence_of(loss: Loss, view: View) -> FirstFailure:
+    """What is kept of a failure, because its pod may not be."""
+    seen = view.seen
+    if loss.pod is None:
+        name = child_name(seen.job.key.name, loss.type, loss.index)
+        return FirstFailure(pod=name, reason="Lost", message="the pod was deleted", time=seen.now)
+    main = loss.pod.main
+    return FirstFailure(
+        pod=loss.pod.name,
+        container=seen.job.profile.container if main and main.exit_code is not None else "",
+        exit_code=main.exit_code if main else None,
+        reason=loss.pod.reason or (main.reason if main else ""),
+        message=_short((main.message if main else "") or loss.pod.message),
+        time=(main.finished_at if main else None) or seen.now,
+    )
+
+
+def blame(loss: Loss, view: View) -> str:
+    """Who is to blame, for messages: ``worker-1 (pod j-worker-1) exited with code 1``."""
+    where = f"{loss.type.label}-{loss.index} (pod {child_name(view.seen.job.key.name, loss.type, loss.index)})"
+    if loss.pod is None or (loss.pod.is_gone and loss.outcome is not Outcome.FAILED and loss.pod.phase != "Failed"):
+        return f"{where} was lost: its pod was deleted while it ran"
+    return f"{where} {outcome.what_happened(loss.pod)}"
+
+
+def all_up(view: View) -> bool:
+    """Whether every replica runs, or has done its work."""
+    return bool(view.slots) and all(slot.is_up or slot.is_completed for slot in view.slots)
+
+
+# --- The checks, in the order in which they decide -----------------------------------------------------------------
+
+
+def _is_malformed(view: View) -> Verdict | None:
+    problems = validate(view.seen.job)
+    if not problems:
+        return None
+    more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+    listed = "; ".join(str(problem) for problem in problems[:_MOST_PROBLEMS])
+    return Verdict(End.FAILED, Reason.INVALID_SPEC, f"The spec is invalid: {listed}{more}")
+
+
+def _is_suspended(view: View) -> Verdict | None:
+    return Verdict(End.SUSPENDED) if view.seen.job.run_policy.is_suspended else None
+
+
+def _has_succeeded(view: View) -> Verdict | None:
+    """A chief or master decides alone; then worker 0, or all workers; without any of them, everybody."""
+    job = view.seen.job
+    deciding = view.of(job.leader.type if job.leader else ReplicaType.WORKER) or view.slots
+    is_done = bool(deciding) and all(slot.is_completed for slot in deciding)
+    if not job.leader and job.success_policy is SuccessPolicy.DEFAULT and deciding:
+        is_worker = deciding[0].spec.type is ReplicaType.WORKER
+        is_done = is_done or (is_worker and deciding[0].is_completed)
+    return Verdict(End.SUCCEEDED, Reason.SUCCEEDED) if is_done else None
+
+
+def _is_refused_for_good(view: View) -> Verdict | None:
+    refusal = view.seen.refusal
+    if refusal is None or not refusal.is_final:
+        return None
+    return Verdict(End.FAILED, Reason.INVALID_SPEC, f"{refusal.what} was refused: {refusal.message}")
+
+
+def _has_failed_for_good(view: View) -> Verdict | None:
+    """A failure that its restart policy does not try again."""
+    final = [loss for loss in view.losses if loss.is_for_good and not _is_tolerated(loss, view)]
+    if not final:
+        return None
+    job, first = view.seen.job, final[0]
+    count = sum(loss.type is first.type for loss in final)
+    is_lost = first.pod is None or first.pod.is_gone or outcome.is_disrupted(first.pod)
+    return Verdict(
+        End.FAILED,
+        Reason.REPLICA_LOST if is_lost else Reason.FAILED,
+        f"{job.profile.kind} {job.key} has failed because {count} {first.type} replica(s) failed:"
+        f" {blame(first, view)}{_policy_hint(first, view)}",
+        evidence_of(first, view),
+    )
+
+
+def _has_no_worker_left(view: View) -> Verdict | None:
+    """Failed workers are tolerated with dynamic workers; but somebody has to be left to succeed."""
+    workers = view.of(ReplicaType.WORKER)
+    lost = [slot.loss for slot in workers if slot.loss and slot.loss.is_for_good and _is_tolerated(slot.loss, view)]
+    if not lost or view.seen.job.leader or len(lost) + sum(slot.is_completed for slot in workers) < len(workers):
+        return None
+    job = view.seen.job
+    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {blame(lost[0], view)}"
+    return Verdict(End.FAILED, Reason.FAILED, message, evidence_of(lost[0], view))
+
+
+def _is_past_backoff_limit(view: View) -> Verdict | None:
+    """One budget of restarts for the whole job: for new pods, and for restarts in place."""
+    limit = view.seen.job.run_policy.backoff_limit
+    if limit is None:
+        return None
+    count = ledger.totals(view)
+    used = count.before + count.in_place
+    # As batch Job counts restarts by the kubelet: reaching the limit is the end, unless it is 0.
+    is_over = count.in_place > 0 and used >= max(limit, 1)
+    if not is_over and used + count.failures <= limit:
+        return None
+    failed = [loss for loss in view.losses if loss.outcome is Outcome.FAILED]
+    because = f": {blame(failed[0], view)}" if failed else ""
+    name = view.seen.job.key.name
+    return Verdict(
+        End.FAILED,
+        Reason.BACKOFF_LIMIT_EXCEEDED,
+        f"Job {name} has failed because it has reached the specified backoff limit of {limit}{because}",
+        evidence_of(failed[0], view) if failed else _evidence_in_place(view),
+    )
+
+
+def _is_past_deadline(view: View) -> Verdict | None:
+    moment = deadline(view.seen.job, view.seen.job.status)
+    if moment is None or view.seen.now < moment:
+        return None
+    seconds = view.seen.job.run_policy.deadline_seconds
+    name = view.seen.job.key.name
+    message = f"Job {name} has failed because it was active longer than specified deadline of {seconds} s"
+    return Verdict(End.FAILED, Reason.DEADLINE_EXCEEDED, message)
+
+
+def _is_past_startup_deadline(view: View) -> Verdict | None:
+    moment = startup_deadline(view.seen.job, view.seen.job.status)
+    if moment is None or view.seen.now < moment or all_up(view):
+        return None
+    seconds = view.seen.job.run_policy.startup_deadline_seconds
+    missing = [slot for slot in view.slots if not (slot.is_up or slot.is_completed)]
+    message = f"Job {view.seen.job.key.name} has failed because {len(missing)} replica(s) were not running"
+    return Verdict(
+        End.FAILED,
+        Reason.STARTUP_DEADLINE_EXCEEDED,
+        f"{message} {seconds} s after its start: {_waits(missing[0], view)}",
+    )
+
+
+_CHECKS: tuple[Callable[[View], Verdict | None], ...] = (
+    _is_malformed,
+    _is_suspended,
+    _has_succeeded,
+    _is_refused_for_good,
+    _has_failed_for_good,
+    _has_no_worker_left,
+    _is_past_backoff_limit,
+    _is_past_deadline,
+    _is_past_startup_deadline,
+)
+
+
+# --- What the checks share -----------------------------------------------------------------------------------------
+
+
+def _after_start(status: JobStatus, seconds: int | None) -> datetime | None:
+    if seconds is None or status.start_time is None:
+        return None
+    try:
+        return status.start_time + timedelta(seconds=seconds)
+    except OverflowError:
+        return None  # past the end of the calendar: never
+
+
+def _is_tolerated(loss: Loss, view: View) -> bool:
+    return view.seen.job.has_dynamic_workers and loss.type is ReplicaType.WORKER
+
+
+def _policy_hint(loss: Loss, view: View) -> str:
+    """Why it was not tried again."""
+    policy = next(slot.spec.restart_policy for slot in view.slots if slot.spec.type is loss.type)
+    if policy is RestartPolicy.EXIT_CODE:
+        return f"; under restartPolicy {policy} that is permanent"
+    return f"; its restartPolicy is {policy}"
+
+
+def _evidence_in_place(view: View) -> FirstFailure | None:
+    """Of the kubelet's restarts there is only what the container tells now."""
+    for slot, pod in _restarted(view):
+        return FirstFailure(
+            pod=pod.name,
+            container=view.seen.job.profile.container,
+            exit_code=pod.main.exit_code if pod.main else None,
+            reason=pod.main.reason if pod.main else "",
+            message=f"{slot.spec.type.label}-{slot.index} was restarted {pod.restarts} times in place",
+            time=view.seen.now,
+        )
+    return None
+
+
+def _restarted(view: View) -> Iterator[tuple[Slot, Pod]]:
+    return ((slot, slot.pod) for slot in view.slots if slot.pod and slot.pod.restarts)
+
+
+def _waits(slot: Slot, view: View) -> str:
+    name = child_name(view.seen.job.key.name, slot.spec.type, slot.index)
+    why = slot.pod.waits_for if slot.pod and slot.pod.waits_for else "it has no running pod"
+    return f"{slot.spec.type.label}-{slot.index} (pod {name}): {why}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 1024 else f"{text[:1021]}..."
