@@ -1,0 +1,83 @@
+"""Watches: how complete and how fresh the caches are. client-go measures little of this; the names are ours.
+
+The label ``informer`` is the informer's name: ``pods``, ``tfjobs.kubeflow.org in team-a``. Neighbour: ``metrics``.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from tf_operator.machinery.informers import Informers
+from tf_operator.machinery.instruments import ReflectorInstruments
+
+_PICTURE_SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class WatchFamilies:
+    """``tf_operator_watch_*`` and ``tf_operator_informer_*``, for all informers of the process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(of: str, text: str, *labels: str) -> Counter:
+            return Counter(f"tf_operator_{of}", text, ("informer", *labels), registry=registry)
+
+        def gauge(of: str, text: str) -> Gauge:
+            return Gauge(f"tf_operator_{of}", text, ("informer",), registry=registry)
+
+        self.starts = counter("watch_starts_total", "Watches that the API server has accepted.")
+        self.ends = counter("watch_ends_total", "Watches that have ended, by cause.", "cause")
+        self.relists = counter("informer_relists_total", "Caches that had to be read anew, by cause.", "cause")
+        self.undecodable = counter("informer_undecodable_objects_total", "Objects that could not be read.")
+        self.handler_failures = counter("informer_handler_failures_total", "Handlers that failed by a bug.")
+        self.silence = gauge("watch_silent_seconds", "How long the quietest watch has heard nothing.")
+        self.objects = gauge("informer_listed_objects", "Objects in the last complete picture.")
+        self.list_seconds = Histogram(
+            "tf_operator_informer_list_duration_seconds",
+            "How long a complete picture takes.",
+            ("informer",),
+            registry=registry,
+            buckets=_PICTURE_SECONDS,
+        )
+
+    def sample(self, informers: Informers) -> None:
+        """Read how fresh each cache is."""
+        for name, seconds in informers.idle_seconds().items():
+            self.silence.labels(name).set(seconds)
+
+
+class ReflectorMetrics(ReflectorInstruments):
+    """The measures of the reflectors of one informer."""
+
+    def __init__(self, families: WatchFamilies, *, informer: str) -> None:
+        self._informer = informer
+        self._starts = families.starts.labels(informer)
+        self._ends = families.ends
+        self._relists = families.relists
+        self._undecodable = families.undecodable.labels(informer)
+        self._handler_failures = families.handler_failures.labels(informer)
+        self._objects = families.objects.labels(informer)
+        self._list_seconds = families.list_seconds.labels(informer)
+        self._ends.labels(informer, "closed")
+        self._relists.labels(informer, "Expired")
+
+    def listed(self, items: int, seconds: float) -> None:
+        """A complete picture was read."""
+        self._objects.set(items)
+        self._list_seconds.observe(seconds)
+
+    def watching(self) -> None:
+        """A watch was accepted."""
+        self._starts.inc()
+
+    def watch_ended(self, cause: str) -> None:
+        """A watch ended."""
+        self._ends.labels(self._informer, cause).inc()
+
+    def relisted(self, cause: str) -> None:
+        """A picture had to be read anew."""
+        self._relists.labels(self._informer, cause).inc()
+
+    def undecodable(self) -> None:
+        """One object could not be read."""
+        self._undecodable.inc()
+
+    def handler_failed(self) -> None:
+        """A handler raised."""
+        self._handler_failures.inc()
