@@ -174,6 +174,8 @@ class Door:
         self._connections: set[Connection] = set()
         self._is_hole = False
         self._struck = 0
+        self._hang_ups = 0
+        self._swallowings = 0
         self._listener: socket.socket | None = None
         # Bound and never listening: keeps the port ours, and refusing, while there is no listener.
         self._reserved = self._socket(0)
@@ -206,6 +208,7 @@ class Door:
     def swallow(self, *, new: bool) -> None:
         """Make a black hole of all open connections, and with *new* of those that come until ``swallow_no_more``."""
         self._is_hole = new
+        self._swallowings += 1
         self._struck += len(self._connections)
         for connection in self._connections:
             connection.fall_silent()
@@ -223,6 +226,7 @@ class Door:
 
     def hang_up(self) -> None:
         """Reset all connections, and answer nothing that has been asked on them."""
+        self._hang_ups += 1
         for connection in list(self._connections):
             connection.drop()
 
@@ -275,11 +279,19 @@ class Door:
         assert task is not None
         reader = asyncio.StreamReader(limit=HEAD_LIMIT)
         protocol = _Protocol(reader, task.cancel)
+        hang_ups, swallowings = self._hang_ups, self._swallowings
         transport, _ = await loop.connect_accepted_socket(
             lambda: protocol, accepted, ssl=self._context, ssl_shutdown_timeout=_TLS_GOODBYE_SECONDS
         )
         connection = Connection(self, accepted, reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         self._connections.add(connection)
+        # A client takes itself to be connected as soon as its part of the handshake is done, which is before ours is:
+        # what has struck the open connections meanwhile strikes this one.
+        if self._hang_ups != hang_ups:
+            connection.drop()
+        if self._swallowings != swallowings:
+            self._struck += 1
+            connection.fall_silent()
         try:
             await connection.serve()
             await asyncio.Event().wait()  # for the end of the connection, which cancels this task

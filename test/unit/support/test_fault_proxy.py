@@ -200,6 +200,56 @@ async def test_a_new_authority_is_trusted_by_those_who_know_it_only(kubeconfig):
             await asyncio.open_connection("127.0.0.1", port, ssl=trust)
 
 
+class SlowHands:
+    """A client for whom the handshake is over, while the proxy still waits for its last word."""
+
+    def __init__(self, proxy):
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        trust = ssl.create_default_context(cadata=proxy.authority.decode())
+        self._tls = trust.wrap_bio(self._incoming, self._outgoing, server_hostname="127.0.0.1")
+        self._socket = socket.create_connection(("127.0.0.1", int(proxy.url().rpartition(":")[2])), timeout=5)
+        while not self._is_done():
+            self._socket.sendall(self._outgoing.read())
+            self._incoming.write(self._socket.recv(1 << 16))
+
+    def _is_done(self):
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    def ask(self, seconds):
+        """Say the last word and ask something; every byte that comes back within a while."""
+        self._tls.write(f"GET {PODS} HTTP/1.1\r\nHost: p\r\n\r\n".encode())
+        with self._socket:
+            self._socket.sendall(self._outgoing.read())
+            self._socket.settimeout(seconds)
+            received = self._socket.recv(1 << 16)
+            while received:
+                self._incoming.write(received)
+                received = self._socket.recv(1 << 16)
+        return self._incoming.read()
+
+
+def test_a_hang_up_reaches_who_is_still_shaking_hands(kubeconfig):
+    with FaultProxy(kubeconfig) as proxy:
+        proxy.on(anything(), do=faults.fail(500), at_least=0)
+        client = SlowHands(proxy)
+        proxy.rotate_authority()
+        with pytest.raises(ConnectionResetError):
+            client.ask(5)
+
+
+def test_who_is_still_shaking_hands_becomes_half_open_with_the_others(kubeconfig):
+    with FaultProxy(kubeconfig) as proxy:
+        proxy.on(anything(), do=faults.fail(500), at_least=0)
+        client = SlowHands(proxy)
+        with proxy.half_open(), pytest.raises(TimeoutError):
+            client.ask(0.1)
+        assert proxy.count() == 0
+
+
 async def test_evidence_can_be_read_after_the_end(kubeconfig):
     with FaultProxy(kubeconfig) as proxy:
         proxy.on(anything(), do=faults.fail(500))
