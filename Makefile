@@ -58,7 +58,7 @@ fmt: venv ## Format the code, and mend what the linter can mend
 
 .PHONY: test-unit
 test-unit: venv ## Run the unit tests alone (seconds)
-	$(PYTEST) test/unit
+	$(PYTEST) --dist loadfile test/unit
 
 .PHONY: test-matrix
 test-matrix: venv ## Run the integration tests on every supported minor of Kubernetes

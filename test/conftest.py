@@ -6,6 +6,7 @@ It is taken down when the session ends, and by its keeper when pytest is killed.
 """
 
 import contextlib
+import gc
 import os
 import secrets
 import tempfile
@@ -57,6 +58,8 @@ def pytest_configure_node(node: "WorkerController") -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the servers before the first test: on a new machine it takes longer than a test may."""
+    # Thousands of tests stay in memory to the end; without this, each collection of garbage walks over them.
+    gc.freeze()
     if session.config.option.collectonly:
         return
     if any("plane_programs" in getattr(item, "fixturenames", ()) for item in session.items):
