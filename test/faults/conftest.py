@@ -125,8 +125,11 @@ async def start(proxy: FaultProxy, field: Field, tmp_path: Path) -> AsyncIterato
     """Starts controllers behind the proxy, with a clock and a timing as the test likes; they end with the test."""
     async with AsyncExitStack() as stack:
 
-        async def started(*, clock: Clock | None = None, **options: Any) -> Copier:
-            kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig", client="copier")
+        async def started(*, clock: Clock | None = None, past_proxy: bool = False, **options: Any) -> Copier:
+            if past_proxy:
+                kubeconfig = field.plane.kubeconfig("admin")
+            else:
+                kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig", client="copier")
             running = copying(kubeconfig, field.namespace, clock=clock or SystemClock(), **options)
             return await stack.enter_async_context(running)
 

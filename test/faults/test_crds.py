@@ -1,19 +1,21 @@
-"""Faults 44 and 45: the CRD is deleted and made anew, or updated, while it is in use."""
+"""Faults 44 to 46: the CRD is deleted and made anew, updated, or cannot be converted, while it is in use."""
 
 import time
 
 import pytest
 
-from support import copier, oracle
+from support import copier, faults, oracle
+from support.api import RefusedError
 from support.control_plane import ControlPlane
 from support.crds import create_crd
-from support.fault_trigger import anything, delete, opening
+from support.fault_trigger import anything, delete, opening, watch
 from support.resources import CONFIG_MAPS, CRDS
 from support.settle import eventually
 
 COPIES = "configmaps"
 WIDGETS = "widgets.test.tf-operator.dev"
 CRD = CRDS.path(name=copier.WIDGET_CRD["metadata"]["name"])
+pytestmark = pytest.mark.xdist_group("crds")  # one worker, one plane
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +28,20 @@ def control_plane(tmp_path_factory, plane_programs):
 async def test_a_crd_that_was_deleted_and_made_anew_is_worked_for_again(proxy, field, start):
     """Fault 44: within 30 s of its return; what was remembered of the old Widgets is forgotten."""
     controller = await start()
+    unseen = proxy.on(watch(COPIES, event="ADDED"), do=faults.hold())
     await field.want("w", 3)
-    await field.settled(controller)
+    await eventually(lambda: len(oracle.copies_made(proxy)) == 3)
     old = await field.uid("w")
+    assert controller.own_writes.owners == 1, "the copies were seen"
 
     await field.admin.delete(CRD)
     await eventually(lambda: len(controller.widgets.store) == 0, within=30)
+    await eventually(lambda: controller.own_writes.owners == 0, within=5)
+    assert len(controller.copies.store) == 0, "the copies were seen, so there was nothing to forget"
     await proxy.until(lambda: any(call.upstream_code == 404 for call in proxy.calls(opening(WIDGETS))), within=30)
+    unseen.release()
+    unseen.off()
     await collect_garbage(field)
-    await eventually(lambda: controller.own_writes.owners == 0)
     await create_crd(field.admin, copier.WIDGET_CRD)
     began = time.monotonic()
     await field.want("w", 2)
@@ -74,7 +81,7 @@ async def test_an_update_of_the_crd_ends_all_watches_and_nothing_else(proxy, fie
     await field.settled(controller)
     controller.widgets.add_handler(deletions := Deletions())
     opened = proxy.count(opening(WIDGETS))
-    before = pictures(proxy)
+    before = oracle.pictures(proxy, WIDGETS)
 
     column = {"name": "Copies", "type": "integer", "jsonPath": ".spec.copies"}
     version = copier.WIDGET_CRD["spec"]["versions"][0] | {"additionalPrinterColumns": [column]}
@@ -83,12 +90,48 @@ async def test_an_update_of_the_crd_ends_all_watches_and_nothing_else(proxy, fie
     await field.want("w", 5)
     await field.settled(controller)
 
-    assert pictures(proxy) <= before + 1
+    assert oracle.pictures(proxy, WIDGETS) <= before + 1
     assert deletions.names == []
     assert proxy.calls(delete(COPIES)) == ()
     oracle.no_copy_twice(proxy)
 
 
-def pictures(proxy):
-    """How often a picture of the Widgets was asked for."""
-    return sum(call.verb == "list" or "sendInitialEvents" in call.target for call in proxy.calls(anything(WIDGETS)))
+async def test_a_dead_conversion_webhook_costs_news_and_nothing_else(proxy, field, start):
+    """Fault 46: one object is stored in another version, so no picture can be taken; the old one is kept till then."""
+    controller = await start()
+    await field.want("w", 3)
+    await field.settled(controller)
+    controller.widgets.add_handler(deletions := Deletions())
+
+    await field.admin.patch(CRD, {"spec": {"versions": TWO_VERSIONS, "conversion": DEAD_WEBHOOK}})
+    later = copier.widget("later", 2) | {"apiVersion": f"{copier.GROUP}/v2"}
+    await eventually(lambda: is_stored(field, later), within=30)
+    failed = proxy.on(opening(WIDGETS), do=faults.gone(), at_most=1)
+    await proxy.until(failed.has_fired, within=30)
+    await proxy.until(lambda: any(call.code in {429, 500} for call in proxy.calls(anything(WIDGETS))), within=30)
+    await field.delete_copy("w-1")
+    await eventually(lambda: oracle.copies_made(proxy).count("w-1") == 2)
+
+    assert deletions.names == []
+    assert proxy.calls(delete(COPIES)) == ()
+    await field.admin.patch(CRD, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+    await field.settled(controller)
+    assert sorted(oracle.copies_made(proxy)) == ["later-0", "later-1", "w-0", "w-1", "w-1", "w-2"]
+
+
+(_VERSION,) = copier.WIDGET_CRD["spec"]["versions"]
+TWO_VERSIONS = [_VERSION | {"storage": False}, _VERSION | {"name": "v2"}]
+DEAD_WEBHOOK = {
+    "strategy": "Webhook",
+    "webhook": {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]},
+}
+
+
+async def is_stored(field, widget):
+    """Whether this Widget can be created, which a new version needs a moment for."""
+    try:
+        return await field.admin.create(field.widgets.replace("/v1/", "/v2/"), widget)
+    except RefusedError as refused:
+        if refused.status not in {404, 429, 500}:
+            raise
+        return False

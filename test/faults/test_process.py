@@ -1,6 +1,7 @@
-"""Faults 57, 58 and 60: bugs, limits and a wrong clock, as the process meets them."""
+"""Faults 57, 58 and 60, and L5: bugs, limits and a wrong clock, as the process meets them."""
 
 import asyncio
+import resource
 import time
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -8,9 +9,10 @@ from itertools import cycle
 
 import pytest
 
-from support import oracle
+from support import faults, oracle
 from support.copier import READ_WIDGET, WIDGETS
 from support.copier_process import copier_process
+from support.fault_trigger import opening, watch
 from support.settle import eventually
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.informer import Informer
@@ -105,6 +107,45 @@ async def test_a_process_that_may_open_no_more_files_ends_and_the_next_one_does_
         await process.settled(field.admin, field.namespace)
 
 
+async def test_a_process_that_may_open_no_more_files_for_a_while_goes_on_afterwards(proxy, field, launch):
+    """Fault 58: EMFILE in the middle of its life, when all its connections have just been cut."""
+    async with launch() as process:
+        await process.hear("synced")
+        await field.want("w", 2)
+        await process.settled(field.admin, field.namespace)
+        soft, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (3, hard))
+        with proxy.refusing():
+            await proxy.until(lambda: proxy.open_watches(watch()) == 0)
+        before = proxy.count()
+        await field.want("w", 5)
+        await field.quiet(2)
+        assert proxy.count() == before, "it could open a connection"
+
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        await process.settled(field.admin, field.namespace)
+        assert not process.has_ended
+    oracle.no_copy_twice(proxy)
+
+
+async def test_a_process_that_can_write_no_log_ends_and_the_next_one_does_the_rest(proxy, field, launch):
+    """Fault 58: ENOSPC; whoever works on without being able to say so helps nobody."""
+    async with launch(is_disk_full=True) as process:
+        await process.hear("synced")
+        await field.want("w", 2)
+        await process.settled(field.admin, field.namespace)
+        proxy.on(opening(), do=faults.fail(503), at_most=1)
+        proxy.now(watch(), do=faults.cut())
+        code, _ = await process.ended()
+    assert code != 0
+
+    await field.want("w", 4)
+    async with launch() as process:
+        await process.hear("synced")
+        await process.settled(field.admin, field.namespace)
+    oracle.no_copy_twice(proxy)
+
+
 async def test_a_process_that_gets_no_more_memory_ends_and_the_next_one_does_the_rest(proxy, field, launch):
     """Fault 58: a picture that does not fit ends it, with an exit code that says so."""
     await field.want("w", 3)
@@ -150,6 +191,27 @@ async def test_jumps_of_the_wall_clock_move_no_timer(proxy, field, start):
     await field.want("w", 5)
     await field.settled(controller)
     oracle.no_copy_twice(proxy)
+
+
+async def test_a_pass_that_was_put_off_comes_within_a_second_though_nothing_happens(proxy, field, start):
+    """L5: by its own timer, while not a byte comes from the apiserver and the wall clock is wrong."""
+    controller = await start(clock=WildClock())
+    await field.want("w", 1)
+    await field.settled(controller)
+    passes = []
+    reconcile = controller.reconcile
+
+    async def noted(key):
+        passes.append(time.monotonic())
+        await reconcile(key)
+
+    controller.reconcile = noted
+    with proxy.frozen():
+        began = time.monotonic()
+        for seconds in (4, 2):
+            controller.queue.add_after(field.key("w"), seconds)
+        await eventually(lambda: passes)
+    assert 2 <= passes[0] - began <= 3
 
 
 async def test_a_watch_that_is_cancelled_from_within_is_no_silent_death():

@@ -17,6 +17,7 @@ from support.scaled_clock import ScaledClock
 from support.settle import eventually
 
 COPIES = "configmaps"
+pytestmark = pytest.mark.xdist_group("stale")  # one worker, one plane
 
 
 class Hop:

@@ -1,21 +1,17 @@
 """Faults 1 to 6, 9 to 11 and 13: events that are lost, repeated, late or old, and watches that end or fall silent."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from support import faults, oracle
-from support.fault_trigger import anything, opening, watch
+from support.fault_trigger import opening, watch
 from support.scaled_clock import ScaledClock
 from support.settle import eventually
 from tf_operator.machinery.reflector import Timing
 
 COPIES = "configmaps"
 WIDGETS = "widgets.test.tf-operator.dev"
-
-
-def lists_and_pictures(proxy, resource):
-    """How often a picture was taken: by list, or by a watch that begins with one."""
-    calls = proxy.calls(anything(resource))
-    return sum(call.verb == "list" or "sendInitialEvents" in call.target for call in calls)
 
 
 async def test_an_event_that_is_never_seen_is_found_by_the_next_picture(proxy, field, start):
@@ -39,10 +35,18 @@ async def test_an_event_that_comes_twice_is_acted_on_once(proxy, field, start):
     proxy.on(watch(COPIES, event="ADDED"), do=faults.duplicate(times=2))
     proxy.on(watch(WIDGETS, event="MODIFIED"), do=faults.duplicate())
     controller = await start()
+    told = []
+    controller.copies.add_handler(
+        SimpleNamespace(
+            on_add=lambda item: told.append(item.metadata.name),
+            on_update=lambda old, new: told.append(new.metadata.name),
+        )
+    )
 
     await field.want("w", 5)
     await field.settled(controller)
 
+    assert sorted(told) == [f"w-{index}" for index in range(5)]
     oracle.no_copy_twice(proxy)
     assert controller.failures == []
 
@@ -103,14 +107,14 @@ async def test_a_version_that_is_too_old_costs_one_picture(proxy, field, start, 
     await field.want("w", 3)
     controller = await start()
     await field.settled(controller)
-    before = lists_and_pictures(proxy, COPIES)
+    before = oracle.pictures(proxy, COPIES)
 
     proxy.on(opening(COPIES), do=form, at_most=1)
     proxy.now(watch(COPIES), do=faults.cut())
     await field.want("w", 5)
     await field.settled(controller)
 
-    assert lists_and_pictures(proxy, COPIES) == before + 1
+    assert oracle.pictures(proxy, COPIES) == before + 1
     oracle.no_copy_twice(proxy)
 
 
@@ -119,13 +123,13 @@ async def test_an_etcd_without_a_leader_costs_no_picture(proxy, field, start):
     await field.want("w", 3)
     controller = await start()
     await field.settled(controller)
-    before = lists_and_pictures(proxy, COPIES)
+    before = oracle.pictures(proxy, COPIES)
 
     proxy.now(watch(COPIES), do=faults.error_event(500, "etcdserver: no leader"))
     await field.want("w", 5)
     await field.settled(controller)
 
-    assert lists_and_pictures(proxy, COPIES) == before
+    assert oracle.pictures(proxy, COPIES) == before
 
 
 async def test_a_watch_without_bookmarks_serves_as_well(proxy, field, start):
@@ -135,13 +139,13 @@ async def test_a_watch_without_bookmarks_serves_as_well(proxy, field, start):
     controller = await start(timing=Timing(silence=1.0))
     await field.want("w", 2)
     await field.settled(controller)
-    before = lists_and_pictures(proxy, COPIES)
+    before = oracle.pictures(proxy, COPIES)
 
     await proxy.until(lambda: proxy.count(opening(COPIES)) >= 3, within=30)
     await field.want("w", 4)
     await field.settled(controller)
 
-    assert lists_and_pictures(proxy, COPIES) == before
+    assert oracle.pictures(proxy, COPIES) == before
 
 
 async def test_a_dead_connection_is_noticed_by_its_silence(proxy, field, start):

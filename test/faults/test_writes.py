@@ -1,5 +1,7 @@
 """Faults 19 to 22: writes whose fate is unknown, that are never sent, that come late, or that meet others."""
 
+import time
+
 import pytest
 
 from support import faults, oracle
@@ -91,9 +93,17 @@ async def test_a_storm_of_conflicts_is_met_by_looking_again_and_not_by_force(pro
     await field.want("w", 1)
     await field.settled(controller)
 
+    # Each report is held up for so long that the Widget has changed before it arrives.
+    late = proxy.on(WRITES["status"], do=faults.delay(0.05))
+    began = time.monotonic()
     for note in range(400):
         await field.want("w", 5, note=note)
+    tries, seconds = late.fired, time.monotonic() - began
+    late.off()
     await field.settled(controller)
 
+    conflicts = [call for call in proxy.calls(WRITES["status"]) if call.upstream_code == 409]
+    assert len(conflicts) >= 3, "there was no storm"
+    assert tries / seconds <= 10
     assert (await field.admin.get(f"{field.widgets}/w"))["spec"] == {"copies": 5, "note": 399}
     oracle.no_copy_twice(proxy)

@@ -288,17 +288,18 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class OnWidget:
-    """Every change of a Widget has it looked at."""
+    """Every change of a Widget has it looked at; but one that is changed all the time not more than so often."""
 
     copier: Copier
+    batch: float = 0.1
 
     def on_add(self, item: Widget) -> None:
         """Look at it."""
         self.copier.queue.add(item.metadata.key)
 
     def on_update(self, old: Widget, new: Widget) -> None:
-        """Look at it."""
-        self.copier.queue.add(new.metadata.key)
+        """Look at it soon, and at what comes meanwhile, too."""
+        self.copier.queue.add_after(new.metadata.key, self.batch)
 
     def on_delete(self, last: Widget, *, is_final: bool) -> None:
         """Look at it, to forget it."""

@@ -7,6 +7,7 @@ core task ends, or anything else that nobody expected, ends it with another one.
 
 import asyncio
 import json
+import os
 import resource
 import signal
 import sys
@@ -46,6 +47,8 @@ class Options:
     """At the Widget of this name a worker raises what is no ``ApiError``."""
     most_files: int = 0
     """The limit of open files, as ``ulimit -n`` sets it."""
+    is_disk_full: bool = False
+    """Whether there is no room for what it writes into its log."""
     most_memory: int = 0
     """How many bytes of address space it may have beyond what it has when it is synced."""
 
@@ -55,6 +58,11 @@ class CopierProcess:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+
+    @property
+    def pid(self) -> int:
+        """The process, for whoever changes its limits."""
+        return self._process.pid
 
     @property
     def has_ended(self) -> bool:
@@ -181,5 +189,7 @@ if __name__ == "__main__":
     chosen = Options(**json.loads(sys.argv[1]))
     if chosen.most_files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (chosen.most_files, chosen.most_files))
+    if chosen.is_disk_full:
+        os.dup2(os.open("/dev/full", os.O_WRONLY), sys.stderr.fileno())
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     asyncio.run(main(chosen))

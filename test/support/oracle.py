@@ -14,7 +14,7 @@ from support.api import Api
 from support.copier import Copier
 from support.fault_proxy import FaultProxy
 from support.fault_request import Call
-from support.fault_trigger import create
+from support.fault_trigger import anything, create
 from support.resources import CONFIG_MAPS, Json, resource_of
 from tf_operator.machinery.store import Item, Store
 
@@ -52,6 +52,16 @@ def no_copy_twice(proxy: FaultProxy) -> None:
     """Every create of a copy that the apiserver carried out was the first of its name, and none met itself."""
     assert [name for name, times in Counter(copies_made(proxy)).items() if times > 1] == []
     assert [_name(call) for call in proxy.calls(create("configmaps")) if call.upstream_code == 409] == []
+
+
+def pictures(proxy: FaultProxy, resource: str) -> int:
+    """How often informers asked for a picture of a resource: by a watch that begins with one, or by the first page."""
+    return sum("sendInitialEvents" in call.target or _is_first_page(call) for call in proxy.calls(anything(resource)))
+
+
+def _is_first_page(call: Call) -> bool:
+    """Neither a further page, nor the question how far the apiserver is, nor a live read."""
+    return call.verb == "list" and "continue" not in call.query and call.query["limit"] not in {"1", str(copier.LIVE)}
 
 
 def copies_made(proxy: FaultProxy) -> list[str]:
