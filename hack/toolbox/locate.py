@@ -36,11 +36,14 @@ def cached(tool: Tool, cache: Cache) -> Path | None:
 
 
 def installed(name: str, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield every program of this name in KUBEBUILDER_ASSETS and on PATH, the first one first."""
+    """Yield every program of this name in KUBEBUILDER_ASSETS and on PATH, the first one first, and none twice."""
     folders = [environ.get(ASSETS_VARIABLE, ""), *environ.get("PATH", "").split(os.pathsep)]
-    for folder in dict.fromkeys(folder for folder in folders if folder):
-        candidate = Path(folder).absolute() / name
-        if is_program(candidate):
+    candidates = [Path(folder).absolute() / name for folder in folders if folder]
+    seen: set[Path] = set()  # by their real paths: in many distributions /bin is a link to /usr/bin
+    for candidate in filter(is_program, candidates):
+        real = candidate.resolve()
+        if real not in seen:
+            seen.add(real)
             yield candidate
 
 

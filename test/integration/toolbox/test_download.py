@@ -1,7 +1,6 @@
 """Official releases: taken when the page is there, checked, and never waited for longer than three seconds."""
 
 import io
-import shutil
 import socket
 import time
 from contextlib import ExitStack
@@ -71,7 +70,6 @@ def test_pages_that_never_answer_are_given_up_after_three_seconds_in_all(bench):
     assert lines.getvalue().count("did not answer within 3 s; not downloading from there\n") == 2
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="falls back on a real build")
 @pytest.mark.parametrize(
     ("files", "why"),
     [

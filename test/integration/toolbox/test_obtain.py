@@ -1,13 +1,10 @@
 """Where a tool comes from, in which order, and what is passed over on the way."""
 
-import shutil
 import subprocess
 
 import pytest
 
 from toolbox.host import this_host
-
-pytestmark = pytest.mark.skipif(shutil.which("go") is None, reason="the expected results come from a real build")
 
 
 def spoken(path):
@@ -54,6 +51,15 @@ def test_a_program_on_path_is_passed_over_when_its_version_does_not_fit(bench, t
 
     assert (status, out) == (0, [str(finished)])
     assert err == f"hack/tool: alpha 1.2.3: {unfit} {why}; passed over\n"
+
+
+def test_a_program_that_path_leads_to_twice_is_passed_over_once(bench):
+    bench.program(bench.cache / "tools" / f"alpha-1.2.3-{platform()}" / "alpha", "1.2.3")
+    unfit = bench.program(bench.bin / "alpha", "1.3.0")
+    (bench.root / "link").symlink_to(bench.bin)
+    bench.environ["PATH"] += f":{bench.bin}:{bench.root / 'link'}"
+
+    assert bench.run("alpha")[2] == f"hack/tool: alpha 1.2.3: {unfit} is 1.3.0; passed over\n"
 
 
 def platform():

@@ -4,8 +4,6 @@ import shutil
 
 import pytest
 
-pytestmark = pytest.mark.skipif(shutil.which("go") is None, reason="go mod tidy needs Go")
-
 
 @pytest.fixture
 def published(bench):
