@@ -16,10 +16,13 @@ from crd.pod_template import Schema
 
 NOTE: Final = "in-1.9"
 REFERENCE: Final = "$ref"
-GUARDED: Final = "unless-status"
-# True in a write to /status: every other write leaves the status alone. An error on the other side of || does not
-# matter then, so that even a job whose spec no rule can read gets a status that says so.
-GUARD: Final = "has(self.status) && (!has({old}.status) || self.status != {old}.status)"
+SUBJECT: Final = "asks-about"
+# When a rule is not asked. First, in a write to /status: every other write leaves the status alone. An error on the
+# other side of || does not matter then, so even a job that no rule can read gets a status that says so. Second, when
+# its subject stays as it is.
+UNASKED: Final = """\
+has(self.status) && (!has({old}.status) || self.status != {old}.status)
+|| has(self.{path}) == has({old}.{path}) && (!has(self.{path}) || self.{path} == {old}.{path})"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +51,23 @@ def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - an
         return [resolve(item, parts) for item in node]
     if not isinstance(node, dict):
         return node
-    own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE, GUARDED}}
+    own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE, SUBJECT}}
     if REFERENCE in node:
         return own | parts[node[REFERENCE]]
-    if GUARDED in node:
-        old = "oldSelf.value()" if own.get("optionalOldSelf") else "oldSelf"
-        guard = GUARD.format(old=old)
-        condition = f"oldSelf.hasValue() && {guard}" if own.get("optionalOldSelf") else guard
-        own["rule"] = f"{condition}\n|| ({own['rule']})"
+    if SUBJECT in node:
+        return own | _asked_about(node[SUBJECT], own)
     return own
+
+
+def _asked_about(path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule that is only asked when this part of the object changes, or is new.
+
+    As in any CRD, a rule that uses oldSelf is asked in changes only, unless it says optionalOldSelf.
+    """
+    if "oldSelf" in rule["rule"] and not rule.get("optionalOldSelf"):
+        return {"rule": f"{UNASKED.format(old='oldSelf', path=path)}\n|| (\n{rule['rule']})"}
+    unasked = UNASKED.format(old="oldSelf.value()", path=path)
+    return {"rule": f"oldSelf.hasValue() && ({unasked})\n|| (\n{rule['rule']})", "optionalOldSelf": True}
 
 
 def fields(source: str) -> Iterator[Field]:

@@ -15,19 +15,32 @@ def test_notes_for_the_documentation_do_not_reach_the_crd():
     assert definition.resolve([{"type": "string", "in-1.9": "absent"}], PARTS) == [{"type": "string"}]
 
 
-def test_a_guarded_rule_lets_writes_to_the_status_through():
-    found = definition.resolve({"rule": "a || b", "unless-status": True}, PARTS)
+def test_a_rule_is_not_asked_when_its_subject_stays_or_only_the_status_changes():
+    found = definition.resolve({"rule": "size(self.spec) > 0", "asks-about": "spec"}, PARTS)
 
-    assert found == {"rule": "has(self.status) && (!has(oldSelf.status) || self.status != oldSelf.status)\n|| (a || b)"}
+    assert found == {
+        "optionalOldSelf": True,
+        "rule": "oldSelf.hasValue() && ("
+        "has(self.status) && (!has(oldSelf.value().status) || self.status != oldSelf.value().status)\n"
+        "|| has(self.spec) == has(oldSelf.value().spec) && (!has(self.spec) || self.spec == oldSelf.value().spec))\n"
+        "|| (\nsize(self.spec) > 0)",
+    }
 
 
-def test_a_guard_asks_for_the_old_object_first_when_there_may_be_none():
-    found = definition.resolve({"rule": "a", "unless-status": True, "optionalOldSelf": True}, PARTS)
+def test_a_rule_about_changes_stays_one():
+    found = definition.resolve({"rule": "self.spec >= oldSelf.spec", "asks-about": "spec"}, PARTS)
 
-    assert found["rule"] == (
-        "oldSelf.hasValue() && has(self.status)"
-        " && (!has(oldSelf.value().status) || self.status != oldSelf.value().status)\n|| (a)"
-    )
+    assert found == {
+        "rule": "has(self.status) && (!has(oldSelf.status) || self.status != oldSelf.status)\n"
+        "|| has(self.spec) == has(oldSelf.spec) && (!has(self.spec) || self.spec == oldSelf.spec)\n"
+        "|| (\nself.spec >= oldSelf.spec)"
+    }
+
+
+def test_a_rule_for_both_says_so():
+    rule = {"rule": "oldSelf.hasValue()", "optionalOldSelf": True, "asks-about": "spec"}
+
+    assert definition.resolve(rule, PARTS)["optionalOldSelf"] is True
 
 
 def test_the_fields_come_with_their_paths_in_the_order_of_the_source():

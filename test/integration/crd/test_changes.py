@@ -1,0 +1,173 @@
+"""What may change in a stored TFJob, and what may not; what may is not looked at a second time."""
+
+import pytest
+
+from support import builders
+from support.api import RefusedError
+from support.resources import TFJOBS
+
+JOB = builders.tfjob("j")
+MANAGED = "spec.runPolicy.managedBy"
+QUEUE = "spec.runPolicy.schedulingPolicy.queue"
+SPECS = "spec.tfReplicaSpecs"
+REFUSED = {
+    MANAGED: "Invalid value: cannot be set, changed or removed after creation",
+    QUEUE: "Invalid value: cannot be changed or removed once it is set",
+    SPECS: "Invalid value: types and numbers of replicas can only change while the job is suspended "
+    "(spec.runPolicy.suspend); the number of workers also with spec.enableDynamicWorker, which has to be set before",
+}
+DYNAMIC = JOB.workers(2).parameter_servers().dynamic_workers()
+OURS, THEIRS = "kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"
+
+
+def replicas(**counts):
+    return {"tfReplicaSpecs": {kind: count if count is None else {"replicas": count} for kind, count in counts.items()}}
+
+
+def policy(**fields):
+    return {"runPolicy": fields}
+
+
+def whole(kind):
+    """A new type of replica."""
+    return JOB.replicas(kind, 1).body()["spec"]
+
+
+@pytest.fixture
+def changes(admin, namespace):
+    """Store a job, then merge a patch into its spec; the field that the server complains of, if any."""
+
+    async def change(job, spec):
+        await admin.create(TFJOBS.path(namespace), job.body())
+        try:
+            await admin.patch(TFJOBS.path(namespace, "j"), {"spec": spec})
+        except RefusedError as refusal:
+            if refusal.reason != "Invalid":
+                raise
+            causes = {cause["field"]: cause["message"] for cause in refusal.body["details"]["causes"]}
+            return {field: message for field, message in causes.items() if REFUSED.get(field) == message} or causes
+        return {}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("job", "spec"),
+    [
+        pytest.param(JOB.workers(2), policy(managedBy=OURS), id="set"),
+        pytest.param(JOB.workers(2).managed_by(OURS), policy(managedBy=THEIRS), id="change"),
+        pytest.param(JOB.workers(2).managed_by(OURS), policy(managedBy=None), id="remove"),
+        pytest.param(JOB.workers(2).managed_by(OURS), {"runPolicy": None}, id="remove the whole policy"),
+        pytest.param(
+            JOB.workers(2).managed_by(OURS).suspended(), policy(managedBy=THEIRS), id="change while suspended"
+        ),
+    ],
+)
+async def test_managed_by_never_changes(changes, job, spec):
+    assert await changes(job, spec) == {MANAGED: REFUSED[MANAGED]}
+
+
+@pytest.mark.parametrize(
+    ("job", "spec"),
+    [
+        pytest.param(JOB.workers(2).scheduling(queue="a"), policy(schedulingPolicy={"queue": "b"}), id="change"),
+        pytest.param(JOB.workers(2).scheduling(queue="a"), policy(schedulingPolicy={"queue": None}), id="remove"),
+        pytest.param(JOB.workers(2).scheduling(queue="a"), policy(schedulingPolicy=None), id="remove the scheduling"),
+        pytest.param(JOB.workers(2).scheduling(queue="a"), {"runPolicy": None}, id="remove the whole policy"),
+    ],
+)
+async def test_a_queue_stays_once_it_is_set(changes, job, spec):
+    assert await changes(job, spec) == {QUEUE: REFUSED[QUEUE]}
+
+
+@pytest.mark.parametrize(
+    ("job", "spec"),
+    [
+        pytest.param(JOB.workers(2), replicas(Worker=3), id="more workers"),
+        pytest.param(JOB.workers(2), replicas(Worker=1), id="fewer workers"),
+        pytest.param(JOB.workers(2), whole("PS"), id="a new type"),
+        pytest.param(JOB.workers(2).chief(), replicas(Chief=None), id="a type less"),
+        pytest.param(DYNAMIC, replicas(PS=2), id="more parameter servers of dynamic workers"),
+        pytest.param(DYNAMIC, replicas(Worker=None), id="no workers any more"),
+        pytest.param(JOB.workers(2), {"enableDynamicWorker": True, **replicas(Worker=3)}, id="dynamic only now"),
+        pytest.param(DYNAMIC, {"enableDynamicWorker": False, **replicas(Worker=3)}, id="dynamic no longer"),
+    ],
+)
+async def test_replicas_of_a_running_job_stay_as_they_are(changes, job, spec):
+    assert await changes(job, spec) == {SPECS: REFUSED[SPECS]}
+
+
+@pytest.mark.parametrize(
+    ("job", "spec"),
+    [
+        pytest.param(JOB.workers(2).suspended(), {**replicas(Worker=5), **whole("Chief")}, id="suspended"),
+        pytest.param(JOB.workers(2).suspended(), {**replicas(Worker=1), **policy(suspend=False)}, id="on resume"),
+        pytest.param(JOB.workers(2), {**replicas(Worker=1), **policy(suspend=True)}, id="on suspension"),
+        pytest.param(DYNAMIC, replicas(Worker=0), id="fewer dynamic workers"),
+        pytest.param(DYNAMIC, replicas(Worker=9), id="more dynamic workers"),
+        pytest.param(
+            JOB.replicas("worker", 2).dynamic_workers(), replicas(worker=9), id="dynamic workers in another case"
+        ),
+        pytest.param(JOB.workers(2), {"enableDynamicWorker": True}, id="dynamic from now on"),
+        pytest.param(JOB.workers(2), policy(schedulingPolicy={"queue": "a"}), id="a first queue"),
+        pytest.param(JOB.workers(2), policy(ttlSecondsAfterFinished=5, activeDeadlineSeconds=9), id="times"),
+        pytest.param(JOB.workers(2), policy(suspend=True, cleanPodPolicy="All", backoffLimit=1), id="policies"),
+        pytest.param(JOB.workers(2), {"runPolicy": None}, id="the whole policy away"),
+        pytest.param(
+            JOB.workers(2),
+            {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"nodeSelector": {"gpu": "yes"}}}}}},
+            id="a template",
+        ),
+    ],
+)
+async def test_everything_else_may_change(changes, job, spec):
+    assert await changes(job, spec) == {}
+
+
+async def test_dynamic_workers_cannot_outgrow_the_name(admin, namespace):
+    name = "a" * 54
+    await admin.create(TFJOBS.path(namespace), DYNAMIC.named(name).body())
+
+    await admin.patch(TFJOBS.path(namespace, name), {"spec": replicas(Worker=10)})
+    with pytest.raises(RefusedError, match=r"metadata\.name: Invalid value: is too long for the type Worker"):
+        await admin.patch(TFJOBS.path(namespace, name), {"spec": replicas(Worker=11)})
+
+
+async def test_the_scale_subresource_changes_dynamic_workers_and_tells_what_runs(admin, namespace):
+    await admin.create(TFJOBS.path(namespace), DYNAMIC.body())
+    await admin.patch(
+        TFJOBS.path(namespace, "j", "status"),
+        {"status": {"replicaStatuses": {"Worker": {"active": 2, "selector": "a=b,c=d"}}}},
+    )
+
+    await admin.patch(TFJOBS.path(namespace, "j", "scale"), {"spec": {"replicas": 4}})
+
+    scale = await admin.get(TFJOBS.path(namespace, "j", "scale"))
+    assert (scale["spec"], scale["status"]) == ({"replicas": 4}, {"replicas": 2, "selector": "a=b,c=d"})
+    assert (await admin.get(TFJOBS.path(namespace, "j")))["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 4
+
+
+async def test_the_scale_subresource_is_bound_by_the_same_rules(admin, namespace):
+    await admin.create(TFJOBS.path(namespace), JOB.workers(2).body())
+
+    with pytest.raises(RefusedError) as refused:
+        await admin.patch(TFJOBS.path(namespace, "j", "scale"), {"spec": {"replicas": 4}})
+    assert REFUSED[SPECS].removeprefix("Invalid value: ") in refused.value.message
+
+
+async def test_a_write_to_the_status_changes_no_spec_whatever_it_says(admin, namespace):
+    job = await admin.create(TFJOBS.path(namespace), JOB.workers(2).managed_by(OURS).body())
+
+    patch = {"spec": {**replicas(Worker=7), **policy(managedBy=THEIRS)}, "status": {"ready": "1/2"}}
+    written = await admin.patch(TFJOBS.path(namespace, "j", "status"), patch)
+
+    assert written["spec"] == job["spec"]
+    assert written["status"] == {"ready": "1/2"}
+
+
+async def test_a_changed_status_in_a_write_to_the_spec_opens_no_door(admin, namespace):
+    """The rules let a write pass that changes the status: only a write to /status can."""
+    await admin.create(TFJOBS.path(namespace), JOB.workers(2).body())
+
+    with pytest.raises(RefusedError, match="types and numbers of replicas"):
+        await admin.patch(TFJOBS.path(namespace, "j"), {"spec": replicas(Worker=7), "status": {"ready": "1/2"}})
