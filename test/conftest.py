@@ -9,6 +9,7 @@ import contextlib
 import gc
 import os
 import secrets
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,10 @@ SESSION_PLANE = pytest.StashKey[SessionPlane]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Shells have what they start in the background ignore Ctrl-C, and all its children inherit that. The programs that
+    # the tests start are to be interrupted all the same.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     worker_input = getattr(config, "workerinput", None)
     if worker_input is None:
         root = Path(tempfile.gettempdir()) / f"tf-operator-test-{os.getpid()}-{secrets.token_hex(4)}"
