@@ -166,6 +166,13 @@ def delete(
     return Request("delete", "DELETE", resource.path_of(key), body=msgspec.json.encode(options))
 
 
+def delete_all(resource: Resource, scope: Scope) -> Request:
+    """Delete whatever a label selector selects in one namespace. Without either it would be everything: refused."""
+    if not (scope.namespace and scope.label_selector):
+        raise ValueError("a collection is deleted by namespace and label selector, or not at all")
+    return Request("deletecollection", "DELETE", resource.path(scope.namespace), scope.query())
+
+
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """As much of ``metadata`` as machinery acts on. Projections extend it with what they need."""
 

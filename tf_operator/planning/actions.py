@@ -120,6 +120,8 @@ class Count:
     """What the metrics are told, under the same condition."""
 
     what: What
+    kind: str = ""
+    """Of a restart: the replica type."""
     why: str = ""
     by: int = 1
     seconds: float | None = None

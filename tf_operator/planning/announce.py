@@ -55,14 +55,15 @@ def counts(view: View, after: JobStatus) -> Iterator[Count]:
 
 
 def _restart_counts(view: View, after: JobStatus) -> Iterator[Count]:
-    """Restarts by their cause. The failure that ends the job is none."""
-    in_place = sum(more for _, _, more in replicas.restarts_in_place(view.slots))
-    if after.restarts > view.seen.job.status.restarts and in_place:
-        yield Count(What.RESTARTED, why="in place", by=in_place)
-    given_up = [] if after.is_finished else view.losses
-    for why, outcome in (("failed", Outcome.FAILED), ("disrupted", Outcome.DISRUPTED)):
-        if found := sum(loss.outcome is outcome for loss in given_up):
-            yield Count(What.RESTARTED, why=why, by=found)
+    """Restarts by type and cause. The failure that ends the job is none."""
+    if after.condition(ConditionType.FAILED) and not after.start_time:
+        return  # it never ran
+    for slot, _, more in replicas.restarts_in_place(view.slots):
+        yield Count(What.RESTARTED, kind=slot.spec.type, why="in-place", by=more)
+    for loss in () if after.is_finished or after.has(ConditionType.SUSPENDED) else view.losses:
+        if not loss.is_for_good:
+            why = "failed" if loss.outcome is Outcome.FAILED else "disrupted"
+            yield Count(What.RESTARTED, kind=loss.type, why=why)
 
 
 def _restarts(view: View, after: JobStatus) -> Iterator[Event]:

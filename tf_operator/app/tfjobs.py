@@ -1,0 +1,91 @@
+"""The TFJob controller, as the process runs it: the parts of ``controller``, put together.
+
+Whoever builds the controller of another API on the same machinery writes a page like this one.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+
+from tf_operator.app.options import Options
+from tf_operator.app.parts import Controller, Parts
+from tf_operator.controller import caches, resources
+from tf_operator.controller.execute import Executor
+from tf_operator.controller.handlers import OnChild, OnJob, OnPod
+from tf_operator.controller.loop import Loop
+from tf_operator.controller.memory import Memory
+from tf_operator.controller.observe import Observer
+from tf_operator.controller.projections import StoredJob
+from tf_operator.controller.reconciler import Reconciler
+from tf_operator.controller.tell import Teller
+from tf_operator.controller.writes import Writer
+from tf_operator.dialects import kubeflow_v1
+from tf_operator.machinery.expectations import OwnWrites
+from tf_operator.machinery.ratelimit import ExponentialBackoff
+from tf_operator.machinery.store import Store
+from tf_operator.machinery.workqueue import RateLimitedQueue
+from tf_operator.meta import ObjectKey
+from tf_operator.planning.observed import Settings
+
+FIRST_RETRY, LONGEST_RETRY = 0.05, 60.0
+"""Seconds after which a pass that was hindered is repeated: doubled each time, up to the longest."""
+
+
+def make_controller(parts: Parts) -> Controller:
+    """The controller of this process."""
+    options, dialect, memory = parts.options, kubeflow_v1, Memory(parts.clock)
+    found = caches.make_caches(
+        parts.informers,
+        namespaces=options.namespaces,
+        gang_scheduler=options.gang_scheduler,
+        dialect=dialect,
+    )
+    backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
+    queue = RateLimitedQueue[ObjectKey](parts.clock, backoff, instruments=parts.queue_instruments)
+    _listen(found, queue, memory)
+
+    own_writes = OwnWrites(found.views(), parts.clock)
+    executor = Executor(
+        writer=Writer(parts.client, own_writes),
+        memory=memory,
+        dialect=dialect,
+        teller=Teller(parts.recorder, parts.job_instruments),
+        groups=resources.pod_groups(options.gang_scheduler),
+    )
+    observer = Observer(found, memory, parts.client, parts.clock, dialect, settings(options))
+    parts.job_instruments.count_phases_by(lambda: phases(found.jobs.store))
+    return Loop(
+        queue=queue,
+        jobs=found.jobs.store,
+        reconciler=Reconciler(observer, executor, own_writes, memory),
+        clock=parts.clock,
+        instruments=parts.pass_instruments,
+        workers=options.workers,
+    )
+
+
+def settings(options: Options) -> Settings:
+    """What plans depend on."""
+    delay = options.restart_delay
+    return Settings(
+        cluster_domain=options.cluster_domain,
+        gang_scheduler=options.gang_scheduler,
+        restart_delay=timedelta(seconds=delay.base),
+        longest_restart_delay=timedelta(seconds=delay.cap),
+        forgiven_after=timedelta(seconds=delay.reset_after),
+    )
+
+
+def phases(jobs: Store[StoredJob]) -> Mapping[tuple[str, str], int]:
+    """How many jobs there are in each namespace and phase; one that nobody has looked at yet is ``New``."""
+    return Counter((job.metadata.namespace, job.phase or "New") for job in jobs)
+
+
+def _listen(found: caches.Caches, queue: RateLimitedQueue[ObjectKey], memory: Memory) -> None:
+    """Have every change of a job or of a child of one lead to its key."""
+    jobs = found.jobs.store
+    found.jobs.add_handler(OnJob(queue, memory))
+    found.pods.add_handler(OnPod(OnChild(queue, jobs), memory))
+    found.services.add_handler(OnChild(queue, jobs))
+    if found.groups:
+        found.groups.add_handler(OnChild(queue, jobs))

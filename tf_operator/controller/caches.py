@@ -1,0 +1,64 @@
+"""The caches of the controller: which informers there are, and how a job's children are found in them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tf_operator.controller import projections, resources
+from tf_operator.controller.projections import CachedGroup, CachedPod, CachedService, Child, StoredJob
+from tf_operator.dialects.kubeflow_v1 import Dialect
+from tf_operator.machinery.expectations import CacheView
+from tf_operator.machinery.informer import Informer
+from tf_operator.machinery.informers import Informers
+from tf_operator.machinery.wire import Scope
+
+OWNER = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """The informers that passes read."""
+
+    jobs: Informer[StoredJob]
+    pods: Informer[CachedPod]
+    services: Informer[CachedService]
+    groups: Informer[CachedGroup] | None
+
+    def views(self) -> Mapping[str, CacheView]:
+        """What own writes are compared with, by resource."""
+        views: dict[str, CacheView] = {
+            str(resources.JOBS): self.jobs.store,
+            str(resources.PODS): self.pods.store,
+            str(resources.SERVICES): self.services.store,
+        }
+        return views | ({str(self.groups.resource): self.groups.store} if self.groups else {})
+
+
+def make_caches(informers: Informers, *, namespaces: Iterable[str], gang_scheduler: str, dialect: Dialect) -> Caches:
+    """Ask for the informers. Without namespaces, all are watched."""
+    places = tuple(namespaces) or ("",)
+    everything = tuple(Scope(namespace) for namespace in places)
+    labelled = tuple(Scope(namespace, label_selector=resources.CHILD_SELECTOR) for namespace in places)
+    group_resource = resources.pod_groups(gang_scheduler)
+    groups = None
+    if group_resource:
+        groups = informers.get(
+            group_resource, decode=projections.read_group, scopes=everything, indexes={OWNER: owner_of}
+        )
+    return Caches(
+        jobs=informers.get(resources.JOBS, decode=projections.read_job, scopes=everything),
+        pods=informers.get(
+            resources.PODS,
+            decode=projections.pod_reader(dialect.PROFILE.container),
+            scopes=labelled,
+            indexes={OWNER: owner_of},
+        ),
+        services=informers.get(
+            resources.SERVICES, decode=projections.read_service, scopes=labelled, indexes={OWNER: owner_of}
+        ),
+        groups=groups,
+    )
+
+
+def owner_of(child: Child) -> tuple[str, ...]:
+    """The index: a child is found under the UID of whoever controls it."""
+    return (child.owner,) if child.owner else ()

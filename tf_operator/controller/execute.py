@@ -1,0 +1,176 @@
+"""Carries out plans: record, act, confirm. Hop 8.
+
+Record: what the actions destroy the evidence of is stored first, guarded by the version of the job that was decided
+on. Act: deletes, then creates. Confirm: progress is stored last, and not for every pod: what happens within half a
+second is one write. Events and counts follow a status that has been stored, so each is told once.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, assert_never
+
+from tf_operator.api.constants import EventReason
+from tf_operator.api.job import TrainingJob
+from tf_operator.controller import resources
+from tf_operator.controller.memory import Memory
+from tf_operator.controller.tell import Teller
+from tf_operator.controller.writes import MOST_AT_ONCE, Writer, slow_start, together
+from tf_operator.dialects.kubeflow_v1 import Dialect
+from tf_operator.machinery import errors, wire
+from tf_operator.machinery.expectations import Owner
+from tf_operator.machinery.wire import Resource, Scope
+from tf_operator.planning import names
+from tf_operator.planning.actions import (
+    Action,
+    CreatePodGroup,
+    CreateReplica,
+    DeleteJob,
+    DeletePod,
+    DeletePodGroup,
+    DeleteService,
+    DeleteServices,
+    PatchPodGroup,
+    Plan,
+)
+from tf_operator.planning.observed import Observed
+
+PROGRESS_WAITS: Final = 0.5
+"""Seconds for which progress is collected before it is written."""
+
+Step = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Carries out the plans of all jobs."""
+
+    writer: Writer
+    memory: Memory
+    dialect: Dialect
+    teller: Teller
+    groups: Resource | None
+
+    async def carry_out(self, seen: Observed, plan: Plan) -> float | None:
+        """Carry out a plan; in how many seconds to look again, if nothing happens until then."""
+        job = seen.job
+        waits = None
+        if plan.record:
+            await self._store_status(seen, plan)
+        await self._act(job, plan.actions)
+        if not plan.record:
+            waits = await self._confirm(seen, plan)
+        elif not plan.status.is_finished:
+            self.memory.progress_told(job.uid)
+        after = [waits] if waits is not None else []
+        after += [plan.requeue_after.total_seconds()] if plan.requeue_after is not None else []
+        return min(after, default=None)
+
+    async def _store_status(self, seen: Observed, plan: Plan) -> None:
+        """Write the status, if it says anything new, and tell of the step."""
+        job = seen.job
+        if patch := self.dialect.status_patch(job.status, plan.status):
+            body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
+            await self.writer.patch(_owner(job), resources.JOBS, job.key.name, body=body, subresource="status")
+            self.teller.told(job, plan)
+        self.memory.told_departed(job.uid, tuple(pod for pod in seen.pods if pod.is_gone))
+
+    async def _confirm(self, seen: Observed, plan: Plan) -> float | None:
+        """Write progress, unless more of it is likely to follow at once; then, how long to wait for it."""
+        job = seen.job
+        if self.dialect.status_patch(job.status, plan.status):
+            waits = self.memory.progress_waits(job.uid, PROGRESS_WAITS)
+            if waits > 0:
+                return waits
+        await self._store_status(seen, plan)
+        self.memory.progress_told(job.uid)
+        return None
+
+    async def _act(self, job: TrainingJob, actions: Sequence[Action]) -> None:
+        """Deletes at once, creates in growing batches; a Service always before its pod."""
+        creates = [action for action in actions if isinstance(action, CreateReplica)]
+        steps = [self._step(job, action) for action in actions if not isinstance(action, CreateReplica)]
+        for start in range(0, len(steps), MOST_AT_ONCE):
+            await together(steps[start : start + MOST_AT_ONCE])
+        if any(isinstance(action, DeleteJob) for action in actions):
+            self.teller.counted(job, actions)
+        if creates:
+            await self._create_replicas(job, creates)
+
+    async def _create_replicas(self, job: TrainingJob, creates: Sequence[CreateReplica]) -> None:
+        made: list[str] = []
+        try:
+            await slow_start([partial(self._create_replica, job, action, made) for action in creates])
+            self.memory.note_accepted(job.uid)
+        except errors.ApiError as error:
+            if not isinstance(error, errors.Refused) or isinstance(error, errors.ServerFailed | errors.Throttled):
+                raise
+            # What was refused is in the memory now; the plan that follows tells of it.
+        finally:
+            if made:
+                self.teller.event(job, EventReason.CHILDREN_CREATED, _created(made))
+
+    async def _create_replica(self, job: TrainingJob, action: CreateReplica, made: list[str]) -> None:
+        owner = _owner(job)
+        name = names.child_name(job.key.name, action.type, action.index)
+        if not action.has_service:
+            service = action.recipe.service(action.type, action.index)
+            await self._create(owner, resources.SERVICES, service, what=f"Service {name}")
+        if not action.has_pod:
+            pod = action.recipe.pod(action.type, action.index)
+            await self._create(owner, resources.PODS, pod, what=f"pod {name}")
+            made.append(name)
+
+    async def _create(self, owner: Owner, resource: Resource, body: dict[str, Any], *, what: str) -> None:
+        try:
+            await self.writer.create(owner, resource, body)
+        except errors.ServerFailed:
+            raise
+        except errors.Refused as refusal:
+            if not isinstance(refusal, errors.Throttled):
+                self.memory.note_refused(owner.uid, what, refusal)
+            raise
+
+    def _step(self, job: TrainingJob, action: Action) -> Step:
+        """The call that an action is."""
+        owner = _owner(job)
+        match action:
+            case DeletePod() | DeleteService() | DeletePodGroup():
+                return partial(self.writer.delete, owner, self._resource(action), name=action.name, uid=action.uid)
+            case DeleteServices():
+                return partial(self._delete_services, owner, action)
+            case CreatePodGroup():
+                return partial(self._create, owner, self._resource(action), dict(action.body), what="PodGroup")
+            case PatchPodGroup():
+                # An update of a main resource with another object's UID is refused.
+                body = {"metadata": {"uid": action.uid}, "spec": dict(action.spec)}
+                return partial(self.writer.patch, owner, self._resource(action), action.name, body=body)
+            case DeleteJob():
+                return partial(self.writer.delete, owner, resources.JOBS, name=job.key.name, uid=job.uid)
+            case CreateReplica():
+                raise TypeError("replicas are created in batches")
+        assert_never(action)
+
+    def _resource(self, action: Action) -> Resource:
+        """What kind of child an action is about."""
+        if isinstance(action, DeletePod | DeleteService):
+            return resources.PODS if isinstance(action, DeletePod) else resources.SERVICES
+        if self.groups is None:
+            raise TypeError("there is no gang scheduler, so there are no PodGroups")
+        return self.groups
+
+    async def _delete_services(self, owner: Owner, action: DeleteServices) -> None:
+        request = wire.delete_all(resources.SERVICES, Scope(owner.key.namespace, label_selector=action.selector))
+        uids = [service.uid for service in action.services]
+        await self.writer.delete_all(owner, resources.SERVICES, request=request, uids=uids)
+
+
+def _owner(job: TrainingJob) -> Owner:
+    return Owner(job.key, job.uid)
+
+
+def _created(made: Sequence[str], most: int = 8) -> str:
+    """What was created, by name up to a bound."""
+    listed = ", ".join(sorted(made)[:most])
+    more = f" and {len(made) - most} more" if len(made) > most else ""
+    return f"Created {len(made)} pod{'s' if len(made) > 1 else ''}: {listed}{more}"

@@ -1,0 +1,82 @@
+"""From a change in a cache to the key of the job that has to be looked at. Hop 4; plain functions, so they cannot wait.
+
+A child leads to its job by the UID in its owner reference. A child of nobody we know is left alone: it may be the
+child of a job that is gone, which the garbage collector looks after.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from tf_operator.controller.memory import Memory
+from tf_operator.controller.projections import CachedPod, Child, StoredJob
+from tf_operator.machinery.store import Store
+from tf_operator.machinery.workqueue import RateLimitedQueue
+from tf_operator.meta import ObjectKey
+
+C = TypeVar("C", bound=Child)
+
+
+@dataclass(frozen=True, slots=True)
+class OnJob:
+    """Every change of a job has it looked at; also its end, when what was remembered of it is forgotten."""
+
+    queue: RateLimitedQueue[ObjectKey]
+    memory: Memory
+
+    def on_add(self, item: StoredJob) -> None:
+        """Look at it."""
+        self.queue.add(item.metadata.key)
+
+    def on_update(self, old: StoredJob, new: StoredJob) -> None:  # noqa: ARG002 (the informer names both)
+        """Look at it."""
+        self.queue.add(new.metadata.key)
+
+    def on_delete(self, last: StoredJob, *, is_final: bool) -> None:  # noqa: ARG002
+        """Forget it; the key may be another job's by now."""
+        self.memory.forget(last.metadata.uid)
+        self.queue.add(last.metadata.key)
+
+
+@dataclass(frozen=True, slots=True)
+class OnChild(Generic[C]):
+    """A change of a Service or PodGroup has its job looked at."""
+
+    queue: RateLimitedQueue[ObjectKey]
+    jobs: Store[StoredJob]
+
+    def on_add(self, item: C) -> None:
+        """Look at its job."""
+        owner = self.jobs.by_uid(item.owner) if item.owner else None
+        if owner is not None:
+            self.queue.add(owner.metadata.key)
+
+    def on_update(self, old: C, new: C) -> None:  # noqa: ARG002
+        """Look at its job."""
+        self.on_add(new)
+
+    def on_delete(self, last: C, *, is_final: bool) -> None:  # noqa: ARG002
+        """Look at its job."""
+        self.on_add(last)
+
+
+@dataclass(frozen=True, slots=True)
+class OnPod:
+    """A change of a pod has its job looked at, if it is one that planning could see; its last state is kept."""
+
+    children: OnChild[CachedPod]
+    memory: Memory
+
+    def on_add(self, item: CachedPod) -> None:
+        """Look at its job."""
+        self.children.on_add(item)
+
+    def on_update(self, old: CachedPod, new: CachedPod) -> None:
+        """Look at its job, unless nothing that matters has changed."""
+        if old.pod != new.pod or old.owner != new.owner:
+            self.children.on_add(new)
+
+    def on_delete(self, last: CachedPod, *, is_final: bool) -> None:  # noqa: ARG002
+        """Look at its job, which has to know how the pod ended."""
+        if last.pod is not None and self.children.jobs.by_uid(last.owner) is not None:
+            self.memory.note_departed(last.owner, last.pod)
+        self.children.on_add(last)

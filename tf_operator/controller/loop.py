@@ -1,0 +1,82 @@
+"""What turns: workers take keys from the queue, and each pass ends in one of four ways.
+
+``process`` is the whole of it. A pass that ends well is forgotten by the limiter and may ask to be looked at again
+later; one that the apiserver hindered comes back after a growing delay; one that may not write any more leaves
+without a trace; and one that ends in a bug is counted, logged and comes back like the hindered: the other jobs must
+not suffer for it.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from tf_operator.controller import log_context
+from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.projections import StoredJob
+from tf_operator.controller.reconciler import Reconciler
+from tf_operator.machinery import errors
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.fence import NotLeading
+from tf_operator.machinery.store import Store
+from tf_operator.machinery.workqueue import RateLimitedQueue
+from tf_operator.meta import ObjectKey
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The workers."""
+
+    queue: RateLimitedQueue[ObjectKey]
+    jobs: Store[StoredJob]
+    reconciler: Reconciler
+    clock: Clock
+    instruments: PassInstruments
+    workers: int
+
+    async def run(self) -> None:
+        """Look at every job there is, and then at those that change; until cancelled, or drained."""
+        for job in self.jobs:
+            self.queue.add(job.metadata.key)
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(self.workers):
+                tasks.create_task(self._work(), name=f"worker {number}")
+
+    async def drain(self) -> None:
+        """Take up nothing more, and return when what has begun is done."""
+        await self.queue.shut_down_with_drain()
+
+    async def _work(self) -> None:
+        async for key in self.queue:
+            with self.queue.done_after(key):
+                await self.process(key)
+
+    async def process(self, key: ObjectKey) -> None:
+        """One pass over one job, and what becomes of its key."""
+        began = self.clock.monotonic()
+        self.instruments.began()
+        result = PassResult.ERROR
+        try:
+            with log_context.job_pass(key):
+                result = self._after(key, await self.reconciler.reconcile(key))
+        except NotLeading:
+            self.queue.add_rate_limited(key)
+        except errors.ApiError as error:
+            _log.info("a pass was hindered, and will be repeated", job=str(key), cause=error.name, error=str(error))
+            self.queue.add_rate_limited(key)
+        except Exception:  # noqa: BLE001 (whatever it is, the other jobs must not suffer for it)
+            self.instruments.panicked()
+            _log.exception("a pass ended in a bug, and will be repeated", job=str(key))
+            self.queue.add_rate_limited(key)
+        finally:
+            self.instruments.ended(result, self.clock.monotonic() - began)
+
+    def _after(self, key: ObjectKey, wait: float | None) -> PassResult:
+        """A pass that ended well: its next failure is its first, and it may want to be looked at again."""
+        self.queue.forget(key)
+        if wait is None:
+            return PassResult.SUCCESS
+        self.queue.add_after(key, wait)
+        return PassResult.REQUEUE_AFTER if wait > 0 else PassResult.REQUEUE

@@ -1,0 +1,94 @@
+"""What the controller remembers of a job between passes, and may forget at any time.
+
+Nothing here decides how a job ends: that is in its status. Lost with a restart are how often a create was refused
+(it is tried again at once), the last states of deleted pods (what had run is in the status), and since when progress
+has been waiting to be written.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+from tf_operator.machinery import errors
+from tf_operator.machinery.clock import Clock
+from tf_operator.planning.observed import Pod, Refusal
+
+LONGEST_REFUSAL: Final = 60.0
+_MOST_DEPARTED: Final = 20_000
+_FINAL_CODES: Final = frozenset({400, 413, 422})
+"""The object itself is refused: it will be the next time, too."""
+
+
+@dataclass(slots=True)
+class _Notes:
+    departed: dict[str, Pod] = field(default_factory=dict)
+    refusals: int = 0
+    refusal: Refusal | None = None
+    progress_since: float | None = None
+
+
+class Memory:
+    """Notes on jobs, by their UID."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._notes: dict[str, _Notes] = {}
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        self._notes.pop(uid, None)
+
+    def departed(self, uid: str) -> tuple[Pod, ...]:
+        """The last states of the job's pods that were deleted since the last pass that was told of them."""
+        notes = self._notes.get(uid)
+        return tuple(notes.departed.values()) if notes else ()
+
+    def note_departed(self, uid: str, pod: Pod) -> None:
+        """A pod of the job was deleted, and this is how it was last seen."""
+        notes = self._of(uid)
+        if len(notes.departed) < _MOST_DEPARTED:
+            notes.departed[pod.uid] = replace(pod, is_gone=True)
+
+    def told_departed(self, uid: str, pods: tuple[Pod, ...]) -> None:
+        """What these pods were is in the status now."""
+        notes = self._notes.get(uid)
+        for pod in pods if notes else ():
+            self._notes[uid].departed.pop(pod.uid, None)
+
+    def refusal(self, uid: str) -> Refusal | None:
+        """The refusal that the next plan has to know of."""
+        notes = self._notes.get(uid)
+        return notes.refusal if notes else None
+
+    def note_refused(self, uid: str, what: str, error: errors.Refused, *, message: str = "") -> None:
+        """A create was refused: the next one waits, longer each time."""
+        notes = self._of(uid)
+        notes.refusals += 1
+        is_hopeless_for_now = isinstance(error, errors.NamespaceTerminating)
+        delay = LONGEST_REFUSAL if is_hopeless_for_now else min(2.0 ** min(notes.refusals - 1, 10), LONGEST_REFUSAL)
+        notes.refusal = Refusal(
+            what=what,
+            message=message or str(error),
+            is_final=error.code in _FINAL_CODES,
+            retry_at=self._clock.now() + timedelta(seconds=delay),
+        )
+
+    def note_accepted(self, uid: str) -> None:
+        """Everything that was to be created has been."""
+        if notes := self._notes.get(uid):
+            notes.refusals, notes.refusal = 0, None
+
+    def progress_waits(self, uid: str, seconds: float) -> float:
+        """For how much longer progress is to wait before it is written, so that more of it goes into one write."""
+        notes = self._of(uid)
+        now = self._clock.monotonic()
+        notes.progress_since = now if notes.progress_since is None else notes.progress_since
+        return notes.progress_since + seconds - now
+
+    def progress_told(self, uid: str) -> None:
+        """The status has been written, or says the same already."""
+        if notes := self._notes.get(uid):
+            notes.progress_since = None
+
+    def _of(self, uid: str) -> _Notes:
+        return self._notes.setdefault(uid, _Notes())

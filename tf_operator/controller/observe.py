@@ -1,0 +1,112 @@
+"""From a key to what planning decides from: out of the caches, or read live when the caches cannot be relied on.
+
+Hop 6, first half. A child counts as the job's when it is controlled by the job's UID; whatever else carries its
+labels, or a name that the job needs, is somebody else's.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tf_operator.api.job import FieldError, TrainingJob
+from tf_operator.controller import projections, resources
+from tf_operator.controller.caches import OWNER, Caches
+from tf_operator.controller.memory import Memory
+from tf_operator.controller.projections import CachedGroup, CachedPod, CachedService, StoredJob
+from tf_operator.dialects.kubeflow_v1 import Dialect
+from tf_operator.machinery import errors, wire
+from tf_operator.machinery.client import ApiClient
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.expectations import Owner, OwnWrites
+from tf_operator.machinery.wire import Resource, Scope
+from tf_operator.meta import ObjectKey, selector_text
+from tf_operator.planning import names
+from tf_operator.planning.observed import Observed, Pod, Settings
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Builds observations."""
+
+    caches: Caches
+    memory: Memory
+    client: ApiClient
+    clock: Clock
+    dialect: Dialect
+    settings: Settings
+
+    def job(self, key: ObjectKey) -> TrainingJob | None:
+        """The job that has this key now, in the cache."""
+        stored = self.caches.jobs.store.get(key)
+        return self._read(stored) if stored else None
+
+    def from_caches(self, job: TrainingJob) -> Observed:
+        """What the caches know of the job."""
+        groups = self.caches.groups.store.by_index(OWNER, job.uid) if self.caches.groups else ()
+        return self._observed(
+            job,
+            self.caches.pods.store.by_index(OWNER, job.uid),
+            self.caches.services.store.by_index(OWNER, job.uid),
+            groups,
+        )
+
+    async def live(self, owner: Owner, own_writes: OwnWrites) -> Observed | None:
+        """What the apiserver says of the job now; ``None`` when there is no job of this UID any more."""
+        try:
+            stored = projections.read_job(await self.client.send(wire.get(resources.JOBS, owner.key)))
+        except errors.NotFound:
+            return None
+        job = self._read(stored)
+        if job.uid != owner.uid:
+            return None
+        scope = Scope(owner.key.namespace, label_selector=selector_text(names.job_labels(job)))
+        version = stored.metadata.resource_version
+        own_writes.read_live(owner, str(resources.JOBS), version=version, uid=owner.uid)
+        read_pod = projections.pod_reader(self.dialect.PROFILE.container)
+        pods = [read_pod(raw) for raw in await self._list(owner, resources.PODS, scope, own_writes)]
+        services = await self._list(owner, resources.SERVICES, scope, own_writes)
+        groups: list[CachedGroup] = []
+        if self.caches.groups:
+            found = await self._list(owner, self.caches.groups.resource, Scope(owner.key.namespace), own_writes)
+            groups = [projections.read_group(raw) for raw in found]
+        return self._observed(job, pods, [projections.read_service(raw) for raw in services], groups)
+
+    async def _list(self, owner: Owner, resource: Resource, scope: Scope, own_writes: OwnWrites) -> list[bytes]:
+        """All objects of a resource in a scope, page by page, as new as the request."""
+        found: list[bytes] = []
+        token = ""
+        while True:
+            request = wire.list_page(resource, scope, limit=_PAGE, token=token)
+            page = wire.read_page(await self.client.send(request))
+            found += [bytes(raw) for raw in page.items]
+            token = page.token
+            if not token:
+                own_writes.read_live(owner, str(resource), version=page.resource_version)
+                return found
+
+    def _read(self, stored: StoredJob) -> TrainingJob:
+        job = projections.job_of(stored, self.dialect)
+        if not stored.problem:
+            return job
+        return replace(job, problems=(FieldError("spec", f"cannot be read: {stored.problem}"),))
+
+    def _observed(
+        self,
+        job: TrainingJob,
+        pods: Iterable[CachedPod],
+        services: Iterable[CachedService],
+        groups: Iterable[CachedGroup],
+    ) -> Observed:
+        present = [found.pod for found in pods if found.pod is not None and found.owner == job.uid]
+        known = {pod.uid for pod in present}
+        departed: list[Pod] = [pod for pod in self.memory.departed(job.uid) if pod.uid not in known]
+        return Observed(
+            job=job,
+            now=self.clock.now(),
+            pods=(*present, *departed),
+            services=tuple(found.service for found in services if found.owner == job.uid),
+            pod_group=next((found.group for found in groups if found.owner == job.uid), None),
+            refusal=self.memory.refusal(job.uid),
+            settings=self.settings,
+        )

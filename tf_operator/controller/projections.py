@@ -1,0 +1,302 @@
+"""What the caches keep of jobs, pods, Services and PodGroups: read straight from the JSON of the watch.
+
+Of a pod there remains what planning reads of it, a few hundred bytes. A job keeps its spec and status as they came,
+because pods are made from templates; they are decoded when a pass needs them. A job that no decoder can read becomes
+one that says so: its owner has to be told.
+
+Whose child an object is, and of which replica, is taken from its owner reference and its name. Labels select what
+is watched, and prove nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from tf_operator.api import constants
+from tf_operator.api.job import TrainingJob
+from tf_operator.dialects.kubeflow_v1 import Dialect
+from tf_operator.machinery import carve, wire
+from tf_operator.machinery.projection import Labels, Shared, decoder
+from tf_operator.machinery.wire import ObjectMeta
+from tf_operator.meta import Body
+from tf_operator.planning import names
+from tf_operator.planning.observed import MainContainer, Pod, PodGroup, Service
+
+_NOTHING: Final = msgspec.Raw(b"{}")
+_UNTOLD: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Reasons for waiting that every pod has on its way."""
+
+
+class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
+    """Metadata of a job."""
+
+    generation: int = 0
+    annotations: Labels = Labels()
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+
+
+class _ConditionHead(msgspec.Struct, frozen=True):
+    type: Shared[str] = ""
+
+
+class _StatusHead(msgspec.Struct, frozen=True):
+    conditions: Shared[tuple[_ConditionHead, ...]] = ()
+
+
+class StoredJob(msgspec.Struct, frozen=True):
+    """A job as it is cached."""
+
+    metadata: JobMeta
+    spec: msgspec.Raw = _NOTHING
+    status: msgspec.Raw = _NOTHING
+    problem: str = ""
+    """Why it could not be read; then there is no spec."""
+
+    @property
+    def phase(self) -> str:
+        """The type of the last condition; empty before there is one."""
+        try:
+            conditions = _STATUS_HEAD(self.status).conditions
+        except (msgspec.DecodeError, RecursionError):
+            return ""
+        return conditions[-1].type if conditions else ""
+
+    def body(self) -> Body:
+        """The job as JSON, as far as a dialect reads it."""
+        metadata = self.metadata
+        return {
+            "metadata": {
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+                "generation": metadata.generation,
+                "annotations": dict(metadata.annotations),
+                "creationTimestamp": metadata.creation_timestamp,
+                "deletionTimestamp": metadata.deletion_timestamp,
+            },
+            "spec": _decoded(self.spec),
+            "status": _decoded(self.status),
+        }
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    uid: Shared[str] = ""
+    name: Shared[str] = ""
+    controller: bool = False
+
+
+class _ChildMeta(ObjectMeta, frozen=True, rename="camel"):
+    owner_references: tuple[_Owner, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: str | None = None
+    labels: Labels = Labels()
+
+    def controller(self) -> _Owner:
+        """Who controls the object; nobody has no UID."""
+        return next((owner for owner in self.owner_references if owner.controller), _Owner())
+
+    def core(self) -> ObjectMeta:
+        """What the cache needs of it."""
+        return ObjectMeta(self.name, self.namespace, self.uid, self.resource_version)
+
+
+class _Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    exit_code: int = 0
+    reason: Shared[str] = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class _Waiting(msgspec.Struct, frozen=True, gc=False):
+    reason: Shared[str] = ""
+    message: str = ""
+
+
+class _Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    started_at: datetime | None = None
+
+
+class _State(msgspec.Struct, frozen=True):
+    waiting: _Waiting | None = None
+    running: _Running | None = None
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
+    name: Shared[str] = ""
+    restart_count: int = 0
+    state: _State = _State()
+
+
+class _PodCondition(msgspec.Struct, frozen=True, gc=False):
+    type: Shared[str] = ""
+    status: Shared[str] = ""
+    reason: Shared[str] = ""
+    message: str = ""
+
+
+class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+    phase: Shared[str] = "Pending"
+    reason: Shared[str] = ""
+    message: str = ""
+    conditions: tuple[_PodCondition, ...] = ()
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+    init_container_statuses: tuple[_ContainerStatus, ...] = ()
+
+
+class _RawPod(msgspec.Struct, frozen=True):
+    metadata: _ChildMeta
+    status: _PodStatus = _PodStatus()
+
+
+class _RawService(msgspec.Struct, frozen=True):
+    metadata: _ChildMeta
+
+
+class _GroupStatus(msgspec.Struct, frozen=True, gc=False):
+    phase: Shared[str] = ""
+
+
+class _RawGroup(msgspec.Struct, frozen=True):
+    metadata: _ChildMeta
+    spec: msgspec.Raw = _NOTHING
+    status: _GroupStatus = _GroupStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What all cached children have."""
+
+    metadata: ObjectMeta
+    owner: str
+    """The UID of the job that controls it; empty when nobody does."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPod(Child):
+    """A pod; ``pod`` is ``None`` when its name is not that of a replica."""
+
+    pod: Pod | None
+
+
+@dataclass(frozen=True, slots=True)
+class CachedService(Child):
+    """A Service."""
+
+    service: Service
+
+
+@dataclass(frozen=True, slots=True)
+class CachedGroup(Child):
+    """A PodGroup."""
+
+    group: PodGroup
+
+
+_READ_JOB = decoder(StoredJob)
+_STATUS_HEAD = decoder(_StatusHead)
+_READ_POD = decoder(_RawPod)
+_READ_SERVICE = decoder(_RawService)
+_READ_GROUP = decoder(_RawGroup)
+
+
+def read_job(raw: msgspec.Raw | bytes) -> StoredJob:
+    """Reads a job; of one that is nested too deep, its status and what is wrong, so that its owner is told once."""
+    try:
+        return _READ_JOB(raw)
+    except RecursionError:
+        found = wire.read_metadata(msgspec.Raw(raw))
+        metadata = JobMeta(found.name, found.namespace, found.uid, found.resource_version)
+        status = carve.members(bytes(raw)).get("status", b"{}")
+        return StoredJob(metadata, status=msgspec.Raw(status), problem="it is nested deeper than any decoder goes")
+
+
+def job_of(stored: StoredJob, dialect: Dialect) -> TrainingJob:
+    """The job as the dialect reads it; never raises, whatever is stored."""
+    return dialect.read(stored.body())
+
+
+def pod_reader(container: str) -> Callable[[msgspec.Raw | bytes], CachedPod]:
+    """Reads pods whose deciding container is called so."""
+
+    def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
+        found = _READ_POD(raw)
+        owner = found.metadata.controller()
+        replica = names.replica_of(owner.name, found.metadata.name) if owner.uid else None
+        core = found.metadata.core()
+        return CachedPod(core, owner.uid, _pod(found, *replica, container, core) if replica else None)
+
+    return read_pod
+
+
+def read_service(raw: msgspec.Raw | bytes) -> CachedService:
+    """Reads a Service."""
+    metadata = _READ_SERVICE(raw).metadata
+    core = metadata.core()
+    label = metadata.labels.get(constants.LABEL_JOB_UID, "")
+    service = Service(core.name, core.uid, metadata.deletion_timestamp is not None, label)
+    return CachedService(core, metadata.controller().uid, service)
+
+
+def read_group(raw: msgspec.Raw | bytes) -> CachedGroup:
+    """Reads a PodGroup, of either kind."""
+    found = _READ_GROUP(raw)
+    core = found.metadata.core()
+    is_terminating = found.metadata.deletion_timestamp is not None
+    group = PodGroup(core.name, core.uid, found.status.phase, _decoded(found.spec), is_terminating)
+    return CachedGroup(core, found.metadata.controller().uid, group)
+
+
+def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta) -> Pod:  # noqa: ANN401
+    status = found.status
+    containers = (*status.container_statuses, *status.init_container_statuses)
+    main = next((entry for entry in status.container_statuses if entry.name == container), None)
+    return Pod(
+        name=core.name,
+        uid=core.uid,
+        type=kind,
+        index=index,
+        phase=status.phase,
+        is_terminating=found.metadata.deletion_timestamp is not None,
+        reason=status.reason,
+        message=status.message,
+        is_disrupted=any(entry.type == "DisruptionTarget" and entry.status == "True" for entry in status.conditions),
+        main=_main(main.state) if main else None,
+        restarts=sum(entry.restart_count for entry in containers),
+        waits_for=_waits_for(status) if status.phase == "Pending" else "",
+        created_at=found.metadata.creation_timestamp,
+    )
+
+
+def _main(state: _State) -> MainContainer | None:
+    if state.terminated:
+        ended = state.terminated
+        return MainContainer(ended.exit_code, ended.reason, ended.message, ended.started_at, ended.finished_at)
+    return MainContainer(started_at=state.running.started_at) if state.running else None
+
+
+def _waits_for(status: _PodStatus) -> str:
+    """Why the pod is Pending, in the kubelet's words, or in the scheduler's; empty for what every pod goes through."""
+    for entry in (*status.init_container_statuses, *status.container_statuses):
+        waiting = entry.state.waiting
+        if waiting and waiting.reason not in _UNTOLD:
+            return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
+    for condition in status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"{condition.reason}: {condition.message}" if condition.message else condition.reason
+    return ""
+
+
+def _decoded(raw: msgspec.Raw) -> Mapping[str, Any]:
+    """A part as JSON; where it is no object, or too deep, as an object that a dialect finds nothing in."""
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}

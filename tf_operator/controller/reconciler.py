@@ -1,0 +1,47 @@
+"""One pass over one job: have the caches caught up? Observe, plan, carry out. Hops 6 to 8.
+
+A pass is given a key and looks at what is; it does not matter what happened, or how often it is run. It returns in
+how many seconds to look again, and raises what the loop knows how to take: an ``ApiError`` is tried again later.
+"""
+
+from dataclasses import dataclass
+
+from tf_operator.controller.execute import Executor
+from tf_operator.controller.memory import Memory
+from tf_operator.controller.observe import Observer
+from tf_operator.machinery.expectations import Owner, OwnWrites, Verdict
+from tf_operator.meta import ObjectKey
+from tf_operator.planning.observed import Observed
+from tf_operator.planning.plan import make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """Brings one job after the other into order."""
+
+    observer: Observer
+    executor: Executor
+    own_writes: OwnWrites
+    memory: Memory
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        """Do what is to be done for a job now; in how many seconds to look again, if nothing happens until then."""
+        job = self.observer.job(key)
+        if job is None:
+            self.own_writes.forget(key)
+            return None
+        owner = Owner(key, job.uid)
+        standing = self.own_writes.standing(owner)
+        if standing.verdict is Verdict.BEHIND:
+            return standing.seconds_left
+        live = standing.verdict is Verdict.READ_LIVE
+        seen = await self.observer.live(owner, self.own_writes) if live else self.observer.from_caches(job)
+        return await self._bring_into_order(seen) if seen else None
+
+    async def _bring_into_order(self, seen: Observed) -> float | None:
+        uid = seen.job.uid
+        before = self.memory.refusal(uid)
+        wait = await self.executor.carry_out(seen, make_plan(seen))
+        if self.memory.refusal(uid) != before:
+            return 0.0  # something was refused, or is accepted again: the next plan tells of it
+        return wait

@@ -1,0 +1,77 @@
+"""Tells of what has been done: events on the job, and counts. Called only after the status that says so is stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from tf_operator.api.constants import Reason
+from tf_operator.api.job import TrainingJob
+from tf_operator.controller import resources
+from tf_operator.controller.instruments import JobInstruments
+from tf_operator.machinery.event_object import Reference, Severity, reference_to
+from tf_operator.planning.actions import Action, Count, DeleteJob, Plan, What
+
+
+class Recorder(Protocol):
+    """What is needed of ``EventRecorder``."""
+
+    def event(self, regarding: Reference, severity: Severity, *, reason: str, message: str) -> None:
+        """Note down an event."""
+
+
+_MOST_AT_ONCE = 1000
+"""Restarts in one step: a kubelet that says a billion must not keep us busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Turns the words of a plan into events and counts."""
+
+    recorder: Recorder
+    instruments: JobInstruments
+
+    def told(self, job: TrainingJob, plan: Plan) -> None:
+        """The plan's status has been stored."""
+        for event in plan.events:
+            self.event(job, event.reason, event.message, is_warning=event.is_warning)
+        for count in plan.counts:
+            self._count(job.key.namespace, count)
+
+    def event(self, job: TrainingJob, reason: str, message: str, *, is_warning: bool = False) -> None:
+        """Tell the users of a job."""
+        regarding = reference_to(resources.JOBS, job.key, job.uid)
+        self.recorder.event(regarding, "Warning" if is_warning else "Normal", reason=reason, message=message)
+
+    def counted(self, job: TrainingJob, actions: Sequence[Action]) -> None:
+        """Actions have been carried out that are counted themselves."""
+        for action in actions:
+            if isinstance(action, DeleteJob):
+                self.instruments.deleted(job.key.namespace)
+
+    def _count(self, namespace: str, count: Count) -> None:
+        measures = self.instruments
+        match count.what:
+            case What.CREATED:
+                measures.created(namespace)
+            case What.RUNNING:
+                measures.time_to_running(namespace, count.seconds or 0.0)
+            case What.RESTARTED:
+                for _ in range(min(count.by, _MOST_AT_ONCE)):
+                    measures.restarted(namespace, replica_type=count.kind, reason=count.why)
+            case What.SUCCEEDED:
+                measures.succeeded(namespace)
+                measures.duration(namespace, count.seconds or 0.0, outcome="succeeded")
+            case What.FAILED:
+                self._failed(namespace, count)
+            case What.DELETED:
+                measures.deleted(namespace)
+            case _:
+                assert_never(count.what)
+
+    def _failed(self, namespace: str, count: Count) -> None:
+        self.instruments.failed(namespace, count.why)
+        self.instruments.duration(namespace, count.seconds or 0.0, outcome="failed")
+        if count.why == Reason.BACKOFF_LIMIT_EXCEEDED:
+            self.instruments.backoff_exceeded(namespace)
+        if count.why in {Reason.DEADLINE_EXCEEDED, Reason.STARTUP_DEADLINE_EXCEEDED}:
+            self.instruments.deadline_exceeded(namespace)

@@ -1,0 +1,114 @@
+"""Single writes, each recorded so that the next pass waits for the caches to show it.
+
+A write ends in one of three ways: it is certain what it did, and the version is recorded; it was refused, and nothing
+happened; or nobody knows, and the next pass has to read live. Deletes carry the UID of what is meant, and an object
+that is gone, or has been replaced by another of its name, is as deleted as it can be.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from tf_operator.machinery import errors
+from tf_operator.machinery.client import ApiClient
+from tf_operator.machinery.expectations import Owner, OwnWrites
+from tf_operator.machinery.wire import Request, Resource
+from tf_operator.meta import Body, ObjectKey, controller_of, resource_version_of, uid_of
+
+T = TypeVar("T")
+
+MOST_AT_ONCE: Final = 64
+"""Writes of one job in flight: more do not make the apiserver faster, and others want their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes for the jobs' passes."""
+
+    client: ApiClient
+    own_writes: OwnWrites
+
+    async def create(self, owner: Owner, resource: Resource, body: Mapping[str, Any]) -> None:
+        """Create a child. One of ours that is there already is fine; another's raises ``AlreadyExists``."""
+        try:
+            with self._recorded(owner, resource):
+                made = await self.client.create(resource, owner.key.namespace, body)
+        except errors.AlreadyExists:
+            made = await self._found(owner, resource, str(body["metadata"]["name"]))
+        self._wrote(owner, resource, made)
+
+    async def delete(self, owner: Owner, resource: Resource, *, name: str, uid: str) -> None:
+        """Delete this very object."""
+        key = ObjectKey(owner.key.namespace, name)
+        version = ""
+        try:
+            with self._recorded(owner, resource):
+                left = await self.client.delete(resource, key, uid=uid)
+                version = resource_version_of(left) if uid_of(left) == uid else ""
+        except (errors.NotFound, errors.Conflict):
+            pass  # gone, or the name belongs to another by now
+        self.own_writes.deleted(owner, str(resource), uid=uid, version=version)
+
+    async def delete_all(self, owner: Owner, resource: Resource, *, request: Request, uids: Sequence[str]) -> None:
+        """Delete what a selector selects, which is these objects."""
+        with self._recorded(owner, resource):
+            await self.client.send(request)
+        for uid in uids:
+            self.own_writes.deleted(owner, str(resource), uid=uid)
+
+    async def patch(
+        self, owner: Owner, resource: Resource, name: str, *, body: Mapping[str, Any], subresource: str = ""
+    ) -> None:
+        """Change an object; guarded, if ``body`` has a resource version."""
+        key = ObjectKey(owner.key.namespace, name)
+        with self._recorded(owner, resource):
+            made = await self.client.merge_patch(resource, key, body, subresource=subresource)
+        self._wrote(owner, resource, made)
+
+    async def _found(self, owner: Owner, resource: Resource, name: str) -> Body:
+        """The object that has the name already, if it is the job's; else ``AlreadyExists``."""
+        with self._recorded(owner, resource):
+            found = await self.client.get(resource, ObjectKey(owner.key.namespace, name))
+        controller = controller_of(found)
+        if controller is None or controller.uid != owner.uid:
+            whose = f"{controller.kind} {controller.name}" if controller else "nobody"
+            status = errors.Status(reason="AlreadyExists", message=f"its name is taken by one that belongs to {whose}")
+            raise errors.AlreadyExists(409, status)
+        return found
+
+    def _wrote(self, owner: Owner, resource: Resource, made: Body) -> None:
+        self.own_writes.wrote(owner, str(resource), uid=uid_of(made), version=resource_version_of(made))
+
+    @contextmanager
+    def _recorded(self, owner: Owner, resource: Resource) -> Iterator[None]:
+        """Around a call: when it stays open whether it happened, the next pass reads live."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, errors.ApiError) or error.outcome_unknown:
+                self.own_writes.uncertain(owner, str(resource))
+            raise
+
+
+async def slow_start(tasks: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Do all, in batches that double: 1, 2, 4 ... A mistake that all share is made once then, not a thousand times.
+
+    When one fails its batch is finished, and then its error is raised; of several the first.
+    """
+    done: list[T] = []
+    size = 1
+    while len(done) < len(tasks):
+        done += await together(tasks[len(done) : len(done) + size])
+        size = min(2 * size, MOST_AT_ONCE)
+    return done
+
+
+async def together(tasks: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Do all at once, wait for all, and raise the first error."""
+    outcomes = await asyncio.gather(*(task() for task in tasks), return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
