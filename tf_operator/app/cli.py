@@ -2,18 +2,31 @@
 
 Parses, dispatches to the module that does the work, and turns its outcome into an exit code: 0 done,
 1 failed, 2 wrong usage.
+
+``run`` is spelt as in Go (``options``), because manifests of the Go operator have to go on working; the other commands
+are argparse's. Those manifests know no commands, so flags without one are those of ``run``.
 """
 
 import argparse
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 
-from tf_operator.app import version
+from tf_operator.app import crd_command, options, usage, version
+
+_HELP = {"-h", "-help", "--help"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
-    options = make_parser().parse_args(arguments)
-    exit_code: int = options.run(options)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["run"]:
+        return _run(given[1:])
+    if given and given[0].startswith("-") and given[0] not in _HELP:
+        return _run(given)
+    chosen = make_parser().parse_args(given)
+    exit_code: int = chosen.run(chosen)
     return exit_code
 
 
@@ -22,8 +35,26 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tf-operator",
         description="Runs TensorFlow training jobs (TFJob) on Kubernetes.",
+        epilog="Flags without a command are those of run: tf-operator --leader-elect=false",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands.add_parser("run", help="run the operator; tf-operator run --help tells of its flags", add_help=False)
+    crd_command.add_command(commands)
     version.add_command(commands)
     return parser
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run the operator, or say what is wrong with its flags."""
+    if _HELP.intersection(arguments):
+        sys.stdout.write(f"{usage.text(shutil.get_terminal_size().columns)}\n")
+        return 0
+    try:
+        chosen = options.parse(arguments, os.environ)
+    except options.OptionError as error:
+        sys.stderr.write(f"tf-operator run: {error}\n")
+        return 2
+    from tf_operator.app import run  # noqa: PLC0415 (half a second that the other commands do without)
+
+    return run.run(chosen)

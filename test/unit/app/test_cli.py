@@ -5,7 +5,15 @@ import sys
 
 import pytest
 
-from tf_operator.app import cli
+from tf_operator.app import cli, run
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The options of each process that would have been run."""
+    options = []
+    monkeypatch.setattr(run, "run", lambda chosen: options.append(chosen) or 3)
+    return options
 
 
 def test_version_prints_one_line_fit_for_a_bug_report(capsys):
@@ -16,13 +24,52 @@ def test_version_prints_one_line_fit_for_a_bug_report(capsys):
     assert "Python 3." in line
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["--no-such-flag"]], ids=["none", "unknown", "unknown-flag"])
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["crd", "--no-such-flag"]], ids=["none", "unknown", "unknown-flag"])
 def test_a_wrong_command_line_is_answered_with_usage_and_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(arguments)
 
     assert stopped.value.code == 2
     assert "usage: tf-operator" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["run", "--controller-threads=3"], ["--controller-threads=3"]])
+def test_flags_are_those_of_run_with_or_without_its_name(arguments, started):
+    assert cli.main(arguments) == 3
+    assert [options.workers for options in started] == [3]
+
+
+@pytest.mark.parametrize("flag", ["-h", "-help", "--help"])
+def test_run_explains_its_flags_in_groups(flag, capsys):
+    assert cli.main(["run", flag]) == 0
+
+    page = capsys.readouterr().out
+    assert page.startswith("usage: tf-operator run")
+    assert "Leader election:" in page
+
+
+def test_the_help_of_the_program_names_its_commands(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--help"])
+
+    page = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert all(command in page for command in ("run", "crd", "version"))
+
+
+def test_a_wrong_flag_of_run_is_one_line_and_exit_code_2(capsys, started):
+    assert cli.main(["run", "--kube-api-qps=fast"]) == 2
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("tf-operator run: --kube-api-qps=fast: must be")
+    assert started == []
+
+
+def test_the_arguments_of_the_process_are_used_when_none_are_given(started, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tf-operator", "run", "--leader-elect=false"])
+
+    assert cli.main() == 3
+    assert started[0].election is None
 
 
 def test_the_package_can_be_started_as_a_module():

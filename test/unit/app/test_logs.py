@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 
 from tf_operator.app import logs
 
+pytestmark = pytest.mark.usefixtures("own_logging")
+
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.c2lnbmF0dXJl"
-
-
-@pytest.fixture(autouse=True)
-def restored():
-    """Logging as it was before the test, for all that come after it."""
-    root = logging.getLogger()
-    before = root.handlers[:], root.level, logging.raiseExceptions
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:], logging.raiseExceptions = before[0], before[2]
-    root.setLevel(before[1])
-    structlog.reset_defaults()
 
 
 class Written(io.StringIO):

@@ -1,0 +1,40 @@
+"""``tf-operator crd``: what it prints, and what it says when applying works and when it does not."""
+
+import json
+
+import pytest
+
+from tf_operator.app import cli, crd, crd_apply
+from tf_operator.machinery.access import ConfigurationError
+
+NAME = "customresourcedefinition.apiextensions.k8s.io/tfjobs.kubeflow.org"
+
+
+def test_the_definition_is_printed_as_one_json_document(capsys):
+    assert cli.main(["crd"]) == 0
+
+    assert json.loads(capsys.readouterr().out) == crd.load()
+
+
+def test_applying_says_so(capsys, monkeypatch):
+    applied = []
+
+    async def apply(body, source, clock):
+        applied.append(body)
+
+    monkeypatch.setattr(crd_apply, "apply", apply)
+
+    assert cli.main(["crd", "--apply", "--kubeconfig=x"]) == 0
+    assert capsys.readouterr().out == f"{NAME} applied\n"
+    assert applied == [crd.load()]
+
+
+@pytest.mark.parametrize("error", [ConfigurationError("no file"), crd_apply.NotServed("no file")])
+def test_what_went_wrong_is_one_line_and_exit_code_1(error, capsys, monkeypatch):
+    async def apply(body, source, clock):
+        raise error
+
+    monkeypatch.setattr(crd_apply, "apply", apply)
+
+    assert cli.main(["crd", "--apply"]) == 1
+    assert capsys.readouterr().err == f"tf-operator crd: {NAME} was not applied: no file\n"

@@ -1,0 +1,133 @@
+"""The whole process in this one: it is built, starts, ends, and says in one line why it cannot."""
+
+import json
+import os
+import signal
+import sys
+
+import msgspec
+import pytest
+
+from tf_operator.app import run, web
+from tf_operator.app.options import Options
+from tf_operator.app.parts import Parts
+from tf_operator.app.values import Address
+from tf_operator.machinery.wire import ObjectMeta, Resource
+from tf_operator.machinery.workqueue import WorkQueue
+
+pytestmark = pytest.mark.usefixtures("own_logging", "own_signals")
+NOWHERE = {"metrics_address": None, "health_address": None}
+ANYWHERE = Address("127.0.0.1", 0)
+PODS = Resource("", "v1", "pods", "Pod")
+
+
+class Pod(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+
+
+READ_POD = msgspec.json.Decoder(Pod).decode
+
+
+@pytest.fixture
+def kubeconfig(tmp_path):
+    """An apiserver that nobody runs."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+                "users": [{"name": "u", "user": {}}],
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "c",
+            }
+        )
+    )
+    return str(path)
+
+
+class Idle:
+    """A controller that has nothing to do; as soon as it is made, the process gets a signal."""
+
+    made_of: Parts
+
+    def __init__(self, parts):
+        Idle.made_of = parts
+        self.queue = WorkQueue(parts.clock)
+        parts.informers.get(PODS, decode=READ_POD, scopes=parts.scopes())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def run(self):
+        raise AssertionError("it must not work: the caches were never complete")
+
+    async def drain(self):
+        raise AssertionError("there is nothing to drain")
+
+
+def records(capsys):
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_a_process_that_gets_a_signal_ends_with_0_and_has_told_what_it_did(kubeconfig, capsys):
+    options = Options(kubeconfig=kubeconfig, warnings=("--v changes nothing",), **NOWHERE)
+
+    assert run.run(options, make_controller=Idle) == 0
+    told = [record["message"] for record in records(capsys)]
+    assert (told[:3], told[-1]) == (["--v changes nothing", "listening", "starting"], "ended")
+    assert "stopping" in told
+
+
+def test_a_controller_is_given_what_the_options_say(kubeconfig):
+    options = Options(kubeconfig=kubeconfig, namespaces=("a",), **NOWHERE)
+    run.run(options, make_controller=Idle)
+
+    assert Idle.made_of.options is options
+    assert [scope.namespace for scope in Idle.made_of.scopes()] == ["a"]
+
+
+def test_without_uvloop_asyncios_own_loop_does(kubeconfig, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    options = Options(kubeconfig=kubeconfig, election=None, **NOWHERE)
+
+    assert run.run(options, make_controller=Idle) == 0
+
+
+def test_one_address_may_have_all_pages(kubeconfig, capsys):
+    options = Options(kubeconfig=kubeconfig, metrics_address=ANYWHERE, health_address=ANYWHERE)
+    run.run(options, make_controller=Idle)
+
+    (address,) = next(record["addresses"] for record in records(capsys) if record["message"] == "listening")
+    assert address.startswith("127.0.0.1:")
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_clear_line(capsys):
+    assert run.run(Options(kubeconfig="/no/such/file", **NOWHERE), make_controller=Idle) == 1
+
+    *_, last = records(capsys)
+    assert (last["level"], last["message"]) == ("error", "cannot start")
+    assert last["error"] == "there is no kubeconfig at /no/such/file"
+
+
+def test_a_pod_without_its_account_is_one_clear_line(capsys, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert run.run(Options(is_in_cluster=True, **NOWHERE), make_controller=Idle) == 1
+
+    assert "KUBERNETES_SERVICE_HOST is not set" in records(capsys)[-1]["error"]
+
+
+def test_an_address_that_is_taken_is_one_clear_line(kubeconfig, capsys):
+    with web.serving({ANYWHERE: {}}) as (taken,):
+        assert run.run(Options(kubeconfig=kubeconfig, metrics_address=taken), make_controller=Idle) == 1
+
+    assert records(capsys)[-1]["error"] == f"cannot listen on {taken}: Address already in use"
+
+
+def test_a_bug_is_told_with_its_traceback_and_ends_the_process_with_1(kubeconfig, capsys):
+    def broken(_parts):
+        raise LookupError("no")
+
+    assert run.run(Options(kubeconfig=kubeconfig, **NOWHERE), make_controller=broken) == 1
+    last = records(capsys)[-1]
+    assert last["message"] == "a part of the process has died"
+    assert "LookupError: no" in last["exception"]

@@ -1,0 +1,176 @@
+"""The pages: what they say, in which form, and that nobody can keep them from others."""
+
+import gzip
+import socket
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+
+from support.settle import eventually
+from tf_operator.app import web
+from tf_operator.app.values import Address
+
+ANYWHERE = Address("127.0.0.1", 0)
+
+
+def served(pages):
+    return web.serving({ANYWHERE: pages})
+
+
+def fetch(address, path, *, method="GET", **headers):
+    """Status, headers and body of a page."""
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"http://{address}{path}", headers=names, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return reply.status, reply.headers, reply.read()
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.headers, refusal.read()
+
+
+def answer(_headers):
+    return web.Reply(200, b"hello\n")
+
+
+@pytest.fixture
+def registry():
+    registry = CollectorRegistry()
+    Counter("greetings_total", "How often we met.", registry=registry).inc()
+    return registry
+
+
+def test_a_probe_without_problems_says_ok():
+    with served({"/healthz": web.probe(list)}) as (address,):
+        status, headers, body = fetch(address, "/healthz?verbose=1")
+
+    assert (status, body) == (200, b"ok\n")
+    assert headers["Content-Type"].startswith("text/plain")
+
+
+def test_a_probe_with_problems_fails_and_says_each_of_them():
+    with served({"/readyz": web.probe(lambda: ["no caches", "no luck"])}) as (address,):
+        status, _, body = fetch(address, "/readyz")
+
+    assert (status, body) == (500, b"no caches\nno luck\n")
+
+
+def test_metrics_are_sampled_and_shown_as_text(registry):
+    sampled = []
+    with served({"/metrics": web.exposed(registry, lambda: sampled.append(1))}) as (address,):
+        status, headers, body = fetch(address, "/metrics")
+
+    assert (status, sampled) == (200, [1])
+    assert headers["Content-Type"].startswith("text/plain; version=")
+    assert b"greetings_total 1.0\n" in body
+
+
+def test_metrics_are_compressed_and_in_openmetrics_when_asked_for(registry):
+    with served({"/metrics": web.exposed(registry, int)}) as (address,):
+        accepted = "application/openmetrics-text; version=1.0.0"
+        _, headers, body = fetch(address, "/metrics", Accept=accepted, Accept_Encoding="gzip")
+
+    assert headers["Content-Encoding"] == "gzip"
+    assert headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert gzip.decompress(body).endswith(b"# EOF\n")
+
+
+def test_a_page_that_does_not_exist_says_which_do():
+    with served({"/healthz": answer, "/readyz": answer}) as (address,):
+        status, _, body = fetch(address, "/")
+
+    assert (status, body) == (404, b"There is /healthz and /readyz here.\n")
+
+
+def test_a_page_that_fails_says_so_and_the_next_one_is_served():
+    def broken(_headers):
+        raise LookupError
+
+    with served({"/broken": broken, "/fine": answer}) as (address,):
+        status, _, body = fetch(address, "/broken")
+        assert (status, body) == (500, b"This page could not be made; the log says why.\n")
+        assert fetch(address, "/fine")[0] == 200
+
+
+def test_head_has_no_body_and_other_methods_are_refused_in_plain_words():
+    with served({"/healthz": answer}) as (address,):
+        status, headers, body = fetch(address, "/healthz", method="HEAD")
+        assert (status, headers["Content-Length"], body) == (200, "6", b"")
+        status, headers, body = fetch(address, "/healthz", method="POST")
+        assert (status, headers["Content-Type"]) == (501, "text/plain; charset=utf-8")
+        assert b"<" not in body
+
+
+def test_two_addresses_have_two_sets_of_pages():
+    with web.serving({ANYWHERE: {"/a": answer}, Address("localhost", 0): {"/b": answer}}) as (one, other):
+        assert [fetch(one, "/a")[0], fetch(one, "/b")[0]] == [200, 404]
+        assert [fetch(other, "/a")[0], fetch(other, "/b")[0]] == [404, 200]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_no_host_means_every_address_of_both_families(host):
+    with web.serving({Address("", 0): {"/a": answer}}) as (bound,):
+        assert fetch(f"{host}:{bound.port}", "/a")[0] == 200
+
+
+def test_without_ipv6_every_address_means_ipv4(monkeypatch):
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with web.serving({Address("", 0): {"/a": answer}}) as (bound,):
+        assert bound.host == "0.0.0.0"
+        assert fetch(f"127.0.0.1:{bound.port}", "/a")[0] == 200
+
+
+def test_an_ipv6_address_is_listened_on():
+    with web.serving({Address("::1", 0): {"/a": answer}}) as (bound,):
+        assert fetch(bound, "/a")[0] == 200
+
+
+def test_an_address_that_is_taken_is_named_with_the_reason():
+    second = ExitStack()
+    with served({"/a": answer}) as (taken,), pytest.raises(web.WebError) as refused:
+        second.enter_context(web.serving({taken: {"/b": answer}}))
+    assert str(refused.value) == f"cannot listen on {taken}: Address already in use"
+
+
+def test_a_host_that_nobody_knows_is_an_address_that_cannot_be_had():
+    with pytest.raises(web.WebError, match=r"cannot listen on no\.such\.host\.invalid:80: \w+"):
+        ExitStack().enter_context(web.serving({Address("no.such.host.invalid", 80): {}}))
+
+
+async def test_after_the_block_nobody_listens_any_more():
+    with served({"/a": answer}) as (address,):
+        pass
+    with pytest.raises(urllib.error.URLError):
+        fetch(address, "/a")
+
+
+async def test_those_who_say_nothing_do_not_keep_the_page_from_others_for_long(monkeypatch):
+    monkeypatch.setattr(web._Handler, "timeout", 0.2)
+    with served({"/healthz": answer}) as (address,):
+        silent = [socket.create_connection((address.host, address.port)) for _ in range(web.MOST_CONNECTIONS + 5)]
+        try:
+
+            def is_served():
+                try:
+                    return fetch(address, "/healthz")[0] == 200
+                except OSError:
+                    return False
+
+            await eventually(is_served)
+        finally:
+            for connection in silent:
+                connection.close()
+
+
+async def test_a_connection_that_breaks_is_nobodys_trouble(capsys):
+    with served({"/healthz": answer}) as (address,):
+        connection = socket.create_connection((address.host, address.port))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        connection.send(b"GET /healthz")
+        connection.close()
+        assert fetch(address, "/healthz")[0] == 200
+
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,67 @@
+"""Applies a CustomResourceDefinition to a cluster, and waits until it is served.
+
+Server-side and by force: the definition belongs to the operator, whoever had applied an older one, and an upgrade must
+not stop at fields that Kubeflow's manifests or ``kubectl apply`` own. Objects that are stored stay as they are.
+Neighbours: ``crd`` has the definition, ``crd_command`` the command line.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tf_operator.machinery.access import Source
+from tf_operator.machinery.client import ApiClient
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.connect import Connection
+from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.wire import Request, Resource
+from tf_operator.meta import Body, ObjectKey, metadata_of
+
+CRDS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
+)
+FIELD_MANAGER = "tf-operator"
+APPLY_PATCH = "application/apply-patch+yaml"
+SERVED_WITHIN = 30.0
+_LOOK_EVERY = 0.2
+
+
+class NotServed(Exception):
+    """The definition was taken, and its objects are still not served; the message says why."""
+
+
+async def apply(crd: Mapping[str, Any], source: Source, clock: Clock) -> None:
+    """Apply, and return when it is served. Raises ``ApiError``, ``ConfigurationError`` or ``NotServed``."""
+    key = ObjectKey("", str(metadata_of(crd)["name"]))
+    async with Connection(source, clock=clock) as connection:
+        client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
+        await client.send(make_request(key, crd))
+        await _wait_served(client, key, clock)
+
+
+def make_request(key: ObjectKey, crd: Mapping[str, Any]) -> Request:
+    """Apply it as a whole: what an older definition had and this one has not is taken away."""
+    query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+    body = msgspec.json.encode(crd)
+    return Request("patch", "PATCH", CRDS.path_of(key), query, body=body, content_type=APPLY_PATCH)
+
+
+async def _wait_served(client: ApiClient, key: ObjectKey, clock: Clock) -> None:
+    why = "it says nothing about itself"
+    try:
+        async with clock.timeout(SERVED_WITHIN):
+            while why := _why_not_served(await client.get(CRDS, key)):
+                await clock.sleep(_LOOK_EVERY)
+    except TimeoutError:
+        raise NotServed(f"it is not served after {SERVED_WITHIN:g} s: {why}") from None
+
+
+def _why_not_served(crd: Body) -> str:
+    """Empty when it is; else what its conditions say."""
+    conditions = {entry["type"]: entry for entry in crd.get("status", {}).get("conditions") or ()}
+    if conditions.get("Established", {}).get("status") == "True":
+        return ""
+    refused = conditions.get("NamesAccepted", {})
+    return str(refused.get("message") or "it is not established yet")

@@ -1,0 +1,46 @@
+"""The signals that end the process: the first one asks it to, the second one insists.
+
+SIGTERM is what the kubelet sends, SIGINT what Ctrl-C does; both mean the same. After the first, work in progress is
+finished and the Lease released (``run``). The second one ends the process on the spot, also when the event loop is
+stuck: it is handled by the interpreter itself, and the default action would not do, since the kernel does not apply it
+to the first process of a container.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """Yield the event that the first signal sets. Only on the main thread's event loop."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+
+    def on_first(number: signal.Signals) -> None:
+        _log.info("stopping", signal=number.name)
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, _exit_at_once)
+        stop.set()
+
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, on_first, each)
+    try:
+        yield stop
+    finally:
+        if not stop.is_set():  # else whoever insists is still heard
+            for each, handler in before.items():
+                loop.remove_signal_handler(each)
+                signal.signal(each, handler)
+
+
+def _exit_at_once(number: int, _frame: object) -> None:
+    os._exit(128 + number)
