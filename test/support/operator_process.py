@@ -1,0 +1,157 @@
+"""The operator as users run it: ``python -m tf_operator run``, a process of its own with the rights of its role.
+
+    async with operator(control_plane, namespaces=[namespace]) as process:
+        ...
+        await process.kill()            # SIGKILL; start another one to see what it remembers
+
+Its log is read while it runs: ``records`` are what it has said so far, one JSON object each. At the end of the block
+it gets SIGTERM, has to end with exit code 0, and must not have logged an error or a bug that nobody expected.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from support.control_plane import ControlPlane
+from support.resources import Json
+from support.settle import eventually
+
+_ROOT = Path(__file__).resolve().parents[2]
+_START_SECONDS = 30.0
+_END_SECONDS = 20.0
+
+
+class OperatorProcess:
+    """One process, seen by the test that started it."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.records: list[Json] = []
+        self.expected_errors: set[str] = set()
+        """The ``message`` of records of level error that the test provokes."""
+        self._reader = asyncio.create_task(self._read())  # noqa: TID251 (as long as the process)
+
+    @property
+    def pid(self) -> int:
+        """The process ID."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; ``None`` while it runs."""
+        return self._process.returncode
+
+    def said(self, message: str) -> list[Json]:
+        """The records with this message."""
+        return [record for record in self.records if record.get("message") == message]
+
+    async def wait_for(self, event: str, *, within: float = _START_SECONDS) -> Json:
+        """Wait until it has said this, and return the first such record."""
+
+        def check() -> Json | None:
+            assert self.exit_code is None, f"it ended with {self.exit_code}: {self.records[-5:]}"
+            found = next(iter(self.said(event)), None)
+            assert found is not None, f"so far it has said {self.records[-5:]}"
+            return found
+
+        found = await eventually(check, within=within)
+        assert found is not None
+        return found
+
+    async def address(self, which: int = 0) -> str:
+        """An address on which it listens, as ``http://host:port``."""
+        return f"http://{(await self.wait_for('listening'))['addresses'][which]}"
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    async def kill(self) -> None:
+        """End it without a chance to clean up."""
+        self.signal(signal.SIGKILL)
+        await self.wait()
+
+    async def terminate(self) -> int:
+        """End it as Kubernetes does, and return its exit code."""
+        self.signal(signal.SIGTERM)
+        return await self.wait()
+
+    async def wait(self, within: float = _END_SECONDS) -> int:
+        """Wait until it has ended; its exit code."""
+        async with asyncio.timeout(within):
+            code = await self._process.wait()
+            await self._reader
+        return code
+
+    def unexpected(self) -> list[Json]:
+        """Errors in its log that the test did not provoke."""
+        return [
+            record
+            for record in self.records
+            if record.get("level") in {"error", "critical"} and record.get("message") not in self.expected_errors
+        ]
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            try:
+                self.records.append(json.loads(line))
+            except ValueError:
+                self.records.append({"level": "error", "message": line.decode(errors="replace")})
+
+
+@asynccontextmanager
+async def operator(
+    plane: ControlPlane,
+    *,
+    namespaces: Iterable[str] = (),
+    arguments: Iterable[str] = ("--leader-elect=false",),
+    user: str = "operator",
+    environment: Mapping[str, str] | None = None,
+    until: str = "working",
+) -> AsyncIterator[OperatorProcess]:
+    """Run an operator while the body runs, and have it end well."""
+    process = await start(plane, namespaces=namespaces, arguments=arguments, user=user, environment=environment)
+    try:
+        if until:
+            await process.wait_for(until)
+        yield process
+    finally:
+        code = process.exit_code
+        if code is None:
+            code = await process.terminate()
+            assert code == 0, f"it ended with {code}: {process.records[-5:]}"
+    assert not process.unexpected(), process.unexpected()[:3]
+
+
+async def start(
+    plane: ControlPlane,
+    *,
+    namespaces: Iterable[str] = (),
+    arguments: Iterable[str] = (),
+    user: str = "operator",
+    environment: Mapping[str, str] | None = None,
+) -> OperatorProcess:
+    """Start an operator, on ports of its own."""
+    command = [
+        sys.executable,
+        *("-m", "tf_operator", "run", "--kubeconfig", str(plane.kubeconfig(user))),
+        *("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"),
+        *(f"--namespace={namespace}" for namespace in namespaces),
+        *arguments,
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdout=PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=_ROOT,
+        env={**os.environ, **(environment or {})},
+        limit=4 * 1024 * 1024,
+    )
+    return OperatorProcess(process)
