@@ -15,7 +15,6 @@ from support.settle import eventually
 COPIES = "configmaps"
 WIDGETS = "widgets.test.tf-operator.dev"
 CRD = CRDS.path(name=copier.WIDGET_CRD["metadata"]["name"])
-pytestmark = pytest.mark.xdist_group("crds")  # one worker, one plane
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +114,7 @@ async def test_a_dead_conversion_webhook_costs_news_and_nothing_else(proxy, fiel
     assert deletions.names == []
     assert proxy.calls(delete(COPIES)) == ()
     await field.admin.patch(CRD, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+    await eventually(lambda: is_listed(field), within=30)
     await field.settled(controller)
     assert sorted(oracle.copies_made(proxy)) == ["later-0", "later-1", "w-0", "w-1", "w-1", "w-2"]
 
@@ -125,6 +125,14 @@ DEAD_WEBHOOK = {
     "strategy": "Webhook",
     "webhook": {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]},
 }
+
+
+async def is_listed(field):
+    """Whether all Widgets can be listed again, which the apiserver needs a moment for."""
+    try:
+        return await field.admin.list(field.widgets)
+    except RefusedError:
+        return False
 
 
 async def is_stored(field, widget):

@@ -22,6 +22,8 @@ from support.replica_process import ReplicaProcess
 from support.settle import eventually
 
 SHORT = {"lease_duration": 4, "renew_deadline": 3.0, "retry_period": 0.5}
+LONG = {"lease_duration": 8, "renew_deadline": 6.5, "retry_period": 0.5}
+"""For tests in which no term may end: a machine that is busy with other tests may be late by seconds."""
 LONGEST_RETRY = 1.2 * SHORT["retry_period"]
 UNDONE = 5
 TAKE_OVER = SHORT["lease_duration"] + SHORT["retry_period"] + 3
@@ -37,15 +39,17 @@ class Stage:
         self._proxy = proxy
         self._recorder = recorder
         self._tmp_path = tmp_path
+        self._durations = SHORT
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{field.namespace}/leases"
 
-    async def start(self, identity, *, durations=None, **options):
+    async def start(self, identity, *, durations=SHORT, **options):
+        self._durations = durations
         kubeconfig = self._proxy.kubeconfig(self._tmp_path / identity, client=identity)
         replica = await ReplicaProcess.start(
             identity=identity,
             kubeconfig=kubeconfig,
             namespace=self._field.namespace,
-            durations=durations or SHORT,
+            durations=durations,
             **options,
         )
         self.replicas.append(replica)
@@ -93,7 +97,7 @@ class Stage:
             self._recorder.history(),
             self._proxy.calls(),
             namespace=self._field.namespace,
-            renew_deadline=SHORT["renew_deadline"],
+            renew_deadline=self._durations["renew_deadline"],
         )
 
     async def lease(self):
@@ -223,7 +227,7 @@ async def test_a_leader_that_was_stopped_for_less_than_the_lease_leads_on(stage)
 
 async def test_a_leader_whose_event_loop_is_blocked_for_a_moment_keeps_its_lease(stage):
     """Fault 53: longer than the renew deadline, and the thread of the election goes on."""
-    leader, standby = await stage.leader_and_standby(block=SHORT["renew_deadline"] + 0.3, computes=True)
+    leader, standby = await stage.leader_and_standby(durations=LONG, block=LONG["renew_deadline"] + 0.3, computes=True)
 
     leader.send(signal.SIGUSR1)
     unblocked = await leader.heard("unblocked")
@@ -248,9 +252,9 @@ async def test_a_leader_whose_event_loop_is_blocked_for_long_gives_its_lease_up(
 
 async def test_wall_clocks_that_jump_and_run_at_other_speeds_change_nothing(stage):
     """Fault 57: by an hour, by a year, twice as fast; nothing is decided by the wall clock."""
-    years = await stage.start("years", wall_jumps=366 * 86400)
-    hours = await stage.start("hours", wall_jumps=3600)
-    twice = await stage.start("twice", wall_speed=2)
+    years = await stage.start("years", durations=LONG, wall_jumps=366 * 86400)
+    hours = await stage.start("hours", durations=LONG, wall_jumps=3600)
+    twice = await stage.start("twice", durations=LONG, wall_speed=2)
     leader, standby, third = await stage.sorted_out(years, hours, twice)
     await stage.is_renewed(times=8)
     assert not leader.when("over")
@@ -258,7 +262,7 @@ async def test_wall_clocks_that_jump_and_run_at_other_speeds_change_nothing(stag
 
     killed = leader.send(signal.SIGKILL)
 
-    assert await stage.works(standby, third, since=killed) - killed < TAKE_OVER
+    assert await stage.works(standby, third, since=killed) - killed < LONG["lease_duration"] + LONGEST_RETRY + 3
 
 
 # The Lease, and the way to it.
@@ -277,11 +281,11 @@ async def test_a_leader_that_alone_is_cut_off_from_its_lease_stops_before_anothe
 
 async def test_trouble_with_the_lease_that_is_shorter_than_the_renew_deadline_costs_nothing(stage, proxy):
     """Fault 56: renewals fail for a while, in every way."""
-    leader, standby = await stage.leader_and_standby()
+    leader, standby = await stage.leader_and_standby(durations=LONG)
 
     for fault in (faults.fail(500, 503), faults.throttle("30"), faults.html(), faults.lose_reply()):
         with proxy.on(update("leases"), do=fault):
-            await asyncio.sleep(SHORT["renew_deadline"] - 2 * LONGEST_RETRY)
+            await asyncio.sleep(LONG["renew_deadline"] / 3)
         await stage.is_renewed(times=1)
 
     assert not leader.when("over")
@@ -318,7 +322,7 @@ async def test_a_robbed_leader_stops_and_somebody_works_again_once_the_thief_is_
 
 async def test_a_leader_makes_its_lease_again_or_repairs_it_and_goes_on(stage):
     """Fault 55: deleted, or filled with garbage, as anybody may who has the right to."""
-    leader, standby = await stage.leader_and_standby()
+    leader, standby = await stage.leader_and_standby(durations=LONG)
 
     for garbage in (
         {"leaseDurationSeconds": 2**31 - 1},
@@ -331,7 +335,7 @@ async def test_a_leader_makes_its_lease_again_or_repairs_it_and_goes_on(stage):
     await stage.is_renewed(times=3)
     lease = await stage.lease()
 
-    assert (lease["holderIdentity"], lease["leaseDurationSeconds"]) == (leader.identity, 4)
+    assert (lease["holderIdentity"], lease["leaseDurationSeconds"]) == (leader.identity, 8)
     assert "2099" not in lease["renewTime"]
     assert not leader.when("over")
     assert not standby.when("working")

@@ -198,6 +198,7 @@ async def test_a_pass_that_was_put_off_comes_within_a_second_though_nothing_happ
     controller = await start(clock=WildClock())
     await field.want("w", 1)
     await field.settled(controller)
+    await eventually(lambda: controller.queue.depth == controller.queue.delayed == 0)
     passes = []
     reconcile = controller.reconcile
 

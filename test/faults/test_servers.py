@@ -21,7 +21,6 @@ from support.settle import eventually
 
 COPIES = "configmaps"
 FROM_ANY_CACHE = re.compile(r"[?&]resourceVersion=0(&|$)")
-pytestmark = pytest.mark.xdist_group("servers")  # one worker, one plane
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from support.scaled_clock import ScaledClock
 from support.settle import eventually
 
 COPIES = "configmaps"
-pytestmark = pytest.mark.xdist_group("stale")  # one worker, one plane
 
 
 class Hop:

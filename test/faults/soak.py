@@ -1,0 +1,207 @@
+"""A long life under random faults: ``make soak`` (10 minutes; SOAK_SECONDS, SOAK_SEED).
+
+A Copier lives as a process of its own behind the proxy. Widgets come, grow, shrink and go, users take copies away,
+and of all requests and all lines of watches one in twenty is struck by a fault of any kind; every now and then a
+connection dies, hangs or cannot be made. In the end the faults stop, and everything has to be in order: the
+apiserver holds what the Widgets ask for, the caches equal the apiserver, no copy was ever found to exist without a
+reason to look for it, and the process has grown neither in memory nor in tasks nor in file descriptors.
+
+Not among the faults: what no network does to TLS. A line that is dropped from the middle of a stream, or a bookmark
+that lies about its version, would deceive any client. No test of the gate: pytest does not collect it by itself.
+"""
+
+import asyncio
+import os
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from support import copier, faults, oracle
+from support.api import RefusedError
+from support.copier_process import copier_process
+from support.fault_proxy import FaultProxy
+from support.fault_trigger import anything, create, opening, watch, write
+from support.resources import CONFIG_MAPS
+from support.settle import eventually
+
+SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
+SEED = int(os.environ.get("SOAK_SEED", "0"))
+SHARE = 0.05
+WIDGETS = 12
+MOST_GROWTH = 10_000_000
+MOST_REQUESTS = 100
+"""A second, on the average: what the changes of a busy day take, but no tight loop."""
+
+REQUEST_FAULTS = [
+    (anything(), faults.fail(500, 502, 503)),
+    (anything(), faults.throttle("1")),
+    (anything(), faults.throttle(None)),
+    (anything(), faults.html()),
+    (anything(), faults.plain_404()),
+    (anything(), faults.redirect("https://127.0.0.1:1")),
+    (anything(), faults.lose_reply()),
+    (anything(), faults.reset()),
+    (anything(), faults.reset(faults.FIN)),
+    (anything(), faults.truncate()),
+    (anything(), faults.cut_body()),
+    (anything(), faults.unended_chunk()),
+    (anything(), faults.bad_gzip()),
+    (anything(), faults.delay(1)),
+    (write(), faults.late_write(seconds=5)),
+    (opening(), faults.gone()),
+    (opening(), faults.empty_watch()),
+    (opening(), faults.trickle(5000)),
+]
+LINE_FAULTS = [
+    (watch(), faults.delay(0.5)),
+    (watch(), faults.duplicate()),
+    (watch(), faults.replay()),
+    (watch(), faults.split()),
+    (watch(), faults.unknown_event()),
+    (watch(), faults.error_event(500, "etcdserver: no leader")),
+    (watch(), faults.gone_event()),
+    (watch(), faults.cut()),
+    (watch(), faults.cut(faults.FIN, where="within")),
+    (watch(), faults.cut(faults.RST, where="within")),
+    (watch(), faults.cut(faults.RST, where="after")),
+    (watch(event="BOOKMARK", where=lambda body: "annotations" not in body["metadata"]), faults.drop()),
+]
+
+
+@pytest.fixture
+def proxy(control_plane):
+    """A proxy whose chances come from the seed."""
+    with FaultProxy(control_plane.kubeconfig("admin"), seed=SEED) as running:
+        yield running
+
+
+@dataclass
+class Users:
+    """Whoever has Widgets, at random; and the garbage collector."""
+
+    field: object
+    chance: random.Random = field(default_factory=lambda: random.Random(SEED))
+    acts: Counter = field(default_factory=Counter)
+
+    async def live(self, end):
+        """Change something several times a second."""
+        while time.monotonic() < end:
+            act = self.chance.choices([self.want, self.drop, self.take_away], weights=[8, 1, 1])[0]
+            self.acts[act.__name__] += 1
+            try:
+                await act(f"w{self.chance.randrange(WIDGETS)}")
+            except RefusedError as refused:
+                if refused.status != 404:
+                    raise
+            if not self.chance.randrange(20):
+                await self.collect_garbage()
+            await asyncio.sleep(self.chance.uniform(0.05, 0.4))
+
+    async def want(self, name):
+        await self.field.want(name, self.chance.randrange(6))
+
+    async def drop(self, name):
+        await self.field.admin.delete(f"{self.field.widgets}/{name}")
+
+    async def take_away(self, name):
+        await self.field.delete_copy(f"{name}-0")
+
+    async def collect_garbage(self):
+        """Take away the copies of Widgets that are gone."""
+        living = {widget["metadata"]["uid"] for widget in await self.field.admin.list(self.field.widgets)}
+        for copy in await self.field.admin.list(CONFIG_MAPS.path(self.field.namespace), labelSelector=copier.LABEL):
+            if copy["metadata"]["ownerReferences"][0]["uid"] not in living:
+                await self.field.delete_copy(copy["metadata"]["name"])
+
+
+async def break_connections(proxy, end):
+    """Every half minute something happens to connections as a whole."""
+    for turn in range(int(SECONDS)):
+        await asyncio.sleep(30)
+        if time.monotonic() > end:
+            return
+        if turn % 3 == 0:
+            with proxy.refusing():
+                await asyncio.sleep(2)
+        elif turn % 3 == 1:
+            with proxy.frozen():
+                await asyncio.sleep(3)
+        elif proxy.open_watches(watch()):
+            proxy.now(watch(), do=faults.half_open())
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a process takes."""
+
+    memory: int
+    files: int
+
+    @classmethod
+    def of(cls, pid):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return cls(pages * os.sysconf("SC_PAGE_SIZE"), sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
+
+
+@pytest.mark.timeout(SECONDS + 400)
+async def test_a_long_life_under_random_faults_ends_in_order(proxy, field, tmp_path):
+    kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig", client="copier")
+    users = Users(field)
+    async with copier_process(kubeconfig, field.namespace) as process:
+        await process.hear("synced")
+        rules = [
+            proxy.on(trigger, do=fault, chance=SHARE / len(kinds), at_least=int(SECONDS >= 600))
+            for kinds in (REQUEST_FAULTS, LINE_FAULTS)
+            for trigger, fault in kinds
+        ]
+        began = time.monotonic()
+        end = began + SECONDS
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(users.live(end))
+            tasks.create_task(break_connections(proxy, end))
+            await asyncio.sleep(SECONDS / 5)
+            early = Size.of(process.pid)
+        requests = proxy.count()
+        for rule in rules:
+            rule.off()
+        stopped = time.monotonic()
+        await eventually(lambda: in_order(process, users), within=240, every=1)
+        healed = time.monotonic() - stopped
+        late = Size.of(process.pid)
+        alive = await process.tasks()
+
+    struck = sum(rule.fired for rule in rules)
+    report = [
+        f"{SECONDS:g} s, seed {SEED}: {sum(users.acts.values())} acts of users: {dict(users.acts)}",
+        f"{requests} requests, {struck} faults struck; in order {healed:.1f} s after they ended",
+        f"memory {early.memory / 1e6:.1f} MB after a fifth of the time, {late.memory / 1e6:.1f} MB at the end",
+        f"files {early.files} and {late.files}; {alive} tasks at the end",
+        *[f"{rule.fired:6d} x {rule.fault} ({rule.trigger})" for rule in rules],
+    ]
+    print("", *report, sep="\n")  # noqa: T201
+    assert late.memory - early.memory <= MOST_GROWTH
+    assert late.files <= 20
+    assert alive <= 20
+    assert requests / SECONDS <= MOST_REQUESTS
+    assert unexplained(proxy) == []
+
+
+async def in_order(process, users):
+    """In order, when the orphans are gone."""
+    await users.collect_garbage()
+    return await oracle.in_order(await process.caches(), users.field.admin, users.field.namespace)
+
+
+def unexplained(proxy):
+    """Copies that were found to exist although no reply about them had been lost, or was late, before."""
+    doubtful, found = set(), []
+    for call in proxy.calls(create("configmaps")):
+        if call.code == 409 and call.name not in doubtful:
+            found.append(call.name)
+        if call.code != 201 or call.upstream_code != 201 or call.ending not in {"clean", ""}:
+            doubtful.add(call.name)
+    return found
