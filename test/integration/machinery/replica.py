@@ -20,6 +20,7 @@ from tf_operator.machinery.client import ApiClient
 from tf_operator.machinery.connect import Connection
 from tf_operator.machinery.election_thread import ElectionThread
 from tf_operator.machinery.fence import LeaseClock, NotLeading
+from tf_operator.machinery.instruments import ElectionInstruments
 from tf_operator.machinery.leaderelection import ElectionConfig
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.wire import Resource
@@ -40,7 +41,14 @@ class WrongClock(LeaseClock):
 
 
 def say(what, **more):
-    print(json.dumps({"said": what, "at": time.monotonic(), **more}), flush=True)  # noqa: T201
+    # In one piece: the election has a thread of its own.
+    print(json.dumps({"said": what, "at": time.monotonic(), **more}) + "\n", end="", flush=True)  # noqa: T201
+
+
+class Looks(ElectionInstruments):
+    def tried(self, outcome):
+        if outcome == "theirs":
+            say("saw another lead")
 
 
 class Replica:
@@ -52,7 +60,9 @@ class Replica:
         self.block = block
         self.computes = computes
         config = ElectionConfig(**durations)
-        self.election = ElectionThread(self.open_lock, identity=identity, clock=self.clock, config=config)
+        self.election = ElectionThread(
+            self.open_lock, identity=identity, clock=self.clock, config=config, instruments=Looks()
+        )
 
     def open_lock(self):
         source = KubeConfig(self.kubeconfig)
