@@ -9,7 +9,6 @@ controller is. Exit codes: 0 after SIGTERM, 1 when the process cannot start or a
 import asyncio
 import math
 import socket
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -89,7 +88,7 @@ class Process:
         async with AsyncExitStack() as stack:
             stop = stack.enter_context(signals.stopping())
             stack.enter_context(self._pulse.heartbeat.beating())
-            listening = stack.enter_context(web.serving(self._pages()))
+            listening = stack.enter_context(web.serving(*self._sites()))
             _log.info("listening", addresses=[str(address) for address in listening])
 
             watching = await stack.enter_async_context(self._connection(places=0))
@@ -116,16 +115,18 @@ class Process:
             )
             await life.run(pulse=self._pulse.measure())
 
-    def _pages(self) -> dict[Address, dict[str, web.Page]]:
-        """Which page is where; both addresses may be the same."""
-        pages: dict[Address, dict[str, web.Page]] = defaultdict(dict)
-        if metrics := self._options.metrics_address:
-            sample = partial(self._pulse.ask, self._metrics.sample)
-            pages[metrics]["/metrics"] = web.exposed(self._metrics.registry, sample)
-        if health := self._options.health_address:
-            pages[health]["/healthz"] = web.probe(self._health.why_not_alive)
-            pages[health]["/readyz"] = web.probe(self._health.why_not_ready)
-        return pages
+    def _sites(self) -> list[tuple[Address, dict[str, web.Page]]]:
+        """Which pages are where: at two addresses, or all at one."""
+        sample = partial(self._pulse.ask, self._metrics.sample)
+        measures = {"/metrics": web.exposed(self._metrics.registry, sample)}
+        probes = {
+            "/healthz": web.probe(self._health.why_not_alive),
+            "/readyz": web.probe(self._health.why_not_ready),
+        }
+        there, here = self._options.metrics_address, self._options.health_address
+        if there and there == here and there.port:  # port 0 is another one each time
+            return [(there, measures | probes)]
+        return [(address, pages) for address, pages in ((there, measures), (here, probes)) if address]
 
     def _source(self) -> Source:
         """Where the apiserver is, and as whom to speak to it. Each connection has its own: they remember things."""

@@ -4,7 +4,7 @@ Threads, because the one thing that a liveness probe has to find out is whether 
 that loop would be stuck with it. One connection is one request; there are only so many at once, and each only for so
 long, because anybody in the cluster may connect.
 
-    with web.serving({address: {path: page}}): ...     # WebError when an address cannot be had
+    with web.serving((address, {path: page})): ...     # WebError when an address cannot be had
 
 Neighbours: ``health`` knows the answers to the probes, ``metrics`` the numbers, ``run`` which page is where.
 """
@@ -77,10 +77,10 @@ def exposed(registry: CollectorRegistry, sample: Callable[[], object]) -> Page:
 
 
 @contextmanager
-def serving(pages: Mapping[Address, Mapping[str, Page]]) -> Iterator[tuple[Address, ...]]:
-    """Serve these pages, by address and path, until the block is left; yields the addresses that were bound."""
+def serving(*sites: tuple[Address, Mapping[str, Page]]) -> Iterator[tuple[Address, ...]]:
+    """Serve pages, by path, at each of some addresses, until the block is left; yields what was bound."""
     with ExitStack() as stack:
-        servers = [stack.enter_context(_Server(_socket(address), paths)) for address, paths in pages.items()]
+        servers = [stack.enter_context(_Server(_socket(address), pages)) for address, pages in sites]
         for server in servers:
             threading.Thread(target=server.serve_forever, args=(_POLL,), name="web", daemon=True).start()
             stack.callback(server.shutdown)

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tf_operator.app import cli, crd, crd_apply
+from tf_operator.app import cli, crd_apply
+from tf_operator.dialects import crd
 from tf_operator.machinery.access import ConfigurationError
 
 NAME = "customresourcedefinition.apiextensions.k8s.io/tfjobs.kubeflow.org"

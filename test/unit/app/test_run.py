@@ -93,12 +93,23 @@ def test_without_uvloop_asyncios_own_loop_does(kubeconfig, monkeypatch):
     assert run.run(options, make_controller=Idle) == 0
 
 
-def test_one_address_may_have_all_pages(kubeconfig, capsys):
-    options = Options(kubeconfig=kubeconfig, metrics_address=ANYWHERE, health_address=ANYWHERE)
-    run.run(options, make_controller=Idle)
+def listening(capsys):
+    return next(record["addresses"] for record in records(capsys) if record["message"] == "listening")
 
-    (address,) = next(record["addresses"] for record in records(capsys) if record["message"] == "listening")
-    assert address.startswith("127.0.0.1:")
+
+def test_two_addresses_of_any_port_are_two(kubeconfig, capsys):
+    run.run(Options(kubeconfig=kubeconfig, metrics_address=ANYWHERE, health_address=ANYWHERE), make_controller=Idle)
+
+    one, other = listening(capsys)
+    assert one != other
+
+
+def test_one_address_may_have_all_pages(kubeconfig, capsys):
+    with web.serving((ANYWHERE, {})) as (free,):
+        pass
+    run.run(Options(kubeconfig=kubeconfig, metrics_address=free, health_address=free), make_controller=Idle)
+
+    assert listening(capsys) == [str(free)]
 
 
 def test_a_kubeconfig_that_is_not_there_is_one_clear_line(capsys):
@@ -117,7 +128,7 @@ def test_a_pod_without_its_account_is_one_clear_line(capsys, monkeypatch):
 
 
 def test_an_address_that_is_taken_is_one_clear_line(kubeconfig, capsys):
-    with web.serving({ANYWHERE: {}}) as (taken,):
+    with web.serving((ANYWHERE, {})) as (taken,):
         assert run.run(Options(kubeconfig=kubeconfig, metrics_address=taken), make_controller=Idle) == 1
 
     assert records(capsys)[-1]["error"] == f"cannot listen on {taken}: Address already in use"
