@@ -396,3 +396,22 @@ def test_a_line_of_four_mebibytes_passes_and_a_longer_one_is_given_up_at_once():
         splitter.feed(chunk)
     with pytest.raises(errors.Garbled):
         splitter.feed(b"a")
+
+
+def test_a_collection_is_deleted_by_namespace_and_selector():
+    request = wire.delete_all(Resource("", "v1", "services", "Service"), Scope("ns", label_selector="a=b"))
+
+    assert (request.verb, request.method, request.path) == (
+        "deletecollection",
+        "DELETE",
+        "/api/v1/namespaces/ns/services",
+    )
+    assert request.query == {"labelSelector": "a=b"}
+
+
+@pytest.mark.parametrize(
+    "scope", [Scope(), Scope("ns"), Scope(label_selector="a=b"), Scope("ns", field_selector="a=b")]
+)
+def test_everything_there_is_is_never_deleted(scope):
+    with pytest.raises(ValueError, match="by namespace and label selector"):
+        wire.delete_all(Resource("", "v1", "services", "Service"), scope)

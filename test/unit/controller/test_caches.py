@@ -1,0 +1,47 @@
+"""Which informers there are, and what they are asked to watch."""
+
+import pytest
+
+from support.fake_clock import FakeClock
+from support.scripted_transport import ScriptedTransport
+from tf_operator.controller import resources
+from tf_operator.controller.caches import make_caches, owner_of
+from tf_operator.controller.projections import Child
+from tf_operator.dialects import kubeflow_v1
+from tf_operator.machinery.informers import Informers, name_of
+from tf_operator.machinery.wire import ObjectMeta, Scope
+
+
+def caches(gang: str = "", *namespaces: str):
+    clock = FakeClock()
+    informers = Informers(client=ScriptedTransport(clock), clock=clock)
+    return make_caches(informers, namespaces=namespaces, gang_scheduler=gang, dialect=kubeflow_v1), informers
+
+
+def test_only_children_with_our_label_are_watched():
+    """Memory follows our jobs, not the cluster."""
+    _, informers = caches("", "a", "b")
+
+    label = "training.kubeflow.org/operator-name=tfjob-controller"
+    assert set(informers.idle_seconds()) == {
+        "tfjobs.kubeflow.org in a, b",
+        f"pods in a ({label}), b ({label})",
+        f"services in a ({label}), b ({label})",
+    }
+    assert name_of(resources.JOBS, [Scope("a")]) == "tfjobs.kubeflow.org in a"
+
+
+@pytest.mark.parametrize(
+    ("gang", "resource"),
+    [("", None), ("volcano", resources.VOLCANO_GROUPS), ("my-scheduler", resources.PLUGIN_GROUPS)],
+)
+def test_pod_groups_are_watched_where_there_is_a_gang_scheduler(gang, resource):
+    found, _ = caches(gang)
+
+    assert (found.groups.resource if found.groups else None) == resource
+    assert set(found.views()) == {"tfjobs.kubeflow.org", "pods", "services"} | ({str(resource)} if resource else set())
+
+
+def test_a_child_is_found_under_whoever_controls_it():
+    assert owner_of(Child(ObjectMeta("a"), "u")) == ("u",)
+    assert owner_of(Child(ObjectMeta("a"), "")) == ()

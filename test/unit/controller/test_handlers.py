@@ -1,0 +1,106 @@
+"""From a change in a cache to the key of a job."""
+
+from dataclasses import replace
+
+import pytest
+
+from support import builders
+from support.controller_rig import KEY, Rig
+from tf_operator.controller.handlers import OnChild
+from tf_operator.controller.projections import CachedPod, Child
+from tf_operator.machinery.wire import ObjectMeta
+
+
+@pytest.fixture
+def rig() -> Rig:
+    rig = Rig()
+    rig.create_job(builders.tfjob("j").workers(1))
+    return rig
+
+
+def child(rig: Rig, owner: str = "") -> Child:
+    return Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner or rig.job["metadata"]["uid"])
+
+
+async def queued(rig: Rig) -> bool:
+    return rig.queue.depth == 1 and await rig.queue.get() == KEY
+
+
+async def test_every_change_of_a_job_leads_to_it(rig):
+    stored = rig.jobs.get(KEY)
+    assert stored is not None
+
+    for tell in (
+        lambda: rig.on_job.on_add(stored),
+        lambda: rig.on_job.on_update(stored, stored),
+        lambda: rig.on_job.on_delete(stored, is_final=True),
+    ):
+        tell()
+        assert await queued(rig)
+        rig.queue.done(KEY)
+
+
+async def test_every_change_of_a_child_leads_to_its_job(rig):
+    handler = OnChild(rig.queue, rig.jobs)
+
+    for tell in (
+        lambda: handler.on_add(child(rig)),
+        lambda: handler.on_update(child(rig), child(rig)),
+        lambda: handler.on_delete(child(rig), is_final=True),
+    ):
+        tell()
+        assert await queued(rig)
+        rig.queue.done(KEY)
+
+
+@pytest.mark.parametrize("owner", ["nobody-we-know", ""])
+def test_a_child_of_nobody_we_know_leads_nowhere(rig, owner):
+    OnChild(rig.queue, rig.jobs).on_add(Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner))
+
+    assert rig.queue.depth == 0
+
+
+async def test_a_pod_in_which_nothing_that_matters_has_changed_wakes_nobody(rig):
+    await rig.settle()
+    pod = next(iter(rig.caches.pods.store))
+    newer = replace(pod, metadata=ObjectMeta("j-worker-0", "ns", pod.metadata.uid, "999"))
+
+    rig.on_pod.on_update(pod, newer)
+    assert rig.queue.depth == 0
+
+    rig.on_pod.on_update(pod, replace(newer, pod=replace(pod.pod, phase="Running")))
+    assert await queued(rig)
+
+
+async def test_the_last_state_of_a_deleted_pod_is_kept_for_its_job(rig):
+    await rig.settle()
+    pod = next(iter(rig.caches.pods.store))
+
+    rig.on_pod.on_delete(pod, is_final=False)
+
+    assert [gone.name for gone in rig.memory.departed(rig.job["metadata"]["uid"])] == ["j-worker-0"]
+
+
+def test_a_deleted_pod_that_is_no_replica_is_not_kept(rig):
+    rig.on_pod.on_delete(CachedPod(ObjectMeta("x", "ns", "p", "9"), rig.job["metadata"]["uid"], None), is_final=True)
+
+    assert rig.memory.departed(rig.job["metadata"]["uid"]) == ()
+
+
+async def test_with_a_job_everything_that_was_remembered_of_it_goes(rig):
+    await rig.settle()
+    rig.on_pod.on_delete(next(iter(rig.caches.pods.store)), is_final=True)
+    stored = rig.jobs.get(KEY)
+    assert stored is not None
+
+    rig.on_job.on_delete(stored, is_final=True)
+
+    assert rig.memory.departed(stored.metadata.uid) == ()
+
+
+async def test_a_new_pod_leads_to_its_job(rig):
+    await rig.settle()
+
+    rig.on_pod.on_add(next(iter(rig.caches.pods.store)))
+
+    assert await queued(rig)

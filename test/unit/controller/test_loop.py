@@ -1,0 +1,105 @@
+"""What becomes of a key after a pass."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+import structlog
+
+from support import builders
+from support.controller_rig import KEY, Rig
+from support.fake_api import refused
+from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.loop import Loop
+from tf_operator.machinery.fence import NotLeading
+
+
+@dataclass
+class Scripted:
+    """A reconciler that does as it is told."""
+
+    outcomes: list[float | Exception | None] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    async def reconcile(self, key):
+        self.keys.append(str(key))
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class Passes(PassInstruments):
+    def __init__(self):
+        self.results = []
+        self.bugs = 0
+
+    def ended(self, result, seconds):
+        self.results.append(result)
+
+    def panicked(self):
+        self.bugs += 1
+
+
+@pytest.fixture
+def rig():
+    rig = Rig()
+    rig.create_job(builders.tfjob("j").workers(1))
+    return rig
+
+
+def loop_of(rig, *outcomes, workers=1):
+    return Loop(rig.queue, rig.jobs, Scripted(list(outcomes)), rig.clock, Passes(), workers)
+
+
+async def test_a_pass_that_wants_nothing_is_forgotten(rig):
+    loop = loop_of(rig, None)
+    await loop.process(KEY)
+
+    assert loop.instruments.results == [PassResult.SUCCESS]
+    assert rig.queue.delayed == rig.queue.depth == 0
+
+
+async def test_a_pass_may_ask_to_be_looked_at_again(rig):
+    loop = loop_of(rig, 5.0, 0.0)
+    await loop.process(KEY)
+    assert rig.queue.delayed == 1
+    await loop.process(KEY)
+
+    assert loop.instruments.results == [PassResult.REQUEUE_AFTER, PassResult.REQUEUE]
+    assert rig.queue.depth == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "bugs"),
+    [(refused(409, "Conflict"), 0), (NotLeading("no"), 0), (ZeroDivisionError("bug"), 1)],
+    ids=["hindered", "not leading", "a bug"],
+)
+async def test_a_pass_that_did_not_end_well_comes_back_after_a_growing_delay(rig, error, bugs):
+    loop = loop_of(rig, error, error)
+    with structlog.testing.capture_logs() as logs:
+        await loop.process(KEY)
+        await loop.process(KEY)
+
+    assert loop.instruments.results == [PassResult.ERROR] * 2
+    assert loop.instruments.bugs == 2 * bugs
+    assert rig.queue.retries(KEY) == 2
+    assert [entry["log_level"] for entry in logs] == (["error"] * 2 if bugs else ["info"] * 2)[: len(logs)]
+
+
+async def test_what_failed_before_and_ends_well_now_is_forgiven(rig):
+    loop = loop_of(rig, refused(409, "Conflict"), None)
+    await loop.process(KEY)
+    await loop.process(KEY)
+
+    assert rig.queue.retries(KEY) == 0
+
+
+async def test_every_term_begins_with_every_job_and_ends_when_drained(rig):
+    loop = loop_of(rig, workers=3)
+    running = asyncio.create_task(loop.run())
+    await rig.clock.idle()
+
+    assert loop.reconciler.keys == ["ns/j"]
+    await loop.drain()
+    await running

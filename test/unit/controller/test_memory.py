@@ -1,0 +1,102 @@
+"""What is remembered between passes, and how it is forgotten."""
+
+import pytest
+
+from support.fake_api import refused
+from support.fake_clock import FakeClock
+from tf_operator.api.status import ReplicaType
+from tf_operator.controller.memory import Memory
+from tf_operator.machinery import errors
+from tf_operator.planning.observed import Pod
+
+POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory(FakeClock())
+
+
+def test_nothing_is_known_of_a_job_that_nobody_spoke_of(memory):
+    memory.note_accepted("u")
+    memory.progress_told("u")
+    memory.told_departed("u", (POD,))
+    memory.forget("u")
+
+    assert memory.refusal("u") is None
+    assert memory.departed("u") == ()
+
+
+def test_a_departed_pod_is_remembered_as_gone_until_it_is_in_the_status(memory):
+    memory.note_departed("u", POD)
+
+    (found,) = memory.departed("u")
+    assert found.is_gone
+    memory.told_departed("u", (found,))
+    assert memory.departed("u") == ()
+
+
+def test_refusals_of_a_job_are_spaced_by_growing_delays(memory):
+    delays = []
+    for _ in range(9):
+        memory.note_refused("u", "pod a", refused(403, "Forbidden", "quota"))
+        found = memory.refusal("u")
+        assert found is not None
+        assert found.retry_at is not None
+        delays.append((found.retry_at - FakeClock().now()).total_seconds())
+
+    assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_what_is_accepted_again_begins_anew(memory):
+    memory.note_refused("u", "pod a", refused(403, "Forbidden"))
+    memory.note_accepted("u")
+
+    assert memory.refusal("u") is None
+
+
+@pytest.mark.parametrize(("code", "is_final"), [(400, True), (413, True), (422, True), (403, False), (409, False)])
+def test_what_is_wrong_with_the_object_itself_is_final(memory, code, is_final):
+    memory.note_refused("u", "pod a", refused(code, ""))
+
+    found = memory.refusal("u")
+    assert found is not None
+    assert found.is_final is is_final
+
+
+def test_a_namespace_that_goes_away_is_asked_once_a_minute(memory):
+    memory.note_refused("u", "pod a", errors.NamespaceTerminating(403, errors.Status(reason="Forbidden")))
+
+    found = memory.refusal("u")
+    assert found is not None
+    assert found.retry_at is not None
+    assert (found.retry_at - FakeClock().now()).total_seconds() == 60
+
+
+async def test_progress_waits_once_and_not_anew_with_every_pass():
+    clock = FakeClock()
+    memory = Memory(clock)
+
+    assert memory.progress_waits("u", 0.5) == 0.5
+    await clock.advance(0.3)
+    assert memory.progress_waits("u", 0.5) == pytest.approx(0.2)
+    memory.progress_told("u")
+    assert memory.progress_waits("u", 0.5) == 0.5
+
+
+def test_a_job_that_is_forgotten_leaves_nothing(memory):
+    memory.note_refused("u", "pod a", refused(403, "Forbidden"))
+    memory.note_departed("u", POD)
+
+    memory.forget("u")
+
+    assert memory.refusal("u") is None
+    assert memory.departed("u") == ()
+
+
+def test_the_last_states_of_pods_are_bounded(memory, monkeypatch):
+    monkeypatch.setattr("tf_operator.controller.memory._MOST_DEPARTED", 2)
+    for index in range(5):
+        memory.note_departed("u", Pod(f"j-worker-{index}", f"p{index}", ReplicaType.WORKER, index))
+
+    assert len(memory.departed("u")) == 2

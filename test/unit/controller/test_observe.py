@@ -1,0 +1,93 @@
+"""What a pass is told of a job, from caches and live."""
+
+import msgspec
+import pytest
+
+from support import builders
+from support.controller_rig import KEY, Rig
+from tf_operator.controller import resources
+from tf_operator.controller.projections import JobMeta, StoredJob
+from tf_operator.machinery import wire
+from tf_operator.machinery.expectations import Owner
+from tf_operator.planning.observed import Settings
+
+
+@pytest.fixture
+async def rig() -> Rig:
+    rig = Rig(Settings(gang_scheduler="other"))
+    rig.create_job(builders.tfjob("j").workers(3))
+    await rig.settle()
+    return rig
+
+
+async def live(rig: Rig):
+    owner = Owner(KEY, rig.job["metadata"]["uid"])
+    seen = await rig.reconciler.observer.live(owner, rig.own_writes)
+    assert seen is not None
+    return seen
+
+
+async def test_live_and_cached_observations_are_the_same(rig):
+    observer = rig.reconciler.observer
+    job = observer.job(KEY)
+    assert job is not None
+
+    assert await live(rig) == observer.from_caches(job)
+
+
+async def test_live_lists_are_read_to_their_last_page(rig, monkeypatch):
+    monkeypatch.setattr("tf_operator.controller.observe._PAGE", 1)
+    answer = rig.api.send
+    asked = []
+
+    async def page_by_page(request: wire.Request) -> bytes:
+        body = msgspec.json.decode(await answer(request))
+        if request.verb != "list":
+            return msgspec.json.encode(body)
+        first = int(request.query.get("continue", "0"))
+        asked.append(first)
+        token = {"continue": str(first + 1)} if first + 1 < len(body["items"]) else {}
+        return msgspec.json.encode({"metadata": body["metadata"] | token, "items": body["items"][first : first + 1]})
+
+    rig.api.send = page_by_page
+
+    seen = await live(rig)
+
+    assert [pod.name for pod in seen.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
+    assert asked == [0, 1, 2, 0, 1, 2, 0]
+
+
+async def test_what_has_our_labels_and_another_owner_is_not_ours(rig):
+    stranger = rig.api.of(resources.PODS)[0]
+    labels = stranger["metadata"]["labels"]
+    metadata = {"name": "j-worker-7", "namespace": "ns", "labels": labels}
+    rig.api.put(resources.PODS, {"metadata": metadata})
+    rig.sync()
+
+    observer = rig.reconciler.observer
+    job = observer.job(KEY)
+    assert job is not None
+    names = {"j-worker-0", "j-worker-1", "j-worker-2"}
+    assert {pod.name for pod in observer.from_caches(job).pods} == names
+    assert {pod.name for pod in (await live(rig)).pods} == names
+
+
+async def test_a_job_that_cannot_be_read_is_a_job_with_a_problem(rig):
+    rig.jobs.put(StoredJob(JobMeta("x", "ns", "u", "9"), problem="it is too deep"))
+
+    job = rig.reconciler.observer.job(wire.ObjectMeta("x", "ns").key)
+
+    assert job is not None
+    assert [str(problem) for problem in job.problems] == ["spec: cannot be read: it is too deep"]
+
+
+async def test_there_is_no_job_under_another_key(rig):
+    assert rig.reconciler.observer.job(wire.ObjectMeta("other", "ns").key) is None
+
+
+async def test_a_pod_that_is_listed_is_not_gone(rig):
+    """An event of its deletion and a list may overtake each other."""
+    pod = next(iter(rig.caches.pods.store))
+    rig.on_pod.on_delete(pod, is_final=True)
+
+    assert not any(found.is_gone for found in (await live(rig)).pods)

@@ -1,0 +1,195 @@
+"""What is kept of objects, from their JSON."""
+
+import json
+
+import msgspec
+import pytest
+
+from support import builders, pod_status
+from tf_operator.api.job import FieldError
+from tf_operator.api.status import ReplicaType
+from tf_operator.controller import projections
+from tf_operator.controller.projections import job_of, pod_reader, read_group, read_job, read_service
+from tf_operator.dialects import kubeflow_v1
+from tf_operator.planning.observed import MainContainer, PodGroup, Service
+
+READ_POD = pod_reader("tensorflow")
+NOW = "2026-01-01T00:00:00Z"
+JOB = (
+    builders.tfjob("j").in_namespace("ns").workers(2).merged({"metadata": {"uid": "u", "resourceVersion": "7"}}).body()
+)
+
+
+def raw(body: dict) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(body).encode())
+
+
+def pod(name: str = "j-worker-1", **status: object) -> dict:
+    body = builders.child_pod(JOB, "Worker", 1).body()
+    metadata = {**body["metadata"], "name": name, "namespace": "ns", "uid": "p", "resourceVersion": "8"}
+    return {**body, "metadata": metadata, "status": status}
+
+
+def read(name: str = "j-worker-1", **status: object):
+    found = READ_POD(raw(pod(name, **status))).pod
+    assert found is not None
+    return found
+
+
+def test_a_job_is_read_by_its_dialect():
+    job = job_of(read_job(raw(JOB)), kubeflow_v1)
+
+    assert (str(job.key), job.uid, job.resource_version) == ("ns/j", "u", "7")
+    assert job.pod_count == 2
+    assert not job.problems
+
+
+def test_the_phase_of_a_job_is_its_last_condition():
+    conditions = [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}]
+
+    assert read_job(raw({**JOB, "status": {"conditions": conditions}})).phase == "Running"
+    assert read_job(raw(JOB)).phase == ""
+    assert read_job(raw({**JOB, "status": {"conditions": "all well"}})).phase == ""
+
+
+@pytest.mark.parametrize("spec", ["nonsense", 5, ["a"], None], ids=str)
+def test_a_spec_of_the_wrong_type_is_a_job_with_problems(spec):
+    job = job_of(read_job(raw({**JOB, "spec": spec})), kubeflow_v1)
+
+    assert job.replicas == ()
+
+
+def test_a_job_that_is_nested_too_deep_keeps_its_name_and_its_status():
+    status = {"conditions": [{"type": "Failed", "status": "True", "reason": "TFJobInvalidSpec"}]}
+    text = json.dumps({**JOB, "spec": "DEEP", "status": status}).replace('"DEEP"', '{"a":' * 5000 + "1" + "}" * 5000)
+
+    found = read_job(msgspec.Raw(text.encode()))
+
+    assert "deeper" in found.problem
+    assert found.phase == "Failed"
+    assert found.metadata.uid == "u"
+    assert job_of(found, kubeflow_v1).status.is_finished
+
+
+def test_a_part_that_is_too_deep_for_its_own_decoder_reads_as_empty():
+    deep = msgspec.Raw(b'{"a":' * 5000 + b"1" + b"}" * 5000)
+
+    assert projections.StoredJob(projections.JobMeta(name="j"), spec=deep).body()["spec"] == {}
+
+
+def test_a_pod_belongs_to_the_replica_that_its_name_says():
+    """Labels can be changed by whoever may update pods; names and owner references can not."""
+    forged = pod()
+    forged["metadata"]["labels"] = {"training.kubeflow.org/replica-index": "7"}
+
+    found = READ_POD(raw(forged))
+
+    assert found.owner == "u"
+    assert found.pod is not None
+    assert (found.pod.type, found.pod.index, found.pod.phase) == (ReplicaType.WORKER, 1, "Pending")
+
+
+@pytest.mark.parametrize("name", ["other-worker-1", "j-worker-01", "j-worker", "j-worker-1-x", "j-boss-0"])
+def test_a_pod_of_another_name_is_no_replica(name):
+    assert READ_POD(raw(pod(name))).pod is None
+
+
+def test_a_pod_that_nobody_controls_has_no_owner():
+    orphan = pod()
+    orphan["metadata"]["ownerReferences"][0]["controller"] = False
+
+    assert (READ_POD(raw(orphan)).owner, READ_POD(raw(orphan)).pod) == ("", None)
+
+
+def test_the_deciding_container_s_end_is_kept():
+    ended = {"exitCode": 137, "reason": "OOMKilled", "message": "too much", "startedAt": NOW, "finishedAt": NOW}
+    statuses = [
+        {"name": "sidecar", "restartCount": 2, "state": {"terminated": {"exitCode": 3}}},
+        {"name": "tensorflow", "restartCount": 1, "state": {"terminated": ended}},
+    ]
+
+    found = read(phase="Failed", containerStatuses=statuses, initContainerStatuses=[{"name": "i", "restartCount": 4}])
+
+    assert found.main is not None
+    assert (found.main.exit_code, found.main.reason, found.main.message) == (137, "OOMKilled", "too much")
+    assert found.main.started_at == found.main.finished_at
+    assert found.restarts == 7
+
+
+def test_a_container_that_runs_or_waits_has_not_ended():
+    running = [{"name": "tensorflow", "state": {"running": {"startedAt": NOW}}}]
+    waiting = [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+
+    found = read(phase="Running", containerStatuses=running).main
+    assert found is not None
+    assert found.exit_code is None
+    assert found.started_at is not None
+    assert read(phase="Running", containerStatuses=waiting).main is None
+    assert read(phase="Failed", reason="Evicted").main is None
+    assert MainContainer().exit_code is None
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ({}, ""),
+        ({"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]}, ""),
+        (
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "no"}}}],
+            },
+            "ErrImagePull: no",
+        ),
+        ({"initContainerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}, "ImagePullBackOff"),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}]},
+            "Unschedulable: 0/1",
+        ),
+        ({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Gated"}]}, "Gated"),
+        ({"conditions": [{"type": "PodScheduled", "status": "True"}]}, ""),
+        ({"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}, ""),
+    ],
+    ids=["nothing", "usual", "image", "init", "unschedulable", "gated", "scheduled", "not pending"],
+)
+def test_why_a_pod_is_pending_is_told_in_the_words_of_who_knows(status, why):
+    assert read(**status).waits_for == why
+
+
+def test_a_disrupted_pod_says_so_in_a_condition():
+    assert read(conditions=[{"type": "DisruptionTarget", "status": "True"}]).is_disrupted
+    assert not read(conditions=[{"type": "DisruptionTarget", "status": "False"}]).is_disrupted
+
+
+def test_what_the_kubelet_driver_writes_is_understood():
+    """The driver writes what real kubelets do; see test/integration/support/test_kubelet.py."""
+    body = pod()
+    body["spec"] = {"containers": [{"name": "tensorflow", "image": "i"}]}
+    body["status"] = pod_status.running(body, NOW)
+
+    found = READ_POD(raw(body)).pod
+
+    assert found is not None
+    assert found.phase == "Running"
+    assert found.main is not None
+
+
+def test_a_service_tells_whose_it_is_and_whether_one_request_may_delete_it():
+    metadata = {**pod()["metadata"], "name": "j-worker-1", "labels": {"training.kubeflow.org/job-uid": "u"}}
+
+    assert read_service(raw({"metadata": metadata})).service == Service("j-worker-1", "p", False, "u")
+    metadata |= {"labels": {}, "deletionTimestamp": NOW}
+    assert read_service(raw({"metadata": metadata})).service == Service("j-worker-1", "p", True, "")
+
+
+def test_a_pod_group_has_its_phase_and_spec():
+    metadata = {**pod()["metadata"], "name": "j"}
+
+    found = read_group(raw({"metadata": metadata, "spec": {"minMember": 3}, "status": {"phase": "Inqueue"}}))
+
+    assert found.group == PodGroup("j", "p", "Inqueue", {"minMember": 3})
+    assert found.owner == "u"
+
+
+def test_a_problem_names_the_field():
+    assert str(FieldError("spec", "is bad")) == "spec: is bad"

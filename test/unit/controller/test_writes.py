@@ -1,0 +1,154 @@
+"""Single writes, what is recorded of them, and how many are made at once."""
+
+import asyncio
+
+import pytest
+
+from support import builders
+from support.controller_rig import KEY, Rig
+from support.fake_api import refused
+from tf_operator.controller import resources
+from tf_operator.controller.writes import MOST_AT_ONCE, slow_start, together
+from tf_operator.machinery import errors, wire
+from tf_operator.machinery.expectations import Owner, Verdict
+
+BODY = {"metadata": {"name": "a", "namespace": "ns"}}
+
+
+@pytest.fixture
+def rig() -> Rig:
+    rig = Rig()
+    rig.create_job(builders.tfjob("j").workers(1))
+    return rig
+
+
+@pytest.fixture
+def owner(rig: Rig) -> Owner:
+    return Owner(KEY, rig.job["metadata"]["uid"])
+
+
+def verdict(rig: Rig, owner: Owner) -> Verdict:
+    return rig.own_writes.standing(owner).verdict
+
+
+async def test_a_write_is_awaited_until_the_cache_shows_it(rig, owner):
+    await rig.executor.writer.create(owner, resources.PODS, BODY)
+
+    assert verdict(rig, owner) is Verdict.BEHIND
+    rig.sync()
+    assert verdict(rig, owner) is Verdict.CAUGHT_UP
+
+
+WRITES = {
+    "create": lambda writer, owner, uid: writer.create(owner, resources.SERVICES, BODY),
+    "patch": lambda writer, owner, uid: writer.patch(owner, resources.SERVICES, "a", body={"spec": {}}),
+    "delete": lambda writer, owner, uid: writer.delete(owner, resources.SERVICES, name="a", uid=uid),
+    "deletecollection": lambda writer, owner, uid: writer.delete_all(
+        owner,
+        resources.SERVICES,
+        request=wire.delete_all(resources.SERVICES, wire.Scope("ns", label_selector="a=b")),
+        uids=[uid],
+    ),
+}
+
+
+@pytest.mark.parametrize("call", WRITES)
+async def test_a_write_whose_reply_was_lost_has_the_next_pass_read_live(rig, owner, call):
+    stored = rig.api.put(resources.SERVICES, BODY)
+    rig.sync()
+    rig.api.fail(call, errors.ReplyLost("reset"))
+
+    with pytest.raises(errors.ReplyLost):
+        await WRITES[call](rig.executor.writer, owner, stored["metadata"]["uid"])
+
+    assert verdict(rig, owner) is Verdict.READ_LIVE
+
+
+async def test_a_cancelled_write_is_in_doubt(rig, owner):
+    async def hang(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    rig.api.create = hang
+    task = asyncio.create_task(rig.executor.writer.create(owner, resources.PODS, BODY))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert verdict(rig, owner) is Verdict.READ_LIVE
+
+
+async def test_a_refused_write_leaves_no_doubt(rig, owner):
+    rig.api.fail("create", refused(403, "Forbidden"))
+
+    with pytest.raises(errors.Forbidden):
+        await rig.executor.writer.create(owner, resources.PODS, BODY)
+
+    assert verdict(rig, owner) is Verdict.CAUGHT_UP
+
+
+@pytest.mark.parametrize("uid", ["another", "gone"])
+async def test_what_is_gone_or_replaced_is_as_deleted_as_it_can_be(rig, owner, uid):
+    if uid == "another":
+        rig.api.put(resources.PODS, BODY)
+        rig.sync()
+
+    await rig.executor.writer.delete(owner, resources.PODS, name="a", uid=uid)
+
+    assert verdict(rig, owner) is Verdict.CAUGHT_UP
+    assert len(rig.api.of(resources.PODS)) == (uid == "another")
+
+
+async def test_a_name_that_is_taken_says_by_whom(rig, owner):
+    reference = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": True}
+    rig.api.put(resources.PODS, {"metadata": {**BODY["metadata"], "ownerReferences": [reference]}})
+
+    with pytest.raises(errors.AlreadyExists, match="belongs to Node n"):
+        await rig.executor.writer.create(owner, resources.PODS, BODY)
+
+
+async def test_batches_double_until_they_are_large_enough():
+    batches: dict[int, int] = {}
+    turn = 0
+
+    async def task() -> int:
+        nonlocal turn
+        mine = turn
+        batches[mine] = batches.get(mine, 0) + 1
+        await asyncio.sleep(0)
+        turn = mine + 1
+        return 1
+
+    done = await slow_start([task] * 300)
+
+    assert len(done) == 300
+    assert list(batches.values()) == [1, 2, 4, 8, 16, 32, MOST_AT_ONCE, MOST_AT_ONCE, MOST_AT_ONCE, 45]
+
+
+async def test_a_mistake_that_all_share_is_made_once():
+    tried = []
+
+    async def task() -> None:
+        tried.append(1)
+        raise refused(403, "Forbidden")
+
+    with pytest.raises(errors.Forbidden):
+        await slow_start([task] * 1000)
+
+    assert len(tried) == 1
+
+
+async def test_all_of_a_batch_are_waited_for_before_an_error_is_told():
+    ended = []
+
+    async def well() -> None:
+        await asyncio.sleep(0)
+        ended.append(1)
+
+    async def badly() -> None:
+        raise refused(500, "InternalError")
+
+    with pytest.raises(errors.ServerFailed):
+        await together([badly, well])
+
+    assert ended == [1]
