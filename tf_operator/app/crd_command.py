@@ -9,7 +9,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from tf_operator.app import crd
+from tf_operator.dialects import crd
 
 if TYPE_CHECKING:
     from tf_operator.app.version import Commands

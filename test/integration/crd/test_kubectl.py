@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import builders
-from tf_operator.app import crd
+from tf_operator.dialects import crd
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = builders.tfjob("mnist").chief().workers(3)

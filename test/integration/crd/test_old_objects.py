@@ -13,7 +13,7 @@ from support.api import RefusedError
 from support.crds import create_crd
 from support.resources import CRDS
 from support.settle import eventually
-from tf_operator.app import crd
+from tf_operator.dialects import crd
 
 JOB = builders.tfjob("j").workers(1)
 TEMPLATE = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}

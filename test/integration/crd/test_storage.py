@@ -8,7 +8,7 @@ import pytest
 from support import builders
 from support.api import RefusedError
 from support.resources import PODS, TFJOBS
-from tf_operator.app import crd
+from tf_operator.dialects import crd
 
 JOB = builders.tfjob("j").workers(1)
 # One field of every kind of place in a pod that a later Kubernetes could add.

@@ -2,7 +2,8 @@
 
 ``tf-operator crd`` prints and applies it, so that a wheel alone is enough to prepare a cluster. The file beside this
 module is a compact copy of manifests/crd/tfjobs.yaml; ``hack/update-crd`` writes both from one source, and
-``hack/verify-crd`` keeps them equal.
+``hack/verify-crd`` keeps them equal. It is here, and not in ``app``, because ``tfjob plan`` asks it which fields there
+are. To read it is no more I/O than an import is.
 """
 
 import json
@@ -14,7 +15,7 @@ _FILE: Final = "crd.json"
 
 def text() -> str:
     """The CRD as compact JSON, which is YAML too: `kubectl apply -f -` takes it."""
-    return resources.files("tf_operator.app").joinpath(_FILE).read_text(encoding="utf-8")
+    return resources.files("tf_operator.dialects").joinpath(_FILE).read_text(encoding="utf-8")
 
 
 def load() -> dict[str, Any]:
