@@ -109,6 +109,8 @@ class JobStatus:
     completion_time: datetime | None = None
     all_running_time: datetime | None = None
     """When all replicas had been running for the first time since ``start_time``."""
+    observed_generation: int = 0
+    """The generation of the spec that this status speaks of."""
     ready: str = ""
     restarts: int = 0
     disruptions: int = 0
