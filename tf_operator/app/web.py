@@ -133,8 +133,7 @@ class _Server(ThreadingMixIn, HTTPServer):
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 (as above)
-        """A connection that broke is the other side's affair."""
-        _log.debug("a connection to the metrics or probes broke", exc_info=True)
+        """Say nothing: a connection that broke is the other side's affair."""
 
 
 class _Handler(BaseHTTPRequestHandler):
