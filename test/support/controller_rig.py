@@ -99,12 +99,13 @@ class Counts(JobInstruments):
         self.told.append(f"{outcome} after {seconds:g}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FakeInformer:
     """As much of an informer as passes read."""
 
     resource: Resource
     store: Store[Any]
+    has_synced: bool = True
 
 
 class Rig:

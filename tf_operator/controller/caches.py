@@ -42,7 +42,11 @@ def make_caches(informers: Informers, *, namespaces: Iterable[str], gang_schedul
     groups = None
     if group_resource:
         groups = informers.get(
-            group_resource, decode=projections.read_group, scopes=everything, indexes={OWNER: owner_of}
+            group_resource,
+            decode=projections.read_group,
+            scopes=everything,
+            indexes={OWNER: owner_of},
+            is_vital=False,  # the gang scheduler may be installed later
         )
     return Caches(
         jobs=informers.get(resources.JOBS, decode=projections.read_job, scopes=everything),

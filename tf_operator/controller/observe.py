@@ -6,6 +6,7 @@ labels, or a name that the job needs, is somebody else's.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from tf_operator.api.job import FieldError, TrainingJob
 from tf_operator.controller import projections, resources
@@ -20,9 +21,11 @@ from tf_operator.machinery.expectations import Owner, OwnWrites
 from tf_operator.machinery.wire import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
 from tf_operator.planning import names
-from tf_operator.planning.observed import Observed, Pod, Settings
+from tf_operator.planning.observed import Observed, Pod, Refusal, Settings
 
 _PAGE = 500
+UNSERVED_RETRY = 5.0
+"""Seconds after which a job that waits for PodGroups to be served is looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,15 @@ class Observer:
                 own_writes.read_live(owner, str(resource), version=page.resource_version)
                 return found
 
+    def _unserved(self) -> Refusal | None:
+        """PodGroups are wanted, and cannot be read: nothing is created until they can."""
+        groups = self.caches.groups
+        if groups is None or groups.has_synced:
+            return None
+        message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
+        retry_at = self.clock.now() + timedelta(seconds=UNSERVED_RETRY)
+        return Refusal("its PodGroup", message, retry_at=retry_at)
+
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = projections.job_of(stored, self.dialect)
         if not stored.problem:
@@ -107,6 +119,6 @@ class Observer:
             pods=(*present, *departed),
             services=tuple(found.service for found in services if found.owner == job.uid),
             pod_group=next((found.group for found in groups if found.owner == job.uid), None),
-            refusal=self.memory.refusal(job.uid),
+            refusal=self._unserved() or self.memory.refusal(job.uid),
             settings=self.settings,
         )

@@ -40,6 +40,7 @@ class Informers:
         self._timing = timing
         self._chance = chance
         self._made: dict[str, tuple[Informer[Any], Decode[Any], StandIn[Any] | None]] = {}
+        self._vital: set[str] = set()
         self._has_run = False
 
     def get(
@@ -50,15 +51,19 @@ class Informers:
         scopes: Iterable[Scope] = (EVERYWHERE,),
         indexes: Mapping[str, Index[T]] | None = None,
         stand_in: StandIn[T] | None = None,
+        is_vital: bool = True,
     ) -> Informer[T]:
         """The informer of a resource in these scopes: a new one, or the one that others have asked for.
 
-        Whoever shares it has to want the same projection; indexes are added to those that it has.
+        Whoever shares it has to want the same projection; indexes are added to those that it has. One that is not
+        vital is not waited for: its resource may not be served yet, and whoever reads it asks ``has_synced``.
         """
         scopes = checked_scopes(scopes)
         name = name_of(resource, scopes)
         if name not in self._made:
             self._made[name] = self._make(name, resource, scopes=scopes, decode=decode, stand_in=stand_in)
+        if is_vital:
+            self._vital.add(name)
         informer, same_decode, same_stand_in = self._made[name]
         if (decode, stand_in) != (same_decode, same_stand_in):
             raise ValueError(f"the informer of {name} is shared, and decodes in another way")
@@ -75,13 +80,14 @@ class Informers:
 
     @property
     def has_synced(self) -> bool:
-        """Whether every store has held a complete picture."""
-        return all(informer.has_synced for informer, _, _ in self._made.values())
+        """Whether every vital store has held a complete picture."""
+        return all(informer.has_synced for name, (informer, _, _) in self._made.items() if name in self._vital)
 
     async def wait_synced(self) -> None:
-        """Return once every store holds a complete picture."""
-        for informer, _, _ in self._made.values():
-            await informer.wait_synced()
+        """Return once every vital store holds a complete picture."""
+        for name, (informer, _, _) in self._made.items():
+            if name in self._vital:
+                await informer.wait_synced()
 
     async def refresh(self) -> None:
         """Return once every store shows everything that was so when this was called.
@@ -90,8 +96,9 @@ class Informers:
         write: what the predecessor wrote last is in the new pictures, whatever has become of the watches.
         """
         async with asyncio.TaskGroup() as tasks:
-            for informer, _, _ in self._made.values():
-                tasks.create_task(informer.refresh())
+            for name, (informer, _, _) in self._made.items():
+                if name in self._vital or informer.has_synced:
+                    tasks.create_task(informer.refresh())
 
     def idle_seconds(self) -> dict[str, float]:
         """For each informer, by name, how long the quietest of its watches has heard nothing."""

@@ -52,6 +52,8 @@ def _actions(view: View, found: Verdict, after: JobStatus) -> tuple[Action, ...]
         return tuple(cleanup.while_suspended(view.seen))
     if found.end is not End.GOES_ON:
         return tuple(cleanup.after_end(view.seen))
+    if _is_held_back(view.seen):
+        return tuple(_removals(view, after))
     return (*gang.actions(view.seen), *_removals(view, after), *_creations(view))
 
 
@@ -74,7 +76,7 @@ def _removals(view: View, after: JobStatus) -> Iterator[Action]:
 
 def _creations(view: View) -> Iterator[Action]:
     """A Service for each replica, and a pod for each that is vacant and whose time has come."""
-    if gang.keeps_waiting(view.seen) or _is_held_back(view.seen):
+    if gang.keeps_waiting(view.seen):
         return
     recipe = children.Recipe(view.seen.job, view.seen.settings)
     services = {service.name for service in view.seen.services}

@@ -105,6 +105,23 @@ async def test_a_pod_group_is_made_followed_and_deleted():
     assert rig.api.of(resources.VOLCANO_GROUPS) == []
 
 
+async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
+    rig = Rig(VOLCANO)
+    rig.caches.groups.has_synced = False
+    rig.create_job(builders.tfjob("j").workers(2))
+
+    assert await rig.reconcile() == 0.5
+    await rig.clock.advance(0.5)
+    assert await rig.reconcile() == 5
+
+    assert rig.api.calls == ["patch tfjobs.kubeflow.org j/status"], "nothing is made"
+    assert "podgroups.scheduling.volcano.sh cannot be read" in rig.job["status"]["conditions"][-1]["message"]
+    rig.sync()
+    rig.caches.groups.has_synced = True
+    await rig.reconcile()
+    assert "create podgroups.scheduling.volcano.sh j" in rig.api.calls
+
+
 async def test_a_pod_group_that_is_refused_is_told_of():
     rig = Rig(VOLCANO)
     rig.create_job(builders.tfjob("j").workers(2))

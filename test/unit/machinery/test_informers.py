@@ -190,3 +190,32 @@ async def test_each_informer_has_its_own_measures_by_its_name():
 )
 def test_an_informer_is_called_by_what_it_watches(resource, scopes, name):
     assert name_of(resource, scopes) == name
+
+
+async def test_an_informer_that_is_not_vital_is_not_waited_for():
+    """Its resource may be served later, or never; whoever reads it asks for itself."""
+    clock, informers = make_informers(things=[Watch(mark(5), 1e9)] * 2, others=[Watch(1e9)])
+    informers.get(THINGS, decode=READ_THING)
+    other = informers.get(OTHERS, decode=READ_THING, is_vital=False)
+    running = asyncio.create_task(informers.run())
+    await clock.idle()
+
+    assert informers.has_synced
+    await informers.wait_synced()
+    refreshing = asyncio.create_task(informers.refresh())
+    await clock.advance(60)
+    assert refreshing.done(), "nor is it waited for by a new leader"
+    assert not other.has_synced
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def test_what_one_part_can_do_without_is_vital_if_another_cannot():
+    _, informers = make_informers()
+    informers.get(THINGS, decode=READ_THING, is_vital=False)
+    assert informers.has_synced
+
+    informers.get(THINGS, decode=READ_THING)
+
+    assert not informers.has_synced
