@@ -35,7 +35,7 @@ class OperatorProcess:
         self.records: list[Json] = []
         self.expected_errors: set[str] = set()
         """The ``message`` of records of level error that the test provokes."""
-        self._reader = asyncio.create_task(self._read())  # noqa: TID251 (as long as the process)
+        self._reader = asyncio.create_task(self._read())
 
     @property
     def pid(self) -> int:
@@ -137,11 +137,12 @@ async def start(
     arguments: Iterable[str] = (),
     user: str = "operator",
     environment: Mapping[str, str] | None = None,
+    kubeconfig: Path | None = None,
 ) -> OperatorProcess:
-    """Start an operator, on ports of its own."""
+    """Start an operator, on ports of its own; with ``kubeconfig`` by another way than the user's own."""
     command = [
         sys.executable,
-        *("-m", "tf_operator", "run", "--kubeconfig", str(plane.kubeconfig(user))),
+        *("-m", "tf_operator", "run", "--kubeconfig", str(kubeconfig or plane.kubeconfig(user))),
         *("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"),
         *(f"--namespace={namespace}" for namespace in namespaces),
         *arguments,
