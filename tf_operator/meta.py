@@ -122,7 +122,7 @@ def selector_text(labels: Mapping[str, str]) -> str:
 
 def rfc3339(moment: datetime) -> str:
     """``metav1.Time``: whole seconds, UTC, ``Z``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def micro_time(moment: datetime) -> str:

@@ -32,7 +32,7 @@ def events(view: View, after: JobStatus) -> Iterator[Event]:
         yield from _remarks(view.seen.job, view.seen.settings.gang_scheduler)
     if not after.is_finished:
         yield from _restarts(view, after)
-        yield from _trouble(view)
+        yield from _trouble(view, after)
     for kind, is_warning in _TOLD.items():
         told = after.condition(kind)
         if told and _is_other(before.condition(kind), told):
@@ -80,13 +80,17 @@ def _restarts(view: View, after: JobStatus) -> Iterator[Event]:
         yield Event(EventReason.REPLICA_DISRUPTED, message, is_warning=True)
 
 
-def _trouble(view: View) -> Iterator[Event]:
+def _trouble(view: View, after: JobStatus) -> Iterator[Event]:
     """Why the job does not get on; once, and again only when it is something else."""
     trouble = waiting.trouble(view).strip()
-    before = view.seen.job.status
-    if trouble and not any(trouble in condition.message for condition in before.conditions):
+    is_told, was_told = (_tells(status, trouble) for status in (after, view.seen.job.status))
+    if trouble and is_told and not was_told:
         refused = view.seen.refusal is not None
         yield Event(EventReason.CREATE_FAILED if refused else EventReason.REPLICA_PENDING, trouble, is_warning=True)
+
+
+def _tells(status: JobStatus, trouble: str) -> bool:
+    return any(trouble in condition.message for condition in status.conditions)
 
 
 def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:

@@ -15,7 +15,7 @@ from typing import Any
 from tf_operator.api import constants
 from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.api.status import ReplicaType
-from tf_operator.api.validation import child_name, main_containers
+from tf_operator.api.validation import child_name, main_containers, main_ports
 from tf_operator.meta import Body, labels_of
 from tf_operator.planning import cluster_spec, names
 from tf_operator.planning.observed import Settings
@@ -64,7 +64,8 @@ class Recipe:
         """What the template's own metadata brings, beside labels."""
         template = spec.template.get("metadata")
         metadata = template if isinstance(template, Mapping) else {}
-        annotations = dict(metadata.get("annotations") or {})
+        found = metadata.get("annotations")
+        annotations = dict(found) if isinstance(found, Mapping) else {}
         if self.settings.gang_scheduler == constants.VOLCANO:
             annotations[constants.VOLCANO_GROUP_ANNOTATION] = self.job.key.name
             annotations[constants.VOLCANO_TASK_ANNOTATION] = spec.type.label
@@ -84,12 +85,14 @@ class Recipe:
             pod["containers"] = [self._configured(entry, config) for entry in pod["containers"]]
         return pod
 
-    def _configured(self, container: Body, config: str) -> Body:
+    def _configured(self, container: object, config: str) -> object:
         """The container with TF_CONFIG, if it is the one that decides; a user's own TF_CONFIG stays."""
-        if container.get("name") != self.job.profile.container or has_own_tf_config(container):
+        if not isinstance(container, Mapping) or container.get("name") != self.job.profile.container:
             return container
-        env = [*(container.get("env") or []), {"name": constants.TF_CONFIG, "value": config}]
-        return {**container, "env": env}
+        env = container.get("env") or []
+        if not isinstance(env, list) or has_own_tf_config(container):
+            return container  # what is no list is for the apiserver to refuse
+        return {**container, "env": [*env, {"name": constants.TF_CONFIG, "value": config}]}
 
 
 def pod_restart_policy(policy: RestartPolicy) -> str:
@@ -117,7 +120,7 @@ def types_with_restart_policy(job: TrainingJob) -> list[ReplicaType]:
 
 def types_with_other_scheduler(job: TrainingJob, scheduler: str) -> list[ReplicaType]:
     """The types whose templates ask for a scheduler that is not the gang's."""
-    return [spec.type for spec in job.replicas if _pod(spec).get("schedulerName") not in {None, "", scheduler}]
+    return [spec.type for spec in job.replicas if _pod(spec).get("schedulerName") not in (None, "", scheduler)]
 
 
 def _pod(spec: ReplicaSpec) -> Body:
@@ -128,10 +131,9 @@ def _pod(spec: ReplicaSpec) -> Body:
 def _service_ports(spec: ReplicaSpec, container: str) -> list[dict[str, Any]]:
     """One port for each of the container's; sorted, so that they are the same every time. Numbers are unique."""
     found: dict[tuple[int, str], dict[str, Any]] = {}
-    for main in main_containers(spec, container)[:1]:
-        ports = main.get("ports")
-        for port in ports if isinstance(ports, list) else ():
-            number, protocol = port.get("containerPort"), port.get("protocol") or "TCP"
-            name = port.get("name") or f"port-{number}"
+    for port in main_ports(spec, container):
+        number, protocol = port.get("containerPort"), port.get("protocol") or "TCP"
+        name = port.get("name") or f"port-{number}"
+        if isinstance(number, int) and isinstance(protocol, str):
             found.setdefault((number, protocol), {"name": name, "port": number, "protocol": protocol})
     return sorted(found.values(), key=lambda port: (port["port"], port["protocol"]))

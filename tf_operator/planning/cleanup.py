@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from tf_operator.api.job import CleanPodPolicy, TrainingJob
-from tf_operator.planning import names, outcome
+from tf_operator.api.status import ConditionType, JobStatus
+from tf_operator.planning import names
 from tf_operator.planning.actions import Action, DeletePod, DeletePodGroup, DeleteService, DeleteServices
 from tf_operator.planning.observed import Observed, Pod
-from tf_operator.planning.outcome import Outcome, Policy
 
 _ONE_BY_ONE = 1
 
@@ -22,7 +22,7 @@ def after_end(seen: Observed) -> Iterator[Action]:
     if policy is CleanPodPolicy.NONE:
         return
     for pod in seen.pods:
-        if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod, seen.job)):
+        if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod)):
             yield DeletePod(pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}")
     yield from _services_and_group(seen)
 
@@ -37,11 +37,11 @@ def while_suspended(seen: Observed) -> Iterator[Action]:
 
 def expires_at(job: TrainingJob) -> datetime | None:
     """When a finished job is to be deleted; ``None`` for never."""
-    seconds, ended = job.run_policy.ttl_seconds, job.status.completion_time
-    if seconds is None or ended is None:
-        return None
+    seconds, ended = job.run_policy.ttl_seconds, job.status.completion_time or _ended_at(job.status)
+    if seconds is None or seconds < 0 or ended is None:
+        return None  # a negative time is a mistake, and nobody's job is deleted by mistake
     try:
-        return ended + timedelta(seconds=max(seconds, 0))
+        return ended + timedelta(seconds=seconds)
     except OverflowError:
         return None  # past the end of the calendar
 
@@ -56,10 +56,12 @@ def _services_and_group(seen: Observed) -> Iterator[Action]:
         yield DeletePodGroup(seen.pod_group.name, seen.pod_group.uid)
 
 
-def _goes_on(pod: Pod, job: TrainingJob) -> bool:
+def _goes_on(pod: Pod) -> bool:
     """Whether anything of the pod still runs, or is going to. A pod that has ended stays, for its logs."""
-    spec = job.spec_of(pod.type)
-    if spec is None:
-        return True
-    found = outcome.outcome_of(pod, Policy(spec.restart_policy, job.profile))
-    return found in {Outcome.PENDING, Outcome.RUNNING} or pod.phase in {"Pending", "Running", "Unknown"}
+    return pod.phase not in {"Succeeded", "Failed"}
+
+
+def _ended_at(status: JobStatus) -> datetime | None:
+    """When a job ended of which 1.9 has lost the completion time."""
+    ends = (status.condition(kind) for kind in (ConditionType.SUCCEEDED, ConditionType.FAILED))
+    return next((end.last_transition for end in ends if end and end.is_true), None)

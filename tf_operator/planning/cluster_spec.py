@@ -5,11 +5,10 @@ on it. It is compact JSON with the keys in the order that TensorFlow's users kno
 """
 
 import json
-from collections.abc import Mapping
 
 from tf_operator.api.job import ReplicaSpec, TrainingJob
 from tf_operator.api.status import ReplicaType
-from tf_operator.api.validation import child_name, main_containers
+from tf_operator.api.validation import child_name, main_ports
 
 
 def is_distributed(job: TrainingJob) -> bool:
@@ -33,13 +32,9 @@ def full_cluster(job: TrainingJob, domain: str) -> str:
 
 def port_of(job: TrainingJob, spec: ReplicaSpec) -> int:
     """The port under which the replicas of a type are reached."""
-    for container in main_containers(spec, job.profile.container)[:1]:
-        ports = container.get("ports")
-        for port in ports if isinstance(ports, list) else ():
-            if isinstance(port, Mapping) and port.get("name") == job.profile.port_name:
-                number = port.get("containerPort")
-                return number if isinstance(number, int) else job.profile.port
-    return job.profile.port
+    ports = main_ports(spec, job.profile.container)
+    number = next((port.get("containerPort") for port in ports if port.get("name") == job.profile.port_name), None)
+    return number if isinstance(number, int) else job.profile.port
 
 
 def _sparse_cluster(job: TrainingJob, kind: ReplicaType, index: int, domain: str) -> str:
@@ -51,15 +46,23 @@ def _sparse_cluster(job: TrainingJob, kind: ReplicaType, index: int, domain: str
     servers = job.spec_of(ReplicaType.PS)
     if spec and kind is ReplicaType.WORKER:
         ps = _addresses(job, servers, domain) if servers else []
-        return _compact({"worker": {str(index): _addresses(job, spec, domain)[index]}, "ps": ps})
+        return _compact({"worker": {str(index): _address(job, spec, index, domain)}, "ps": ps})
     if spec and kind is ReplicaType.PS:
-        return _compact({"worker": {}, "ps": [_addresses(job, spec, domain)[index]]})
+        return _compact({"worker": {}, "ps": [_address(job, spec, index, domain)]})
     return full_cluster(job, domain)
 
 
 def _addresses(job: TrainingJob, spec: ReplicaSpec, domain: str) -> list[str]:
-    suffix = f".{job.key.namespace}.svc{'.' if domain else ''}{domain}:{port_of(job, spec)}"
+    suffix = _suffix(job, spec, domain)
     return [f"{child_name(job.key.name, spec.type, index)}{suffix}" for index in range(spec.count)]
+
+
+def _address(job: TrainingJob, spec: ReplicaSpec, index: int, domain: str) -> str:
+    return f"{child_name(job.key.name, spec.type, index)}{_suffix(job, spec, domain)}"
+
+
+def _suffix(job: TrainingJob, spec: ReplicaSpec, domain: str) -> str:
+    return f".{job.key.namespace}.svc{'.' if domain else ''}{domain}:{port_of(job, spec)}"
 
 
 def _compact(value: object) -> str:

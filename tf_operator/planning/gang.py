@@ -10,12 +10,14 @@ from typing import Any
 
 from tf_operator.api import constants
 from tf_operator.api.job import ReplicaSpec, SchedulingPolicy, TrainingJob
+from tf_operator.api.validation import containers_of
 from tf_operator.meta import Body
 from tf_operator.planning import quantity
 from tf_operator.planning.actions import Action, CreatePodGroup, PatchPodGroup
 from tf_operator.planning.observed import Observed, PodGroup, Settings
 
 _VOLCANO_WAITS = frozenset({"", "Pending"})
+_OURS = ("minMember", "minResources", "queue", "priorityClassName", "scheduleTimeoutSeconds")
 
 
 def is_wanted(settings: Settings) -> bool:
@@ -27,7 +29,8 @@ def keeps_waiting(seen: Observed) -> bool:
     """Whether no pod may be made yet: with Volcano, until the group has been admitted."""
     if seen.settings.gang_scheduler != constants.VOLCANO:
         return False
-    return seen.pod_group is None or seen.pod_group.phase in _VOLCANO_WAITS
+    group = seen.pod_group
+    return group is None or group.is_terminating or group.phase in _VOLCANO_WAITS
 
 
 def actions(seen: Observed) -> tuple[Action, ...]:
@@ -38,8 +41,17 @@ def actions(seen: Observed) -> tuple[Action, ...]:
     wanted = _spec(seen.job, seen.settings, group)
     if group is None:
         return (CreatePodGroup(_body(seen.job, wanted)),)
-    changed = {name: value for name, value in wanted.items() if (group.spec or {}).get(name) != value}
+    changed = _difference(group.spec or {}, wanted)
     return (PatchPodGroup(group.name, group.uid, changed),) if changed and not group.is_terminating else ()
+
+
+def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch to what is wanted, of the fields that are ours; ``None`` takes away what an edit took away."""
+    changed = {name: wanted.get(name) for name in _OURS if found.get(name) != wanted.get(name)}
+    resources, before = changed.get("minResources"), found.get("minResources")
+    if resources and isinstance(before, Mapping):
+        changed["minResources"] = dict.fromkeys(before.keys() - resources.keys()) | resources
+    return changed
 
 
 def _body(job: TrainingJob, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,8 +101,7 @@ def _least_resources(job: TrainingJob, members: int) -> dict[str, str]:
 def _requests(spec: ReplicaSpec) -> dict[str, Decimal]:
     """What one pod asks for: the requests of its containers, or their limits where there are no requests."""
     total: dict[str, Decimal] = {}
-    pod = spec.template.get("spec") or {}
-    for container in pod.get("containers") or ():
+    for container in containers_of(spec):
         for name, amount in _asked(container).items():
             found = quantity.parse(amount)
             if found is not None:

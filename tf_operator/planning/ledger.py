@@ -58,7 +58,10 @@ def creation_time(account: Account | None, settings: Settings) -> datetime | Non
     if account is None or not account.is_over or account.at is None or not account.attempts:
         return None
     delay: timedelta = settings.restart_delay * 2.0 ** min(account.attempts - 1, 30)
-    return account.at + min(delay, settings.longest_restart_delay)
+    try:
+        return account.at + min(delay, settings.longest_restart_delay)
+    except OverflowError:
+        return None  # past the end of the calendar: nobody has written that in earnest
 
 
 class _Books:

@@ -95,10 +95,16 @@ def _exit_code(pod: Pod) -> int | None:
 
 
 def _has_succeeded(pod: Pod, policy: Policy) -> bool:
-    """Phase Succeeded; or exit code 0 of the deciding container, if the kubelet does not start it again."""
-    if pod.phase == "Succeeded":
-        return True
-    return _exit_code(pod) == 0 and (policy.restart is not RestartPolicy.ALWAYS or pod.phase == "Failed")
+    """Phase Succeeded; or exit code 0 of the deciding container, if nobody starts it again.
+
+    A program that is told to stop may well exit with 0: of a pod that was evicted that is no success. Under
+    ``Always`` it is none of a pod that is deleted, either.
+    """
+    if policy.restart is RestartPolicy.ALWAYS:
+        return pod.phase == "Succeeded" and pod.is_there
+    if pod.phase == "Failed" and is_disrupted(pod):
+        return False
+    return pod.phase == "Succeeded" or _exit_code(pod) == 0
 
 
 def _has_ended(pod: Pod, policy: Policy) -> bool:

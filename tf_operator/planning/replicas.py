@@ -105,9 +105,9 @@ def view(seen: Observed) -> View:
 
 def _slot(seen: Observed, spec: ReplicaSpec, index: int, pods: list[Pod], account: Account | None) -> Slot:
     policy = Policy(spec.restart_policy, seen.job.profile)
-    # No two pods have the same name at the same time.
+    # No two pods have the same name at the same time; and a pod is made only when its predecessor is accounted for.
     pod = next((pod for pod in pods if not pod.is_gone), None)
-    departed = tuple(pod for pod in pods if pod.is_gone)
+    departed = () if pod else tuple(pods)
     completed = seen.job.status.of(spec.type).completed
     is_completed = _is_completed(index in completed, spec, pod, departed, policy)
     return Slot(

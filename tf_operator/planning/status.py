@@ -10,7 +10,7 @@ from tf_operator.api.constants import Reason
 from tf_operator.api.job import RestartPolicy
 from tf_operator.api.ranges import NO_INDEXES, Indexes
 from tf_operator.api.status import ConditionType, JobStatus, ReplicaStatus, ReplicaType
-from tf_operator.planning import conditions, ledger, names, waiting
+from tf_operator.planning import conditions, gang, ledger, names, waiting
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Slot, View
 from tf_operator.planning.verdict import End, Verdict, all_up, evidence_of
@@ -19,7 +19,7 @@ from tf_operator.planning.verdict import End, Verdict, all_up, evidence_of
 def next_status(view: View, verdict: Verdict) -> JobStatus:
     """The status that tells of this view and this verdict."""
     status = _begun(view, verdict)
-    if verdict.reason != Reason.INVALID_SPEC:
+    if not verdict.is_malformed:
         status = ledger.settled(view, status, goes_on=verdict.end is End.GOES_ON)
         status = _counted(view, verdict, status)
     return _END[verdict.end](view, verdict, status)
@@ -39,22 +39,26 @@ def is_progress(old: JobStatus, new: JobStatus) -> bool:
 def _begun(view: View, verdict: Verdict) -> JobStatus:
     """A job that is seen for the first time is Created; one that may run has a start; a resumed one a new start."""
     job, now = view.seen.job, view.seen.now
-    status = job.status
+    status = job.status.changed(observed_generation=job.generation)
     if status.condition(ConditionType.CREATED) is None:
         message = f"{job.profile.kind} {job.key.name} is created."
         status = _told(status, view, ConditionType.CREATED, reason=Reason.CREATED, message=message)
     if verdict.end is not End.SUSPENDED and status.has(ConditionType.SUSPENDED):
         message = f"{job.profile.kind} {job.key.name} is resumed."
         status = _told(status, view, ConditionType.SUSPENDED, is_true=False, reason=Reason.RESUMED, message=message)
-        status = status.changed(start_time=now, all_running_time=None)
-    if verdict.end is not End.SUSPENDED and verdict.reason != Reason.INVALID_SPEC and status.start_time is None:
-        status = status.changed(start_time=now)
+        status = status.changed(start_time=None, all_running_time=None)
+    if status.start_time is None and verdict.end is not End.SUSPENDED and not verdict.is_malformed:
+        # A job that waits for its gang has not started: no clock runs.
+        status = status.changed(start_time=None if gang.keeps_waiting(view.seen) else now)
     return status
 
 
 def _counted(view: View, verdict: Verdict, status: JobStatus) -> JobStatus:
     """The status with the counts of all types."""
-    counts = {spec.type: _count(view, verdict, spec.type, status.of(spec.type)) for spec in view.seen.job.replicas}
+    wanted = {spec.type for spec in view.seen.job.replicas}
+    # Restarts are never forgotten, also not of a type that is no longer wanted.
+    kinds = [kind for kind in ReplicaType if kind in wanted or status.of(kind).restarts]
+    counts = {kind: _count(view, verdict, kind, status.of(kind)) for kind in kinds}
     if verdict.end is End.SUCCEEDED:
         counts = {
             kind: replace(found, succeeded=found.succeeded + found.active, active=0) for kind, found in counts.items()
@@ -73,6 +77,7 @@ def _count(view: View, verdict: Verdict, kind: ReplicaType, known: ReplicaStatus
     completed = Indexes.of(slot.index for slot in slots if slot.is_completed)
     remembers = any(slot.spec.restart_policy is not RestartPolicy.ALWAYS for slot in slots)
     up = Indexes.of(slot.index for slot in slots if slot.is_up)
+    failed_for_good = Indexes.of(slot.index for slot in slots if slot.loss and slot.loss.is_for_good)
     return replace(
         known,
         active=len(up),
@@ -80,7 +85,7 @@ def _count(view: View, verdict: Verdict, kind: ReplicaType, known: ReplicaStatus
         failed=sum(_has_failed(slot, verdict) for slot in slots),
         pending=sum(slot.outcome is Outcome.PENDING for slot in slots),
         completed=completed if remembers else NO_INDEXES,
-        started=((known.started | up) - completed).below(len(slots)),
+        started=((known.started | up | failed_for_good) - completed).below(len(slots)),
         selector=names.selector_of(view.seen.job, kind),
     )
 
@@ -89,7 +94,8 @@ def _has_failed(slot: Slot, verdict: Verdict) -> bool:
     """Whether the replica counts as failed. One that is going to be replaced does not: its failure is a restart."""
     if slot.loss is None:
         return False
-    return slot.loss.is_for_good or (verdict.end is End.FAILED and slot.loss.outcome is Outcome.FAILED)
+    has_ended = verdict.end in {End.SUCCEEDED, End.FAILED}
+    return slot.loss.is_for_good or (has_ended and slot.loss.outcome is Outcome.FAILED)
 
 
 def _told(
@@ -117,10 +123,15 @@ def _going_on(view: View, _: Verdict, status: JobStatus) -> JobStatus:
             status = _told(status, view, kind, reason=reason, message=message + trouble)
         elif kind is ConditionType.CREATED:
             status = _told(status, view, kind, reason=reason, message=message)  # without trouble that is over
-    failures = [loss for loss in view.losses if loss.outcome is Outcome.FAILED]
-    if failures and status.first_failure is None:
-        status = status.changed(first_failure=evidence_of(failures[0], view))
-    return status
+    return _with_evidence(view, status)
+
+
+def _with_evidence(view: View, status: JobStatus) -> JobStatus:
+    """The first failure is written down also where it does not end the job: its pod is going to be deleted."""
+    failures = [loss for loss in view.losses if loss.outcome is not Outcome.DISRUPTED]
+    if status.first_failure or not failures:
+        return status
+    return status.changed(first_failure=evidence_of(failures[0], view))
 
 
 def _current(view: View, status: JobStatus) -> ConditionType:
@@ -160,7 +171,7 @@ def _succeeded(view: View, _: Verdict, status: JobStatus) -> JobStatus:
     job = view.seen.job
     message = f"{job.profile.kind} {job.key} successfully completed."
     status = _told(status, view, ConditionType.SUCCEEDED, reason=Reason.SUCCEEDED, message=message)
-    return status.changed(completion_time=view.seen.now)
+    return _with_evidence(view, status.changed(completion_time=view.seen.now))
 
 
 def _failed(view: View, verdict: Verdict, status: JobStatus) -> JobStatus:

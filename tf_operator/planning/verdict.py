@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from tf_operator.api.constants import Reason
 from tf_operator.api.job import RestartPolicy, SuccessPolicy, TrainingJob
-from tf_operator.api.status import FirstFailure, JobStatus, ReplicaType
+from tf_operator.api.status import ConditionType, FirstFailure, JobStatus, ReplicaType
 from tf_operator.api.validation import child_name, validate
 from tf_operator.planning import ledger, outcome
 from tf_operator.planning.observed import Pod
@@ -39,6 +39,8 @@ class Verdict:
     reason: str = ""
     message: str = ""
     evidence: FirstFailure | None = None
+    is_malformed: bool = False
+    """The job cannot be run at all, so there is nothing to be counted."""
 
 
 def decide(view: View) -> Verdict:
@@ -52,8 +54,8 @@ def deadline(job: TrainingJob, status: JobStatus) -> datetime | None:
 
 
 def startup_deadline(job: TrainingJob, status: JobStatus) -> datetime | None:
-    """By when all replicas have to have been running; ``None`` when they have, or need not."""
-    if status.all_running_time is not None:
+    """By when all replicas have to have been running; ``None`` when they have, or there are none."""
+    if status.all_running_time is not None or not job.pod_count:
         return None
     return _after_start(status, job.run_policy.startup_deadline_seconds)
 
@@ -78,7 +80,7 @@ def evidence_of(loss: Loss, view: View) -> FirstFailure:
 def blame(loss: Loss, view: View) -> str:
     """Who is to blame, for messages: ``worker-1 (pod j-worker-1) exited with code 1``."""
     where = f"{loss.type.label}-{loss.index} (pod {child_name(view.seen.job.key.name, loss.type, loss.index)})"
-    if loss.pod is None or (loss.pod.is_gone and loss.outcome is not Outcome.FAILED and loss.pod.phase != "Failed"):
+    if loss.pod is None or _has_vanished(loss.pod):
         return f"{where} was lost: its pod was deleted while it ran"
     return f"{where} {outcome.what_happened(loss.pod)}"
 
@@ -97,7 +99,7 @@ def _is_malformed(view: View) -> Verdict | None:
         return None
     more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
     listed = "; ".join(str(problem) for problem in problems[:_MOST_PROBLEMS])
-    return Verdict(End.FAILED, Reason.INVALID_SPEC, f"The spec is invalid: {listed}{more}")
+    return Verdict(End.FAILED, Reason.INVALID_SPEC, f"The spec is invalid: {listed}{more}", is_malformed=True)
 
 
 def _is_suspended(view: View) -> Verdict | None:
@@ -129,7 +131,7 @@ def _has_failed_for_good(view: View) -> Verdict | None:
         return None
     job, first = view.seen.job, final[0]
     count = sum(loss.type is first.type for loss in final)
-    is_lost = first.pod is None or first.pod.is_gone or outcome.is_disrupted(first.pod)
+    is_lost = first.pod is None or _has_vanished(first.pod) or outcome.is_disrupted(first.pod)
     return Verdict(
         End.FAILED,
         Reason.REPLICA_LOST if is_lost else Reason.FAILED,
@@ -184,10 +186,10 @@ def _is_past_deadline(view: View) -> Verdict | None:
 
 def _is_past_startup_deadline(view: View) -> Verdict | None:
     moment = startup_deadline(view.seen.job, view.seen.job.status)
-    if moment is None or view.seen.now < moment or all_up(view):
+    missing = [slot for slot in view.slots if not (slot.is_up or slot.is_completed)]
+    if moment is None or view.seen.now < moment or not missing:
         return None
     seconds = view.seen.job.run_policy.startup_deadline_seconds
-    missing = [slot for slot in view.slots if not (slot.is_up or slot.is_completed)]
     message = f"Job {view.seen.job.key.name} has failed because {len(missing)} replica(s) were not running"
     return Verdict(
         End.FAILED,
@@ -213,12 +215,18 @@ _CHECKS: tuple[Callable[[View], Verdict | None], ...] = (
 
 
 def _after_start(status: JobStatus, seconds: int | None) -> datetime | None:
-    if seconds is None or status.start_time is None:
+    """A moment of the job's clock, which stands still while the job is suspended and begins anew when it is resumed."""
+    if seconds is None or status.start_time is None or status.has(ConditionType.SUSPENDED):
         return None
     try:
         return status.start_time + timedelta(seconds=seconds)
     except OverflowError:
         return None  # past the end of the calendar: never
+
+
+def _has_vanished(pod: Pod) -> bool:
+    """Whether it was deleted while it ran; what had failed by then, has failed."""
+    return pod.is_gone and (pod.is_terminating or pod.phase != "Failed")
 
 
 def _is_tolerated(loss: Loss, view: View) -> bool:

@@ -7,12 +7,12 @@ minute to minute; what was told of a pod stays, as long as that pod waits, so th
 from collections.abc import Iterator
 from datetime import datetime
 
-from tf_operator.api.status import JobStatus
 from tf_operator.planning.observed import Observed
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Slot, View
 
 _MOST_TEXT = 300
+_WAITS = " waits: "
 
 
 def trouble(view: View) -> str:
@@ -20,12 +20,10 @@ def trouble(view: View) -> str:
     refusal = view.seen.refusal
     if refusal is not None:
         return f" {refusal.what} was refused: {refusal.message[:_MOST_TEXT]}"
-    stuck = [slot for slot in _stuck(view) if _told_at(slot, view.seen) <= view.seen.now]
-    told = _told_before(view.seen.job.status)
-    for slot in stuck:
-        if _beginning(slot) in told:
-            return told[told.index(_beginning(slot)) :]
-    return f"{_beginning(stuck[0])}{_reason(stuck[0])[:_MOST_TEXT]}" if stuck else ""
+    if told := _told_before(view):
+        return told
+    stuck = next((slot for slot in _stuck(view) if _told_at(slot, view.seen) <= view.seen.now), None)
+    return f"{_beginning(stuck)}{_reason(stuck)[:_MOST_TEXT]}" if stuck else ""
 
 
 def wake_ups(view: View) -> Iterator[datetime]:
@@ -44,12 +42,19 @@ def _told_at(slot: Slot, seen: Observed) -> datetime:
     return (since or seen.now) + seen.settings.pending_is_told_after
 
 
-def _told_before(status: JobStatus) -> str:
-    return "\n".join(condition.message for condition in status.conditions if condition.is_true)
+def _told_before(view: View) -> str:
+    """What is told already of a pod that still waits, whatever its kubelet says at this moment."""
+    messages = [condition.message for condition in view.seen.job.status.conditions if condition.is_true]
+    for slot in view.slots if any(_WAITS in message for message in messages) else ():
+        for message in messages if slot.pod and slot.outcome is Outcome.PENDING else ():
+            _, beginning, reason = message.partition(_beginning(slot))
+            if beginning:
+                return beginning + reason
+    return ""
 
 
 def _beginning(slot: Slot) -> str:
-    return f" {slot.spec.type.label}-{slot.index} (pod {slot.pod.name if slot.pod else ''}) waits: "
+    return f" {slot.spec.type.label}-{slot.index} (pod {slot.pod.name if slot.pod else ''}){_WAITS}"
 
 
 def _reason(slot: Slot) -> str:
