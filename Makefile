@@ -33,8 +33,12 @@ test: venv ## Run the unit and integration tests, on a real etcd and kube-apiser
 	$(PYTEST) --cov --cov-report= test/unit test/properties test/integration
 
 .PHONY: faults
-faults: venv ## Run the fault catalogue (growing; not yet part of check): real servers, broken on purpose
-	$(PYTEST) --cov --cov-append --cov-report= test/faults
+faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
+
+.PHONY: soak
+soak: venv ## Live for ten minutes (SOAK_SECONDS) under random faults of every kind
+	$(BIN)/pytest -s test/faults/soak.py
 
 ##@ While working
 
@@ -82,7 +86,7 @@ update: venv ## Write everything again that is generated
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test cover ## Everything that CI runs
+check: lint types contracts verify test faults cover ## Everything that CI runs
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff)

@@ -88,6 +88,11 @@ class CopierProcess:
         heard = await self.hear("caches")
         return cast("Copier", SimpleNamespace(widgets=_cache(heard["widgets"]), copies=_cache(heard["copies"])))
 
+    async def tasks(self) -> int:
+        """How many tasks it has."""
+        self.send(signal.SIGUSR1)
+        return int((await self.hear("caches"))["tasks"])
+
     async def settled(self, admin: Api, namespace: str, *, within: float = 60) -> None:
         """Wait until everything is in order."""
 
@@ -174,7 +179,8 @@ def _limit_memory(more: int) -> None:
 
 
 def _say_caches(copier: Copier) -> None:
-    _say("caches", widgets=_versions(copier.widgets.store), copies=_versions(copier.copies.store))
+    caches = {"widgets": _versions(copier.widgets.store), "copies": _versions(copier.copies.store)}
+    _say("caches", tasks=len(asyncio.all_tasks()), **caches)
 
 
 def _versions(items: Iterable[Item]) -> dict[str, tuple[str, str]]:
