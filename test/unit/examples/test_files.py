@@ -1,0 +1,60 @@
+"""The files of manifests/examples: listed, explained, and made of programs that at least are Python."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[3] / "manifests/examples"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def pods(path):
+    """The pod spec of each type of replica."""
+    for document in yaml.load_all(path.read_text(), yaml.CSafeLoader):
+        for replica in document["spec"].get("tfReplicaSpecs", {}).values():
+            yield replica["template"]["spec"]
+
+
+def test_the_readme_lists_every_file_of_the_folder_and_no_other():
+    listed = re.findall(r"^\| \[(\S+)\]\((\S+)\)", (FOLDER / "README.md").read_text(), re.MULTILINE)
+
+    assert all(name == target for name, target in listed)
+    assert {name for name, _ in listed} | {"README.md"} == {path.name for path in FOLDER.iterdir()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_starts_with_what_it_shows(path):
+    first, second, *_ = path.read_text().splitlines()
+
+    assert re.fullmatch(r"# [A-Z].{20,}[.:]", first)
+    assert second.startswith("#")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_image_is_a_release_that_users_have(path):
+    images = {container["image"] for spec in pods(path) for container in spec["containers"]}
+
+    assert images
+    assert all(re.fullmatch(r"tensorflow/tensorflow:2\.\d+\.\d+(-gpu)?", image) for image in images)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_programs_are_python_and_short_enough_to_read(path):
+    for spec in pods(path):
+        (container,) = spec["containers"]
+        assert container["command"] == ["python", "-c"]
+        (program,) = container["args"]
+        ast.parse(program)
+        assert len(program.splitlines()) < 40
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_mounted_claim_is_made_by_the_same_file(path):
+    documents = list(yaml.load_all(path.read_text(), yaml.CSafeLoader))
+    made = {item["metadata"]["name"] for item in documents if item["kind"] == "PersistentVolumeClaim"}
+    volumes = [volume for spec in pods(path) for volume in spec.get("volumes", ())]
+
+    assert made == {item["persistentVolumeClaim"]["claimName"] for item in volumes if "persistentVolumeClaim" in item}
