@@ -6,17 +6,18 @@ Neighbours: ``crd`` has the definition, ``crd_command`` the command line.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from tf_operator.machinery import errors, wire
 from tf_operator.machinery.access import Source
 from tf_operator.machinery.client import ApiClient
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.connect import Connection
 from tf_operator.machinery.ratelimit import TokenBucket
-from tf_operator.machinery.wire import Request, Resource
+from tf_operator.machinery.wire import Request, Resource, Scope
 from tf_operator.meta import Body, ObjectKey, metadata_of
 
 CRDS = Resource(
@@ -49,19 +50,40 @@ def make_request(key: ObjectKey, crd: Mapping[str, Any]) -> Request:
 
 
 async def _wait_served(client: ApiClient, key: ObjectKey, clock: Clock) -> None:
-    why = "it says nothing about itself"
+    why = ""
     try:
         async with clock.timeout(SERVED_WITHIN):
-            while why := _why_not_served(await client.get(CRDS, key)):
+            while why := await _why_not_served(client, key):
                 await clock.sleep(_LOOK_EVERY)
     except TimeoutError:
-        raise NotServed(f"it is not served after {SERVED_WITHIN:g} s: {why}") from None
+        raise NotServed(f"it is not served after {SERVED_WITHIN:g} s: {why or 'the API server is slow'}") from None
 
 
-def _why_not_served(crd: Body) -> str:
-    """Empty when it is; else what its conditions say."""
-    conditions = {entry["type"]: entry for entry in crd.get("status", {}).get("conditions") or ()}
+async def _why_not_served(client: ApiClient, key: ObjectKey) -> str:
+    """Empty when it is. What the definition says of itself comes a moment too early, so each version is asked for."""
+    crd = await client.get(CRDS, key)
+    if why := _why_not_established(crd):
+        return why
+    for resource in _served(crd):
+        try:
+            await client.send(wire.list_page(resource, Scope("default"), limit=1))
+        except (errors.NotFound, errors.Throttled) as error:
+            return str(error)
+        except errors.Forbidden:  # who may define a kind need not be allowed to see its objects
+            continue
+    return ""
+
+
+def _why_not_established(crd: Body) -> str:
+    conditions = {entry["type"]: entry for entry in (crd.get("status") or {}).get("conditions") or ()}
     if conditions.get("Established", {}).get("status") == "True":
         return ""
     refused = conditions.get("NamesAccepted", {})
     return str(refused.get("message") or "it is not established yet")
+
+
+def _served(crd: Body) -> Iterator[Resource]:
+    spec = crd["spec"]
+    for version in spec["versions"]:
+        if version["served"]:
+            yield Resource(spec["group"], version["name"], spec["names"]["plural"], spec["names"]["kind"])

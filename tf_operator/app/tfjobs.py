@@ -58,6 +58,7 @@ def make_controller(parts: Parts) -> Controller:
         queue=queue,
         jobs=found.jobs.store,
         reconciler=Reconciler(observer, executor, own_writes, memory),
+        memory=memory,
         clock=parts.clock,
         instruments=parts.pass_instruments,
         workers=options.workers,

@@ -132,7 +132,7 @@ class _Server(ThreadingMixIn, HTTPServer):
         finally:
             self._places.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 (as above)
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 (as above)
         """Say nothing: a connection that broke is the other side's affair."""
 
 

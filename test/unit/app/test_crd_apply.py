@@ -12,7 +12,17 @@ from tf_operator.machinery import errors
 from tf_operator.machinery.access import Access
 from tf_operator.machinery.clock import SystemClock
 
-CRD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "tfjobs.x"}}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "tfjobs.x"},
+    "spec": {
+        "group": "x",
+        "names": {"plural": "tfjobs", "kind": "TFJob"},
+        "versions": [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
+    },
+}
+ESTABLISHED = {"NamesAccepted": "True", "Established": "True"}
 
 
 class At:
@@ -38,7 +48,12 @@ class Impatient(SystemClock):
 
 
 async def test_the_definition_is_applied_as_a_whole_by_force_and_waited_for():
-    answers = [seen_as(), seen_as(Established="False"), seen_as(NamesAccepted="True", Established="True")]
+    answers = [
+        seen_as(),
+        seen_as(Established="False"),
+        *(seen_as(**ESTABLISHED), reply(404, b"404 page not found")),
+        *(seen_as(**ESTABLISHED), reply(200, b"{}")),
+    ]
     async with Loopback(answers) as server:
         await apply(CRD, At(server), Impatient())
 
@@ -47,7 +62,14 @@ async def test_the_definition_is_applied_as_a_whole_by_force_and_waited_for():
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tfjobs.x"
     assert patch.target == f"{path}?fieldManager=tf-operator&force=true"
     assert patch.headers["content-type"] == "application/apply-patch+yaml"
-    assert [look.method for look in looks] == ["GET", "GET"]
+    listing = "/apis/x/v1/namespaces/default/tfjobs?limit=1"
+    assert [look.target for look in looks] == [path, path, listing, path, listing]
+
+
+async def test_who_may_define_a_kind_need_not_be_allowed_to_see_its_objects():
+    denied = reply(403, b'{"kind":"Status","reason":"Forbidden","message":"not you"}')
+    async with Loopback([seen_as(), seen_as(**ESTABLISHED), denied]) as server:
+        await apply(CRD, At(server), Impatient())
 
 
 @pytest.mark.parametrize(
