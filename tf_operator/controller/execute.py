@@ -96,6 +96,8 @@ class Executor:
             self.teller.counted(job, actions)
         if creates:
             await self._create_replicas(job, creates)
+        else:
+            self.memory.note_nothing_to_create(job.uid)
 
     async def _create_replicas(self, job: TrainingJob, creates: Sequence[CreateReplica]) -> None:
         made: list[str] = []

@@ -13,6 +13,7 @@ import structlog
 
 from tf_operator.controller import log_context
 from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.memory import Memory
 from tf_operator.controller.projections import StoredJob
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.machinery import errors
@@ -32,12 +33,14 @@ class Loop:
     queue: RateLimitedQueue[ObjectKey]
     jobs: Store[StoredJob]
     reconciler: Reconciler
+    memory: Memory
     clock: Clock
     instruments: PassInstruments
     workers: int
 
     async def run(self) -> None:
         """Look at every job there is, and then at those that change; until cancelled, or drained."""
+        self.memory.begin_term()
         for job in self.jobs:
             self.queue.add(job.metadata.key)
         async with asyncio.TaskGroup() as tasks:

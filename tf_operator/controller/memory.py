@@ -9,19 +9,20 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
+from tf_operator.api.status import ReplicaType
 from tf_operator.machinery import errors
 from tf_operator.machinery.clock import Clock
 from tf_operator.planning.observed import Pod, Refusal
 
 LONGEST_REFUSAL: Final = 60.0
-_MOST_DEPARTED: Final = 20_000
+_SUCCEEDED: Final = "Succeeded"
 _FINAL_CODES: Final = frozenset({400, 413, 422})
 """The object itself is refused: it will be the next time, too."""
 
 
 @dataclass(slots=True)
 class _Notes:
-    departed: dict[str, Pod] = field(default_factory=dict)
+    departed: dict[tuple[ReplicaType, int], Pod] = field(default_factory=dict)
     refusals: int = 0
     refusal: Refusal | None = None
     progress_since: float | None = None
@@ -44,16 +45,23 @@ class Memory:
         return tuple(notes.departed.values()) if notes else ()
 
     def note_departed(self, uid: str, pod: Pod) -> None:
-        """A pod of the job was deleted, and this is how it was last seen."""
-        notes = self._of(uid)
-        if len(notes.departed) < _MOST_DEPARTED:
-            notes.departed[pod.uid] = replace(pod, is_gone=True)
+        """A pod of the job was deleted, and this is how it was last seen. One for each replica; success stays."""
+        departed = self._of(uid).departed
+        known = departed.get((pod.type, pod.index))
+        if known is None or known.phase != _SUCCEEDED:
+            departed[pod.type, pod.index] = replace(pod, is_gone=True)
 
     def told_departed(self, uid: str, pods: tuple[Pod, ...]) -> None:
         """What these pods were is in the status now."""
-        notes = self._notes.get(uid)
-        for pod in pods if notes else ():
-            self._notes[uid].departed.pop(pod.uid, None)
+        departed = self._notes[uid].departed if uid in self._notes else {}
+        for pod in pods:
+            if departed.get((pod.type, pod.index)) == pod:
+                del departed[pod.type, pod.index]
+
+    def begin_term(self) -> None:
+        """This process leads from now on. What failed before has been counted by its predecessor, or shows as lost."""
+        for notes in self._notes.values():
+            notes.departed = {place: pod for place, pod in notes.departed.items() if pod.phase == _SUCCEEDED}
 
     def refusal(self, uid: str) -> Refusal | None:
         """The refusal that the next plan has to know of."""
@@ -77,6 +85,12 @@ class Memory:
         """Everything that was to be created has been."""
         if notes := self._notes.get(uid):
             notes.refusals, notes.refusal = 0, None
+
+    def note_nothing_to_create(self, uid: str) -> None:
+        """The plan creates nothing, and not because it waits: what was refused is not wanted any more."""
+        found = self.refusal(uid)
+        if found and not found.is_final and found.retry_at and found.retry_at <= self._clock.now():
+            self.note_accepted(uid)
 
     def progress_waits(self, uid: str, seconds: float) -> float:
         """For how much longer progress is to wait before it is written, so that more of it goes into one write."""

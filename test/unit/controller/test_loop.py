@@ -49,7 +49,7 @@ def rig():
 
 
 def loop_of(rig, *outcomes, workers=1):
-    return Loop(rig.queue, rig.jobs, Scripted(list(outcomes)), rig.clock, Passes(), workers)
+    return Loop(rig.queue, rig.jobs, Scripted(list(outcomes)), rig.memory, rig.clock, Passes(), workers)
 
 
 async def test_a_pass_that_wants_nothing_is_forgotten(rig):

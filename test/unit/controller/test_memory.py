@@ -94,9 +94,31 @@ def test_a_job_that_is_forgotten_leaves_nothing(memory):
     assert memory.departed("u") == ()
 
 
-def test_the_last_states_of_pods_are_bounded(memory, monkeypatch):
-    monkeypatch.setattr("tf_operator.controller.memory._MOST_DEPARTED", 2)
-    for index in range(5):
-        memory.note_departed("u", Pod(f"j-worker-{index}", f"p{index}", ReplicaType.WORKER, index))
+def test_there_is_one_last_state_for_each_replica_and_success_stays(memory):
+    """A standby sees pods come and go for months."""
+    for uid, phase in (("p1", "Failed"), ("p2", "Succeeded"), ("p3", "Failed")):
+        memory.note_departed("u", Pod("j-worker-0", uid, ReplicaType.WORKER, 0, phase=phase))
 
-    assert len(memory.departed("u")) == 2
+    assert [pod.uid for pod in memory.departed("u")] == ["p2"]
+
+
+def test_a_new_leader_counts_no_failure_that_its_predecessor_has_counted(memory):
+    memory.note_departed("u", POD)
+    memory.note_departed("u", Pod("j-worker-1", "p1", ReplicaType.WORKER, 1, phase="Succeeded"))
+
+    memory.begin_term()
+
+    assert [pod.name for pod in memory.departed("u")] == ["j-worker-1"]
+
+
+async def test_a_refusal_of_what_is_not_wanted_any_more_is_forgotten_when_its_time_is_over():
+    clock = FakeClock()
+    memory = Memory(clock)
+    memory.note_refused("u", "pod a", refused(403, "Forbidden"))
+
+    memory.note_nothing_to_create("u")
+    assert memory.refusal("u") is not None, "the plan may have made nothing because it waits"
+    await clock.advance(1)
+    memory.note_nothing_to_create("u")
+
+    assert memory.refusal("u") is None
