@@ -31,6 +31,8 @@ from tf_operator.meta import ObjectKey
 REPOSITORY = Path(__file__).resolve().parents[3]
 REPLICA = Path(__file__).with_name("replica.py")
 SHORT = {"lease_duration": 4, "renew_deadline": 3.0, "retry_period": 0.5}
+# Where a term must not end although the machine is busy: time enough for a try that takes seconds.
+PATIENT = {"lease_duration": 12, "renew_deadline": 9.0, "retry_period": 0.5}
 USUAL = {"lease_duration": 15, "renew_deadline": 10.0, "retry_period": 2.0}
 LONGEST_RETRY = 1.2 * SHORT["retry_period"]
 
@@ -226,7 +228,7 @@ async def test_a_stopped_leader_that_is_continued_writes_nothing_before_it_leads
 
 
 async def test_a_leader_that_is_stopped_for_less_than_the_lease_loses_nothing_to_anybody(stage):
-    leader, standby = await stage.leader_and_standby()
+    leader, standby = await stage.leader_and_standby(durations=SHORT | {"lease_duration": 10})
 
     leader.send(signal.SIGSTOP)
     await asyncio.sleep(SHORT["renew_deadline"] + 0.3)
@@ -284,7 +286,7 @@ async def test_a_robbed_leader_stops_and_somebody_leads_again_once_the_thief_is_
 
 
 async def test_a_leader_makes_its_lease_again_and_goes_on_when_it_was_deleted(stage):
-    leader, standby = await stage.leader_and_standby()
+    leader, standby = await stage.leader_and_standby(durations=PATIENT)
 
     for _ in range(3):
         stage.admin.delete(stage.path)
@@ -297,7 +299,7 @@ async def test_a_leader_makes_its_lease_again_and_goes_on_when_it_was_deleted(st
 
 
 async def test_a_leader_repairs_its_lease_and_goes_on(stage):
-    leader, standby = await stage.leader_and_standby()
+    leader, standby = await stage.leader_and_standby(durations=PATIENT)
 
     for garbage in (
         {"leaseDurationSeconds": 2**31 - 1},
@@ -306,7 +308,7 @@ async def test_a_leader_repairs_its_lease_and_goes_on(stage):
     ):
         stage.put(**garbage)
         await eventually(
-            lambda: stage.lease.get("leaseDurationSeconds") == 4 and "2099" not in stage.lease["renewTime"]
+            lambda: stage.lease.get("leaseDurationSeconds") == 12 and "2099" not in stage.lease["renewTime"]
         )
     await stage.renewed(times=4)
 
@@ -348,7 +350,7 @@ async def test_wall_clocks_that_are_years_apart_and_jump_change_nothing(stage):
 
 async def test_trouble_with_the_lease_that_is_shorter_than_the_renew_deadline_costs_nothing(proxied):
     stage, proxy = proxied
-    leader, standby = await stage.leader_and_standby()
+    leader, standby = await stage.leader_and_standby(durations=PATIENT)
 
     for fault in (
         faults.fail(500, 502, 503),
@@ -359,7 +361,7 @@ async def test_trouble_with_the_lease_that_is_shorter_than_the_renew_deadline_co
         faults.lose_reply(),
     ):
         with proxy.on(update("leases"), do=fault):
-            await asyncio.sleep(SHORT["renew_deadline"] - 2 * LONGEST_RETRY)
+            await asyncio.sleep(3 * LONGEST_RETRY)
         await stage.renewed()
 
     assert leader.causes() == []
