@@ -1,0 +1,34 @@
+"""Fixtures of the scenarios: an operator for each module, and a namespace of its own for each test.
+
+Everything of a module happens in one event loop: the operator's log is read in it, and the clients belong to it. So
+each module says ``pytestmark = ONE_CREW``.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from support.control_plane import ControlPlane
+from support.crew import Crew, make_crew, make_namespaces
+from support.scene import Scene
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def crew(request: pytest.FixtureRequest, control_plane: ControlPlane) -> AsyncIterator[Crew]:
+    """The operator of this module, started with what the module calls ARGUMENTS and ENVIRONMENT."""
+    tests = sum(getattr(item, "module", None) is request.module for item in request.session.items)
+    purpose = request.module.__name__.rpartition(".")[2].removeprefix("test_")
+    async with make_crew(
+        control_plane,
+        namespaces=await make_namespaces(control_plane, purpose, tests),
+        arguments=getattr(request.module, "ARGUMENTS", ()),
+        environment=getattr(request.module, "ENVIRONMENT", None),
+    ) as found:
+        yield found
+
+
+@pytest.fixture
+def scene(crew: Crew) -> Scene:
+    """A namespace in which the module's operator works, and where nothing has happened yet."""
+    return crew.scene()

@@ -1,0 +1,206 @@
+"""What becomes of a job when its programs fail: restart policies, exit codes, the budget of restarts."""
+
+from datetime import timedelta
+
+import pytest
+
+from support import builders, pod_status
+from support.autopilot import autopilot
+from support.courses import Script, failing, running
+from support.crew import ONE_CREW, QUICK
+from support.pod_status import OOM_KILLED, Exit
+from support.resources import Json
+from support.scene import Scene, moment, states
+from support.settle import eventually
+from support.templates import Template
+
+pytestmark = ONE_CREW
+ARGUMENTS = (QUICK,)
+
+
+@pytest.mark.parametrize("code", [130, 137, 143])
+async def test_only_the_pod_that_was_killed_is_replaced(scene: Scene, code: int) -> None:
+    """T4: Restarting, then Running; others keep their pods; exit codes of other containers are not asked."""
+    job = builders.tfjob("j").chief(restart="ExitCode").workers(1, restart="ExitCode")
+    await scene.begin_running(job.evaluators(1, restart="ExitCode"))
+    before = await scene.pods()
+    await scene.kubelet.fail("j-evaluator-0", Exit(code))
+    await scene.wait("j", "Restarting", text="Evaluator")
+    await scene.wait_replaced(before["j-evaluator-0"])
+    await scene.run("j-evaluator-0")
+    found = await scene.wait("j", "Running")
+    assert states(found) == ["Created", "Running"]
+    assert found["status"]["restarts"] == 1
+    assert found["status"]["replicaStatuses"]["Evaluator"]["restarts"] == 1
+    after = await scene.uids()
+    assert {name for name, pod in before.items() if pod["metadata"]["uid"] != after[name]} == {"j-evaluator-0"}
+
+
+async def test_a_permanent_code_fails_the_job_and_names_who_and_why(scene: Scene) -> None:
+    """T5 (a): exit 1 under ExitCode: no new pod, not Restarting, pod and code in the message, evidence in status."""
+    await scene.begin_running(builders.tfjob("j").workers(2, restart="ExitCode"))
+    before = await scene.uids()
+    await scene.kubelet.fail("j-worker-1", Exit(1, message="CUDA out of memory"))
+    job = await scene.wait("j", "Failed", reason="TFJobFailed", text="j-worker-1")
+    assert "exited with code 1" in job["status"]["conditions"][-1]["message"]
+    assert "Restarting" not in states(job)
+    failure = job["status"]["firstFailure"]
+    assert (failure["pod"], failure["container"], failure["exitCode"]) == ("j-worker-1", "tensorflow", 1)
+    assert failure["message"] == "CUDA out of memory"
+    await scene.quiet()
+    assert await scene.uids() == before
+
+
+async def test_a_parameter_server_that_must_not_fail_fails_the_job(scene: Scene) -> None:
+    """T5 (b): a PS under Never, while the workers run."""
+    await scene.begin_running(builders.tfjob("j").workers(2).parameter_servers(1, restart="Never"))
+    await scene.kubelet.fail("j-ps-0", Exit(1))
+    await scene.wait("j", "Failed", text="PS")
+
+
+@pytest.mark.parametrize(
+    ("code", "restarts"),
+    [(1, False), (2, False), (126, False), (127, False), (128, True), (139, True), (200, True), (255, True)],
+)
+async def test_exit_codes_from_128_on_are_tried_again(scene: Scene, code: int, restarts: bool) -> None:
+    """T5 (c), 8.2: the documented ranges; 8.1: exit code 130 deletes the pod, exit code 1 sets Failed."""
+    await scene.begin_running(builders.tfjob("j").workers(1, restart="ExitCode"))
+    before = await scene.kubelet.fail("j-worker-0", Exit(code))
+    if restarts:
+        await scene.wait_replaced(before)
+    else:
+        await scene.wait("j", "Failed", text=f"code {code}")
+
+
+async def test_a_pod_that_failed_without_telling_how_is_tried_again(scene: Scene) -> None:
+    """T5 (c): Failed, and no container has a status: no program said that it is permanent."""
+    await scene.begin_running(builders.tfjob("j").workers(1, restart="ExitCode"))
+    pod = await scene.kubelet.pod("j-worker-0")
+    await scene.kubelet.write(pod, _failed_without_containers)
+    await scene.wait_replaced(pod)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "end"),
+    [
+        pytest.param("OnFailure", 1, "Running", id="OnFailure, 1: replaced"),
+        pytest.param("OnFailure", 0, "Succeeded", id="OnFailure, 0: done"),
+        pytest.param("Never", 1, "Failed", id="Never, 1: failed"),
+        pytest.param("Never", 0, "Succeeded", id="Never, 0: done"),
+        pytest.param("ExitCode", 1, "Failed", id="ExitCode, permanent: failed"),
+        pytest.param("ExitCode", 137, "Running", id="ExitCode, retryable: replaced"),
+        pytest.param("Always", 1, "Running", id="Always, 1: replaced"),
+    ],
+)
+async def test_the_restart_policy_decides_what_follows_an_end(scene: Scene, policy: str, code: int, end: str) -> None:
+    """8.3, restart policy by exit code."""
+    await scene.begin_running(builders.tfjob("j").workers(1, restart=policy))
+    before = await scene.kubelet.fail("j-worker-0", Exit(code))
+    if end == "Running":
+        await scene.wait_replaced(before)
+        await scene.run("j-worker-0")
+        await scene.wait_status(restarts=1)
+    await scene.wait("j", end)
+
+
+@pytest.mark.parametrize(
+    ("policy", "on_pod"), [("ExitCode", "Never"), ("Never", "Never"), ("Always", "Always"), ("OnFailure", "OnFailure")]
+)
+async def test_pods_get_the_kubelets_word_for_the_policy(scene: Scene, policy: str, on_pod: str) -> None:
+    """8.1, restart policy mapping."""
+    await scene.begin(builders.tfjob("j").workers(1, restart=policy))
+    assert (await scene.kubelet.pod("j-worker-0"))["spec"]["restartPolicy"] == on_pod
+
+
+async def test_two_restarts_are_two_pods_and_then_the_end(scene: Scene) -> None:
+    """A3: backoffLimit 2 and exit 137: exactly two replacements, then Failed, and nothing after that."""
+    script = Script().otherwise([running(), failing(Exit(137))])
+    async with autopilot(scene.kubelet, script) as pilot:
+        await scene.submit(builders.tfjob("j").workers(1, restart="ExitCode").backoff_limit(2))
+        job = await scene.wait("j", "Failed", reason="TFJobBackoffLimitExceeded", text="limit of 2")
+        await scene.quiet()
+        assert pilot.completed["j-worker-0"] == 3
+    assert job["status"]["restarts"] == 2
+    assert scene.created_pods() == 3
+
+
+async def test_the_budget_is_one_for_all_replicas(scene: Scene) -> None:
+    """A3: three workers, limit 2: the third failure is final, whoever it is."""
+    await scene.begin_running(builders.tfjob("j").workers(3, restart="OnFailure").backoff_limit(2))
+    for restarts, name in enumerate(("j-worker-0", "j-worker-1"), 1):
+        await scene.wait_replaced(await scene.kubelet.fail(name, Exit(1)))
+        await scene.run(name)
+        await scene.wait_status(restarts=restarts)
+    await scene.kubelet.fail("j-worker-2", Exit(1))
+    job = await scene.wait("j", "Failed", reason="TFJobBackoffLimitExceeded", text="j-worker-2")
+    assert job["status"]["restarts"] == 2
+
+
+async def test_a_limit_of_zero_allows_no_restart(scene: Scene) -> None:
+    """8.2, past backoff limit 0: the first failure is final."""
+    await scene.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").backoff_limit(0))
+    await scene.kubelet.fail("j-worker-1", OOM_KILLED)
+    job = await scene.wait("j", "Failed", reason="TFJobBackoffLimitExceeded", text="OOMKilled")
+    assert job["status"].get("restarts", 0) == 0
+
+
+async def test_restarts_in_place_use_up_the_budget(scene: Scene) -> None:
+    """8.1: backoff under OnFailure: 4 workers with one restart each, limit 4: all removed (policy All)."""
+    await scene.begin_running(builders.tfjob("j").workers(4, restart="OnFailure").backoff_limit(4).clean_pods("All"))
+    for index in range(3):
+        await scene.kubelet.restart(f"j-worker-{index}", Exit(1))
+        await scene.wait_status(restarts=index + 1)
+    await scene.kubelet.restart("j-worker-3", Exit(1))
+    job = await scene.wait("j", "Failed", reason="TFJobBackoffLimitExceeded")
+    assert job["status"]["restarts"] == 4
+    await scene.wait_pods()
+
+
+async def test_restarts_of_one_replica_are_spaced_by_a_growing_delay(scene: Scene) -> None:
+    """A3: 0.2 s here, then twice as long each time; measured from the failure that was written down."""
+    async with autopilot(scene.kubelet, Script().otherwise([running(), failing(Exit(137))])):
+        await scene.submit(builders.tfjob("j").workers(1, restart="ExitCode").backoff_limit(4))
+        await scene.wait("j", "Failed")
+    created = [entry.at for entry in scene.sent() if entry.tally == ("create", "pods", 201)]
+    gaps = [later - earlier for earlier, later in zip(map(moment, created), map(moment, created[1:]), strict=False)]
+    for gap, least in zip(gaps, (0.2, 0.4, 0.8, 1.6), strict=True):
+        # The time of the failure is stored to the second.
+        assert gap >= timedelta(seconds=least - 1.0), gaps
+    assert gaps[3] >= timedelta(seconds=0.6), gaps
+
+
+async def test_a_failing_sidecar_is_nobodys_failure(scene: Scene) -> None:
+    """T4, the end of it: the main container decides, not another one's exit code."""
+    template = Template().sidecar("proxy")
+    await scene.begin_running(builders.tfjob("j").workers(1, restart="ExitCode", template=template))
+    await scene.kubelet.exit("j-worker-0", {"proxy": Exit(1)})
+    await scene.quiet(1.0)
+    assert states(await scene.job()) == ["Created", "Running"]
+
+
+async def test_a_restart_is_one_event_and_one_count(scene: Scene) -> None:
+    """K: a Warning on the TFJob that says who, why and how much of the budget is used."""
+    await scene.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").backoff_limit(3))
+    await scene.wait_replaced(await scene.kubelet.fail("j-worker-1", Exit(1)))
+    await scene.run("j-worker-1")
+    await scene.wait("j", "Running")
+    event = await scene.wait_event("TFJobRestarting", "1 of 3 restarts used")
+    assert event["type"] == "Warning"
+    assert "worker-1 (pod j-worker-1) exited with code 1" in event["message"]
+    await scene.quiet()
+    assert [found.get("count", 1) for found in await scene.events("TFJobRestarting")] == [1]
+
+
+async def test_a_pod_that_failed_and_was_deleted_counts_as_a_failure(scene: Scene) -> None:
+    """B1: whoever was quicker: what it was when it went is what counts."""
+    await scene.begin_running(builders.tfjob("j").workers(2, restart="OnFailure"))
+    pod = await scene.kubelet.fail("j-worker-1", Exit(1))
+    await eventually(lambda: scene.kubelet.is_gone(pod))
+    await scene.wait_status(restarts=1)
+    await scene.wait_replaced(pod)
+
+
+def _failed_without_containers(pod: Json, now: str) -> Json:
+    status = pod_status.finished(pod, now, Exit(1))
+    status.pop("containerStatuses")
+    return status

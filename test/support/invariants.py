@@ -1,0 +1,307 @@
+"""What has to hold at every moment of every job's life, whatever was done to it: the invariants of the fault catalogue.
+
+Each function takes the lives of one job from the history of the store, and yields what contradicts it, in words.
+``check`` holds all of them against a recording of some namespaces, from their creation to a quiet end. Nothing of the
+operator is used here: the program under test is not to judge itself. What the requests say (that nothing of others is
+touched, that nothing is deleted twice) is held against the audit log.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from support.audit import Requests
+from support.history import History, Revision
+from support.pod_lives import CHILD_KINDS, PodLife, lives_of
+from support.resources import TFJOBS, Json
+
+_INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
+_OURS = {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"}
+_ENDS = ("Succeeded", "Failed")
+_US = "kubeflow.org/training-operator"
+_AFTER: Mapping[str, set[str]] = {
+    "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
+    "Running": {"Restarting", "Suspended", "Succeeded", "Failed"},
+    "Restarting": {"Running", "Suspended", "Succeeded", "Failed"},
+    "Suspended": {"!Suspended", "Failed", "Succeeded"},
+    "!Suspended": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
+    "Succeeded": set(),
+    "Failed": set(),
+}
+"""Which state may follow which; a state is the last condition that is ours, with a ``!`` where it is False."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobLife:
+    """One job, from its creation on: every version of it, and the lives of its pods."""
+
+    versions: tuple[Revision, ...]
+    children: tuple[Revision, ...]
+    pods: tuple[PodLife, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.versions[0].place.name
+
+    @property
+    def last(self) -> Json:
+        """How it was at last, or last before it was deleted."""
+        return self.versions[-1].last_body
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was deleted."""
+        return self.versions[-1].body is None
+
+    def bodies(self) -> Iterator[Json]:
+        """Every version."""
+        return (version.body for version in self.versions if version.body is not None)
+
+    def statuses(self) -> Iterator[Json]:
+        """Every status."""
+        return (body.get("status", {}) for body in self.bodies())
+
+    def before(self, revision: int) -> Json:
+        """How it was when this revision was written."""
+        return [version.last_body for version in self.versions if version.revision <= revision][-1]
+
+    def policy_of(self, kind: str) -> str:
+        """The restart policy of a replica type, whose name is given in lower case letters."""
+        specs = self.versions[0].last_body["spec"]["tfReplicaSpecs"]
+        policies = [spec.get("restartPolicy", "Never") for key, spec in specs.items() if key.lower() == kind]
+        return str(policies[0])
+
+
+Rule = Callable[[JobLife], Iterator[str]]
+
+
+def check(history: History, sent: Requests, *, namespaces: Collection[str], waived: Collection[str] = ()) -> None:
+    """Hold a recording against all invariants; AssertionError with everything that contradicts one."""
+    found: list[str] = []
+    for namespace in namespaces:
+        for life in job_lives(history, namespace):
+            for name, rule in RULES.items():
+                if name not in waived:
+                    found += [f"{name}: {namespace}/{life.name}: {text}" for text in rule(life)]
+        if "S7" not in waived:
+            found += [f"S7: {namespace}: {text}" for text in _touches_nothing_of_others(history, sent, namespace)]
+        if "S6" not in waived:
+            found += [f"S6: {namespace}: {text}" for text in _deletes_once(history, sent, namespace)]
+    assert not found, "\n".join(found[:20])
+
+
+def job_lives(history: History, namespace: str) -> Iterator[JobLife]:
+    """The jobs that ever were in a namespace."""
+    versions: dict[str, list[Revision]] = defaultdict(list)
+    for entry in history.of(TFJOBS.qualified, namespace):
+        versions[entry.uid].append(entry)
+    for uid, entries in versions.items():
+        children = history.owned_by(uid)
+        yield JobLife(tuple(entries), children, tuple(lives_of(history, children)))
+
+
+def one_live_pod_for_each_replica(life: JobLife) -> Iterator[str]:
+    """S1: at every revision."""
+    for pod, other in _pairs(life.pods):
+        if pod.replica == other.replica and pod.lives_at(other.born):
+            yield f"{pod.name} and {other.name} lived at revision {other.born}"
+
+
+def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
+    """S2: every pod is of a replica that the job wanted when it was made, or a moment before."""
+    for pod in life.pods:
+        specs = [body["spec"]["tfReplicaSpecs"] for body in _recent(life, pod.born)]
+        kind, index = pod.replica
+        counts = [spec.get("replicas", 1) for found in specs for key, spec in found.items() if key.lower() == kind]
+        if pod.name != f"{life.name}-{kind}-{index}":
+            yield f"{pod.name} is the pod of {kind} {index}"
+        if not _INDEX.fullmatch(index) or int(index) >= max(counts, default=0):
+            yield f"{pod.name} was made while there were to be {counts} of {kind}"
+
+
+def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
+    """S3: unless it is restarted always."""
+    for pod, later in _pairs(life.pods):
+        if pod.replica == later.replica and pod.succeeded_before(later.born) and life.policy_of(pod.kind) != "Always":
+            yield f"{later.name} had succeeded, and was made again at revision {later.born}"
+
+
+def ends_are_final(life: JobLife) -> Iterator[str]:
+    """S4: one end, that is never left; nothing is made after it."""
+    ended_at = None
+    for version in life.versions:
+        ends = [kind for kind in _ENDS if _is_true(version.body or version.last_body, kind)]
+        if len(ends) > 1:
+            yield f"it had both ends at revision {version.revision}"
+        if ended_at is not None and not ends:
+            yield f"it came back to life at revision {version.revision}"
+        if ends and ended_at is None:
+            ended_at = version.revision
+    for entry in life.children if ended_at is not None else ():
+        is_ours = entry.place.plural in CHILD_KINDS
+        if is_ours and entry.change == "create" and entry.revision > (ended_at or 0):
+            yield f"{entry.place} was made after the end"
+    if len({status["completionTime"] for status in life.statuses() if "completionTime" in status}) > 1:
+        yield "its completion time changed"
+
+
+def restarts_are_counted_once(life: JobLife) -> Iterator[str]:
+    """S5: the count never falls, and is that of the pods that failed and were replaced, and of restarts in place."""
+    for field in ("restarts", "disruptions"):
+        counts = [status.get(field, 0) for status in life.statuses()]
+        if any(later < earlier for earlier, later in pairwise(counts)):
+            yield f"status.{field} fell: {counts}"
+    if life.is_gone or any("Suspended" in _states(body) for body in life.bodies()):
+        return  # what was taken away on purpose is no restart
+    replaced = [pod for pod, later in pairwise_by_replica(life.pods) if pod.failed_before(later.born)]
+    in_place = sum(pod.restarts for pod in life.pods)
+    told = life.last.get("status", {}).get("restarts", 0)
+    if told != len(replaced) + in_place:
+        yield f"{told} restarts were told, of {len(replaced)} replacements after a failure and {in_place} in place"
+
+
+def status_of_others_stays(life: JobLife) -> Iterator[str]:
+    """S8: a condition that is not ours is never lost."""
+    for earlier, later in pairwise(life.statuses()):
+        kept = {entry["type"] for entry in later.get("conditions", ())}
+        for entry in earlier.get("conditions", ()):
+            if entry["type"] not in _OURS and entry["type"] not in kept:
+                yield f"the condition {entry['type']} of somebody else is lost"
+
+
+def conditions_follow_the_automaton(life: JobLife) -> Iterator[str]:
+    """S9: and their times never go back."""
+    for earlier, later in pairwise([{}, *life.bodies()]):
+        before, after = _state(earlier), _state(later)
+        if before and after and before != after and after not in _AFTER.get(before, set()):
+            yield f"it went from {before} to {after}: {_states(later)}"
+        times = {entry["type"]: entry.get("lastUpdateTime", "") for entry in _conditions(earlier)}
+        for entry in _conditions(later):
+            if entry.get("lastUpdateTime", "") < times.get(entry["type"], ""):
+                yield f"the time of {entry['type']} went back"
+
+
+def pods_agree_on_the_cluster(life: JobLife) -> Iterator[str]:
+    """S10: those that live at the same time, of the same spec."""
+    if any(body["spec"].get("enableDynamicWorker") for body in life.bodies()):
+        return  # there, each worker knows itself only
+    for pod, other in _pairs(life.pods):
+        same = life.before(pod.born)["spec"]["tfReplicaSpecs"] == life.before(other.born)["spec"]["tfReplicaSpecs"]
+        if same and pod.lives_at(other.born) and _cluster(pod) != _cluster(other):
+            yield f"{pod.name} and {other.name} know different clusters"
+
+
+def nothing_outlives_the_job(life: JobLife) -> Iterator[str]:
+    """S13: unless its children were to be orphaned; and we hold nothing back by a finalizer."""
+    finalizers = {name for body in life.bodies() for name in body["metadata"].get("finalizers", ())}
+    for pod in life.pods:
+        finalizers |= pod.finalizers
+    if ours := [name for name in finalizers if "kubeflow.org" in name or name.startswith("tf-operator")]:
+        yield f"there were finalizers of ours: {ours}"
+    if life.is_gone and "orphan" not in finalizers:
+        left = {entry.place: entry for entry in life.children if entry.place.plural in CHILD_KINDS}
+        for entry in left.values():
+            if entry.body is not None:
+                yield f"{entry.place} outlives it"
+
+
+def counts_are_those_of_the_pods(life: JobLife) -> Iterator[str]:
+    """S16: at the end, of a job that goes on."""
+    status = life.last.get("status", {})
+    if life.is_gone or any(_is_true(life.last, kind) for kind in (*_ENDS, "Suspended")) or not status:
+        return
+    if life.last["spec"].get("runPolicy", {}).get("managedBy", _US) != _US:
+        return
+    running = Counter(pod.kind for pod in life.pods if pod.runs_at_last)
+    told = {kind.lower(): found.get("active", 0) for kind, found in status.get("replicaStatuses", {}).items()}
+    for kind in told.keys() | running.keys():
+        if told.get(kind, 0) != running[kind]:
+            yield f"{told.get(kind, 0)} {kind} are told to be active, and {running[kind]} are"
+
+
+RULES: Mapping[str, Rule] = {
+    "S1": one_live_pod_for_each_replica,
+    "S2": pods_are_of_the_spec,
+    "S3": nothing_that_succeeded_runs_again,
+    "S4": ends_are_final,
+    "S5": restarts_are_counted_once,
+    "S8": status_of_others_stays,
+    "S9": conditions_follow_the_automaton,
+    "S10": pods_agree_on_the_cluster,
+    "S13": nothing_outlives_the_job,
+    "S16": counts_are_those_of_the_pods,
+}
+
+
+def _touches_nothing_of_others(history: History, sent: Requests, namespace: str) -> Iterator[str]:
+    """S7: whatever is written is a job's, by its owner reference."""
+    owned: dict[tuple[str, str], set[str]] = defaultdict(set)
+    jobs = {entry.uid for entry in history.of(TFJOBS.qualified, namespace)}
+    for entry in history.revisions:
+        if entry.place.namespace == namespace and entry.owner_uids & jobs:
+            owned[entry.place.plural, entry.place.name].add(entry.uid)
+    for request in sent.by(namespace=namespace).writes():
+        plural = request.resource.partition(".")[0]
+        is_change = request.verb in {"delete", "patch", "update"} and request.code == 200
+        if is_change and plural in CHILD_KINDS and not owned[plural, request.name]:
+            yield f"{request.verb} of {plural} {request.name}, which is no job's"
+
+
+def _deletes_once(history: History, sent: Requests, namespace: str) -> Iterator[str]:
+    """S6, as far as requests show it: every object gets one DELETE at most."""
+    deletes = Counter(
+        (request.resource, request.name)
+        for request in sent.by(namespace=namespace)
+        if request.verb == "delete" and request.code == 200 and request.resource != TFJOBS.qualified
+    )
+    for (resource, name), times in deletes.items():
+        lives = {entry.uid for entry in history.of(resource, namespace, name)}
+        if times > len(lives):
+            yield f"{resource} {name} was deleted {times} times in {len(lives)} lives"
+
+
+def pairwise_by_replica(pods: Iterable[PodLife]) -> Iterator[tuple[PodLife, PodLife]]:
+    """Each pod with the one that took its place."""
+    replicas: dict[tuple[str, str], list[PodLife]] = defaultdict(list)
+    for pod in pods:
+        replicas[pod.replica].append(pod)
+    for lives in replicas.values():
+        yield from pairwise(lives)
+
+
+def _pairs(pods: tuple[PodLife, ...]) -> Iterator[tuple[PodLife, PodLife]]:
+    """Each pod with each that was born later."""
+    return ((pod, later) for index, pod in enumerate(pods) for later in pods[index + 1 :])
+
+
+def _recent(life: JobLife, revision: int) -> list[Json]:
+    """The job as it was at a revision, and with the spec that it had before."""
+    bodies = [version.last_body for version in life.versions if version.revision <= revision]
+    generations: dict[int, Json] = {body["metadata"].get("generation", 0): body for body in bodies}
+    return [generations[number] for number in sorted(generations)[-2:]]
+
+
+def _cluster(pod: PodLife) -> object:
+    config = next((value for value in pod.configs), None)
+    return json.loads(config).get("cluster") if config else None
+
+
+def _conditions(body: Json) -> list[Json]:
+    found: list[Json] = body.get("status", {}).get("conditions", [])
+    return found
+
+
+def _states(body: Json) -> list[str]:
+    return [("" if entry["status"] == "True" else "!") + entry["type"] for entry in _conditions(body)]
+
+
+def _state(body: Json) -> str:
+    return next((state for state in reversed(_states(body)) if state.removeprefix("!") in _OURS), "")
+
+
+def _is_true(body: Json, kind: str) -> bool:
+    return kind in _states(body)

@@ -1,0 +1,122 @@
+"""The life of each pod of a job, out of the history of the store: what invariants ask of pods.
+
+A life is all revisions of one UID. Moments are revisions of the store, so that they can be compared with those of any
+other object.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from support.history import History, Revision
+from support.resources import PODS, Json
+from support.templates import MAIN_CONTAINER
+
+CHILD_KINDS = frozenset({"pods", "services", "podgroups"})
+_LABEL = "training.kubeflow.org/"
+_OVER = {"Succeeded", "Failed"}
+
+
+@dataclass(frozen=True)
+class PodLife:
+    """One pod, from its creation to its end or to that of the recording."""
+
+    versions: tuple[Revision, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.versions[0].place.name
+
+    @property
+    def born(self) -> int:
+        """The revision that created it."""
+        return self.versions[0].revision
+
+    @cached_property
+    def replica(self) -> tuple[str, str]:
+        """Type and index, as its labels say."""
+        labels = self.versions[0].last_body["metadata"].get("labels", {})
+        return labels.get(f"{_LABEL}replica-type", ""), labels.get(f"{_LABEL}replica-index", "")
+
+    @property
+    def kind(self) -> str:
+        """The replica type."""
+        return self.replica[0]
+
+    @property
+    def finalizers(self) -> set[str]:
+        """Every finalizer that it ever had."""
+        return {name for body in self._bodies() for name in body["metadata"].get("finalizers", ())}
+
+    @property
+    def configs(self) -> list[str]:
+        """Its TF_CONFIG, once or not at all."""
+        containers = self.versions[0].last_body["spec"]["containers"]
+        main = [entry for entry in containers if entry["name"] == MAIN_CONTAINER]
+        return [entry["value"] for found in main for entry in found.get("env", ()) if entry["name"] == "TF_CONFIG"]
+
+    @property
+    def restarts(self) -> int:
+        """How often its containers were started again in place."""
+        return max(sum(_restarts(body)) for body in self._bodies())
+
+    @property
+    def runs_at_last(self) -> bool:
+        """Whether it ran when the recording ended."""
+        body = self.versions[-1].body
+        if body is None or body["status"].get("phase") != "Running" or "deletionTimestamp" in body["metadata"]:
+            return False
+        states = {entry["name"]: entry["state"] for entry in body["status"].get("containerStatuses", ())}
+        return "terminated" not in states.get(MAIN_CONTAINER, {})
+
+    def lives_at(self, revision: int) -> bool:
+        """Whether it existed then, and was neither Succeeded nor Failed; also on its way out."""
+        body = self._at(revision)
+        return body is not None and body["status"].get("phase") not in _OVER
+
+    def succeeded_before(self, revision: int) -> bool:
+        """Whether anybody could see it Succeeded before then."""
+        return self._was(revision, "Succeeded")
+
+    def failed_before(self, revision: int) -> bool:
+        """Whether it was Failed before then by its own mistake."""
+        return self._was(revision, "Failed") and not any(map(_is_disrupted, self._bodies()))
+
+    def _was(self, revision: int, phase: str) -> bool:
+        return any(
+            version.body is not None and version.body["status"].get("phase") == phase
+            for version in self.versions
+            if version.revision < revision
+        )
+
+    def _at(self, revision: int) -> Json | None:
+        found = [version for version in self.versions if version.revision <= revision]
+        return found[-1].body if found else None
+
+    def _bodies(self) -> Iterator[Json]:
+        return (version.body for version in self.versions if version.body is not None)
+
+
+def lives_of(history: History, children: Iterable[Revision]) -> Iterator[PodLife]:
+    """The lives of all pods among a job's children, in the order in which they were created."""
+    uids = dict.fromkeys(entry.uid for entry in children if entry.resource == PODS.qualified)
+    versions: dict[str, list[Revision]] = defaultdict(list)
+    for entry in history.revisions:
+        if entry.resource == PODS.qualified and entry.uid in uids:
+            versions[entry.uid].append(entry)
+    for found in versions.values():
+        yield PodLife(tuple(found))
+
+
+def _restarts(body: Json) -> Iterator[int]:
+    for group in ("containerStatuses", "initContainerStatuses"):
+        yield from (entry.get("restartCount", 0) for entry in body["status"].get(group, ()))
+
+
+def _is_disrupted(body: Json) -> bool:
+    conditions = body["status"].get("conditions", ())
+    return body["status"].get("reason") == "Evicted" or any(
+        entry["type"] == "DisruptionTarget" and entry["status"] == "True" for entry in conditions
+    )
