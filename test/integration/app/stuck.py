@@ -4,8 +4,17 @@ import asyncio
 import signal
 import sys
 
+import msgspec
+
 from tf_operator.app import options, run
+from tf_operator.machinery.wire import ObjectMeta, Resource
 from tf_operator.machinery.workqueue import WorkQueue
+
+PODS = Resource("", "v1", "pods", "Pod")
+
+
+class Pod(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
 
 
 class Stuck:
@@ -13,7 +22,7 @@ class Stuck:
 
     def __init__(self, parts):
         self.queue = WorkQueue(parts.clock)
-        self._wanted = parts.informers.get(PODS, decode=READ_POD, scopes=parts.scopes("no-such-label"))
+        parts.informers.get(PODS, decode=msgspec.json.Decoder(Pod).decode, scopes=parts.scopes("no-such-label"))
 
     async def run(self):
         begin = asyncio.Event()
@@ -27,16 +36,6 @@ class Stuck:
 
 
 if __name__ == "__main__":
-    import msgspec
-
-    from tf_operator.machinery.wire import ObjectMeta, Resource
-
-    PODS = Resource("", "v1", "pods", "Pod")
-
-    class Pod(msgspec.Struct, frozen=True):
-        metadata: ObjectMeta
-
-    READ_POD = msgspec.json.Decoder(Pod).decode
     arguments = [f"--kubeconfig={sys.argv[1]}", "--leader-elect=false"]
     addresses = [f"--{name}-bind-address=127.0.0.1:0" for name in ("metrics", "health-probe")]
     sys.exit(run.run(options.parse([*arguments, *addresses], {}), make_controller=Stuck))

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from tf_operator.app import run, web
-from tf_operator.app.options import Options
+from tf_operator.app.options import Election, Options
 from tf_operator.app.parts import Parts
 from tf_operator.app.values import Address
+from tf_operator.machinery.fence import NotLeading
+from tf_operator.machinery.leaderelection import ElectionConfig
 from tf_operator.machinery.wire import ObjectMeta, Resource
 from tf_operator.machinery.workqueue import WorkQueue
 
@@ -84,6 +86,49 @@ def test_a_controller_is_given_what_the_options_say(kubeconfig):
 
     assert Idle.made_of.options is options
     assert [scope.namespace for scope in Idle.made_of.scopes()] == ["a"]
+
+
+def test_a_process_that_has_to_be_elected_may_not_write_before_it_is(kubeconfig):
+    run.run(Options(kubeconfig=kubeconfig, **NOWHERE), make_controller=Idle)
+
+    with pytest.raises(NotLeading):
+        Idle.made_of.client._guard()
+
+
+def test_a_process_that_is_the_only_one_may_always_write(kubeconfig):
+    run.run(Options(kubeconfig=kubeconfig, election=None, **NOWHERE), make_controller=Idle)
+
+    Idle.made_of.client._guard()
+
+
+def spied(monkeypatch, name):
+    """What the class of this name is made with, each time."""
+    made, original = [], getattr(run, name)
+
+    def make(*arguments, **options):
+        made.append(options)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(run, name, make)
+    return made
+
+
+def test_work_may_take_as_long_to_drain_as_the_options_say(kubeconfig, monkeypatch):
+    lives = spied(monkeypatch, "Lifecycle")
+    run.run(Options(kubeconfig=kubeconfig, drain_timeout=3.5, **NOWHERE), make_controller=Idle)
+
+    assert [life["drain_timeout"] for life in lives] == [3.5]
+
+
+def test_the_election_and_the_budget_are_what_the_options_say(kubeconfig, monkeypatch):
+    elections, budgets = spied(monkeypatch, "ElectionThread"), spied(monkeypatch, "TokenBucket")
+    times = ElectionConfig(60, 40, 5)
+    options = Options(kubeconfig=kubeconfig, election=Election(config=times), pod_name="p", qps=7, burst=9, **NOWHERE)
+    run.run(options, make_controller=Idle)
+
+    assert [election["config"] for election in elections] == [times]
+    assert elections[0]["identity"].startswith("p_")
+    assert {"qps": 7, "burst": 9} in budgets
 
 
 def test_without_uvloop_asyncios_own_loop_does(kubeconfig, monkeypatch):

@@ -169,6 +169,16 @@ async def test_those_who_say_nothing_do_not_keep_the_page_from_others_for_long(m
                 connection.close()
 
 
+def test_who_comes_when_all_places_are_taken_is_sent_away_at_once(monkeypatch):
+    monkeypatch.setattr(web, "MOST_CONNECTIONS", 1)
+    with served({"/healthz": answer}) as (address,):
+        place = (address.host, address.port)
+        with socket.create_connection(place), socket.create_connection(place) as late:
+            late.settimeout(web.REQUEST_WITHIN / 2)
+
+            assert late.recv(1) == b""
+
+
 async def test_a_connection_that_breaks_is_nobodys_trouble(capsys):
     with served({"/healthz": answer}) as (address,):
         connection = socket.create_connection((address.host, address.port))
