@@ -21,6 +21,8 @@ from toolbox.errors import BadChecksum
 from toolbox.progress import Progress, Step
 
 DECISION_SECONDS = 3.0
+# Longer than anybody waits for the answer: it only ends the thread that asked.
+INQUIRY_SECONDS = 3 * DECISION_SECONDS
 STALL_SECONDS = 30.0
 CHUNK = 1 << 18
 HEX_DIGITS = 64
@@ -78,7 +80,7 @@ class Inquiry(threading.Thread):
         """Fetch the checksum, or where we have it already only look whether the release is there."""
         url = self._download.checksum_url or self._download.url
         try:
-            with urllib.request.urlopen(url, timeout=DECISION_SECONDS) as reply:
+            with urllib.request.urlopen(url, timeout=INQUIRY_SECONDS) as reply:
                 text = "" if self._download.sha256 else reply.read(MOST_BYTES).decode(errors="replace")
             self._answer = Offer(self._download, self._download.sha256 or listed_checksum(text, self._download.file))
         except Unavailable as error:
