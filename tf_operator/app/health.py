@@ -96,7 +96,7 @@ class Health:
         """Why the process cannot work yet."""
         if self._informers is None:
             return ["starting"]
-        return [] if self._informers.has_synced else ["the caches are not complete yet"]
+        return [f"the cache of {name} is not complete yet" for name in self._informers.unsynced()]
 
     def _dead_watches(self) -> Iterator[str]:
         silences = self._informers.idle_seconds() if self._informers else {}

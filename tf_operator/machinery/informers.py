@@ -81,7 +81,13 @@ class Informers:
     @property
     def has_synced(self) -> bool:
         """Whether every vital store has held a complete picture."""
-        return all(informer.has_synced for name, (informer, _, _) in self._made.items() if name in self._vital)
+        return not self.unsynced()
+
+    def unsynced(self) -> list[str]:
+        """The names of those vital ones whose stores have never held a complete picture."""
+        return [
+            name for name, (informer, _, _) in self._made.items() if name in self._vital and not informer.has_synced
+        ]
 
     async def wait_synced(self) -> None:
         """Return once every vital store holds a complete picture."""

@@ -158,7 +158,9 @@ async def test_an_apiserver_that_is_not_there_makes_it_wait_alive_and_not_ready(
     arguments = (f"--kubeconfig={elsewhere}", *ELECTED)
     async with operator(plane, arguments=arguments, until="the watch ended; trying again") as process:
         assert (await page(process, PROBES, "/healthz"))[:2] == (200, b"ok\n")
-        assert (await page(process, PROBES, "/readyz"))[:2] == (500, b"the caches are not complete yet\n")
+        status, body, _ = await page(process, PROBES, "/readyz")
+        assert status == 500
+        assert b"the cache of tfjobs.kubeflow.org is not complete yet\n" in body
         assert process.said("the watch ended; trying again")[0]["cause"] == "Unreachable"
 
 

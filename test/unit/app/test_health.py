@@ -14,7 +14,10 @@ class Informers:
     def __init__(self, clock):
         self.clock = clock
         self.heard_at = {"pods": clock.monotonic(), "tfjobs": clock.monotonic()}
-        self.has_synced = False
+        self.missing = ["pods", "tfjobs"]
+
+    def unsynced(self):
+        return self.missing
 
     def idle_seconds(self):
         return {name: self.clock.monotonic() - moment for name, moment in self.heard_at.items()}
@@ -64,8 +67,10 @@ def test_a_process_that_is_only_just_starting_is_alive_and_not_ready(clock):
 
 
 def test_it_is_ready_once_the_caches_have_been_complete(health, informers):
-    assert health.why_not_ready() == ["the caches are not complete yet"]
-    informers.has_synced = True
+    assert len(health.why_not_ready()) == 2
+    informers.missing = ["tfjobs"]
+    assert health.why_not_ready() == ["the cache of tfjobs is not complete yet"]
+    informers.missing = []
     assert health.why_not_ready() == []
 
 

@@ -95,6 +95,7 @@ async def test_all_run_together_and_are_synced_when_each_of_them_is():
 
     await clock.advance(6)
     assert (things.has_synced, others.has_synced, informers.has_synced) == (True, False, False)
+    assert informers.unsynced() == ["others"]
     assert not waiting.done()
 
     await clock.advance(1)
