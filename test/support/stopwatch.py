@@ -1,0 +1,50 @@
+"""Measures how late something came, less what this machine was late itself.
+
+Where tests share two cores with other programs, everything may stand still for a second, and no timer is to blame. So
+while it runs, a Stopwatch sets itself a short timer again and again, and remembers by how much the worst one was late:
+that much more is allowed for.
+"""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from tf_operator.machinery.clock import SystemClock
+
+ON_TIME = timedelta(seconds=1)
+_TICK = 0.05
+_CLOCK = SystemClock()
+
+
+class Stopwatch:
+    """To be used with ``async with`` around what is measured."""
+
+    def __init__(self) -> None:
+        self._worst = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._tick())
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        if self._task:
+            self._task.cancel()
+
+    def assert_on_time(self, at: str, due: datetime) -> None:
+        """What happened at this moment of the audit log was due then: not early, and at most a second late."""
+        found = datetime.fromisoformat(at)
+        late = found - due
+        assert late >= timedelta(0), f"{-late} too early"
+        assert late <= ON_TIME + timedelta(seconds=self._worst), f"{late} late; the machine itself {self._worst:.2f} s"
+
+    @staticmethod
+    async def passes(moment: datetime) -> None:
+        """Wait until a moment has passed."""
+        await _CLOCK.sleep(max((moment - datetime.now(UTC)).total_seconds(), 0.0))
+
+    async def _tick(self) -> None:
+        while True:
+            before = _CLOCK.monotonic()
+            await _CLOCK.sleep(_TICK)
+            self._worst = max(self._worst, _CLOCK.monotonic() - before - _TICK)
