@@ -44,7 +44,8 @@ def counts(view: View, after: JobStatus) -> Iterator[Count]:
     before = view.seen.job.status
     if before.condition(ConditionType.CREATED) is None:
         yield Count(What.CREATED)
-    if before.all_running_time is None and after.all_running_time is not None:
+    is_taken_over = before.has(ConditionType.RUNNING) and not before.ready  # 1.9 ran it, who knows since when
+    if before.all_running_time is None and after.all_running_time is not None and not is_taken_over:
         yield Count(What.RUNNING, seconds=_seconds(after, after.all_running_time))
     yield from _restart_counts(view, after)
     failed = after.condition(ConditionType.FAILED)

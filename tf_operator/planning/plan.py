@@ -28,7 +28,7 @@ def make_plan(seen: Observed) -> Plan:
     after = status.next_status(view, found)
     return Plan(
         status=after,
-        record=not status.is_progress(job.status, after),
+        record=not status.is_progress(view, after),
         actions=_actions(view, found, after),
         events=tuple(announce.events(view, after)),
         counts=tuple(announce.counts(view, after)),

@@ -25,10 +25,15 @@ def next_status(view: View, verdict: Verdict) -> JobStatus:
     return _END[verdict.end](view, verdict, status)
 
 
-def is_progress(old: JobStatus, new: JobStatus) -> bool:
-    """Whether the step only tells of progress: nothing ended, nothing was restarted, no state was left."""
+def is_progress(view: View, new: JobStatus) -> bool:
+    """Whether the step only tells of progress: nothing ended, nothing was restarted, no state was left.
+
+    That a replica succeeded may wait to be written only as long as there is its pod, which says so.
+    """
+    old = view.seen.job.status
     return (
         not new.is_finished
+        and not any(slot.departed and slot.is_completed for slot in view.slots)
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.accounts == new.accounts
@@ -164,7 +169,8 @@ def _suspended(view: View, _: Verdict, status: JobStatus) -> JobStatus:
     if status.has(ConditionType.RUNNING) or status.has(ConditionType.RESTARTING):
         running = ConditionType.RUNNING
         status = _told(status, view, running, is_true=False, reason=Reason.SUSPENDED, message=message)
-    return _told(status, view, ConditionType.SUSPENDED, reason=Reason.SUSPENDED, message=message)
+    status = _told(status, view, ConditionType.SUSPENDED, reason=Reason.SUSPENDED, message=message)
+    return _with_evidence(view, status)
 
 
 def _succeeded(view: View, _: Verdict, status: JobStatus) -> JobStatus:

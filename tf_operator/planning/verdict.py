@@ -5,7 +5,7 @@ failure: when the chief has succeeded, and another replica failed, seen in the s
 check is a question to a ``View`` and yields a ``Verdict`` or nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -14,8 +14,8 @@ from tf_operator.api.constants import Reason
 from tf_operator.api.job import RestartPolicy, SuccessPolicy, TrainingJob
 from tf_operator.api.status import ConditionType, FirstFailure, JobStatus, ReplicaType
 from tf_operator.api.validation import child_name, validate
-from tf_operator.planning import ledger, outcome
-from tf_operator.planning.observed import Pod
+from tf_operator.planning import ledger, outcome, replicas
+from tf_operator.planning.observed import MainContainer, Pod
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Loss, Slot, View
 
@@ -163,14 +163,13 @@ def _is_past_backoff_limit(view: View) -> Verdict | None:
     is_over = count.in_place > 0 and used >= max(limit, 1)
     if not is_over and used + count.failures <= limit:
         return None
-    failed = [loss for loss in view.losses if loss.outcome is Outcome.FAILED]
-    because = f": {blame(failed[0], view)}" if failed else ""
-    name = view.seen.job.key.name
+    failed = next((loss for loss in view.losses if loss.outcome is Outcome.FAILED), None)
+    cause, evidence = (f": {blame(failed, view)}", evidence_of(failed, view)) if failed else _restarted_most(view)
     return Verdict(
         End.FAILED,
         Reason.BACKOFF_LIMIT_EXCEEDED,
-        f"Job {name} has failed because it has reached the specified backoff limit of {limit}{because}",
-        evidence_of(failed[0], view) if failed else _evidence_in_place(view),
+        f"Job {view.seen.job.key.name} has failed because it has reached the specified backoff limit of {limit}{cause}",
+        evidence,
     )
 
 
@@ -241,22 +240,24 @@ def _policy_hint(loss: Loss, view: View) -> str:
     return f"; its restartPolicy is {policy}"
 
 
-def _evidence_in_place(view: View) -> FirstFailure | None:
-    """Of the kubelet's restarts there is only what the container tells now."""
-    for slot, pod in _restarted(view):
-        return FirstFailure(
-            pod=pod.name,
-            container=view.seen.job.profile.container,
-            exit_code=pod.main.exit_code if pod.main else None,
-            reason=pod.main.reason if pod.main else "",
-            message=f"{slot.spec.type.label}-{slot.index} was restarted {pod.restarts} times in place",
-            time=view.seen.now,
-        )
-    return None
-
-
-def _restarted(view: View) -> Iterator[tuple[Slot, Pod]]:
-    return ((slot, slot.pod) for slot in view.slots if slot.pod and slot.pod.restarts)
+def _restarted_most(view: View) -> tuple[str, FirstFailure | None]:
+    """The cause and the evidence of restarts in place: there is only what the container tells now."""
+    found = max(replicas.restarts_in_place(view.slots), key=lambda entry: entry[1].restarts, default=None)
+    if found is None:
+        return "", None
+    slot, pod, _ = found
+    times = "once" if pod.restarts == 1 else f"{pod.restarts} times"
+    cause = f"{slot.spec.type.label}-{slot.index} (pod {pod.name}) was restarted {times} in place"
+    main = pod.main or MainContainer()
+    evidence = FirstFailure(
+        pod=pod.name,
+        container=view.seen.job.profile.container,
+        exit_code=main.exit_code,
+        reason=main.reason,
+        message=cause,
+        time=view.seen.now,
+    )
+    return f": {cause}", evidence
 
 
 def _waits(slot: Slot, view: View) -> str:

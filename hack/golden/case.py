@@ -1,0 +1,144 @@
+"""Reads a golden case: ``test/golden/<case>.input.yaml`` to an observation.
+
+The job is a TFJob as it would be stored, and goes through the dialect. Children are spelt in short forms, one mapping
+each, whose fields are those of ``planning.observed``; a field that nothing reads is refused, because it would look as
+if it mattered. Where a case says nothing it is 08:10 on the first of March, and pods were made at 08:00.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tf_operator.api.status import ReplicaType
+from tf_operator.dialects import kubeflow_v1
+from tf_operator.meta import parse_time
+from tf_operator.planning.observed import MainContainer, Observed, Pod, PodGroup, Refusal, Service, Settings
+
+FOLDER: Final = Path("test/golden")
+INPUT: Final = ".input.yaml"
+PLAN: Final = ".plan.yaml"
+
+_NOW: Final = datetime(2026, 3, 1, 8, 10, tzinfo=UTC)
+_BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
+_TYPES: Final = {kind.label: kind for kind in ReplicaType}
+_FIELDS: Final = {"title", "rules", "job", "now", "pods", "services", "podGroup", "refusal", "settings", "bodies"}
+
+Yaml = dict[str, Any]
+
+
+class Malformed(ValueError):
+    """A case that says something nobody reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: what it shows, which rules of behaviour it is evidence for, and what is observed."""
+
+    name: str
+    title: str
+    rules: tuple[int, ...]
+    seen: Observed
+    bodies: tuple[str, ...] = ()
+    """The replicas of which the plan file shows the bodies."""
+
+
+def names(root: Path) -> list[str]:
+    """The names of all cases."""
+    return sorted(path.name.removesuffix(INPUT) for path in (root / FOLDER).glob(f"*{INPUT}"))
+
+
+def read(root: Path, name: str) -> Case:
+    """Read a case."""
+    found = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
+    _refuse_others(found, _FIELDS, name)
+    job = kubeflow_v1.read(found["job"])
+    seen = Observed(
+        job,
+        _time(found.get("now"), _NOW),
+        pods=tuple(_pod(entry, job.key.name) for entry in found.get("pods", ())),
+        services=tuple(_service(entry, job.uid) for entry in found.get("services", ())),
+        pod_group=_group(found.get("podGroup"), job.key.name),
+        refusal=_refusal(found.get("refusal")),
+        settings=_settings(found.get("settings", {})),
+    )
+    return Case(name, found["title"], tuple(found["rules"]), seen, tuple(found.get("bodies", ())))
+
+
+def _pod(entry: Yaml, job: str) -> Pod:
+    flags = {"terminating", "gone", "disrupted"}
+    texts = {"reason", "message", "waitsFor"}
+    _refuse_others(entry, flags | texts | {"replica", "uid", "phase", "main", "restarts", "created"}, "pods")
+    label, _, index = entry["replica"].rpartition("-")
+    return Pod(
+        name=f"{job}-{entry['replica']}",
+        uid=entry.get("uid", f"uid-of-{entry['replica']}"),
+        type=_TYPES[label],
+        index=int(index),
+        phase=entry["phase"],
+        is_terminating=entry.get("terminating", False),
+        is_gone=entry.get("gone", False),
+        reason=entry.get("reason", ""),
+        message=entry.get("message", ""),
+        is_disrupted=entry.get("disrupted", False),
+        main=_main(entry.get("main"), is_running=entry["phase"] == "Running"),
+        restarts=entry.get("restarts", 0),
+        waits_for=entry.get("waitsFor", ""),
+        created_at=_time(entry.get("created"), _BEGINNING),
+    )
+
+
+def _main(entry: Yaml | None, *, is_running: bool) -> MainContainer | None:
+    """The deciding container; of a pod that runs, it runs since the beginning, if the case does not say otherwise."""
+    if entry is None:
+        return MainContainer(started_at=_BEGINNING) if is_running else None
+    _refuse_others(entry, {"exitCode", "reason", "message", "started", "finished"}, "main")
+    return MainContainer(
+        exit_code=entry.get("exitCode"),
+        reason=entry.get("reason", ""),
+        message=entry.get("message", ""),
+        started_at=_time(entry.get("started"), _BEGINNING),
+        finished_at=parse_time(entry.get("finished")),
+    )
+
+
+def _service(entry: str | Yaml, uid: str) -> Service:
+    """A Service of ours, by its name; or a mapping, for one of 1.9 or one that is on its way out."""
+    if isinstance(entry, str):
+        return Service(entry, f"uid-of-service-{entry}", job_uid_label=uid)
+    _refuse_others(entry, {"name", "terminating", "label"}, "services")
+    uid_label = entry.get("label", uid)
+    return Service(entry["name"], f"uid-of-service-{entry['name']}", entry.get("terminating", False), uid_label)
+
+
+def _group(entry: Yaml | None, job: str) -> PodGroup | None:
+    if entry is None:
+        return None
+    _refuse_others(entry, {"phase", "spec", "terminating"}, "podGroup")
+    spec = entry.get("spec")
+    return PodGroup(job, "uid-of-the-group", entry.get("phase", ""), spec, entry.get("terminating", False))
+
+
+def _refusal(entry: Yaml | None) -> Refusal | None:
+    if entry is None:
+        return None
+    _refuse_others(entry, {"what", "message", "final", "retryAt"}, "refusal")
+    retry_at = parse_time(entry.get("retryAt"))
+    return Refusal(entry["what"], entry["message"], entry.get("final", False), retry_at)
+
+
+def _settings(entry: Yaml) -> Settings:
+    _refuse_others(entry, {"gangScheduler", "clusterDomain"}, "settings")
+    return Settings(cluster_domain=entry.get("clusterDomain", ""), gang_scheduler=entry.get("gangScheduler", ""))
+
+
+def _time(text: object, default: datetime) -> datetime:
+    return parse_time(text) or default
+
+
+def _refuse_others(entry: Mapping[str, Any], fields: Iterable[str], where: str) -> None:
+    if others := sorted(set(entry) - set(fields)):
+        raise Malformed(f"{where}: nothing reads {', '.join(others)}")

@@ -1,0 +1,81 @@
+"""Each golden case: the plan in the file is the plan that is made. And every rule that planning keeps has its cases."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from golden import case, command, written
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = case.names(ROOT)
+CASES = {name: case.read(ROOT, name) for name in NAMES}
+RULES = range(1, 40)
+"""The rules of the page on behaviour that the operator was built from."""
+KEPT_ELSEWHERE = {
+    3: "the size of the CRD: hack/crd",
+    4: "what kubectl shows: hack/crd",
+    33: "logs: app",
+    34: "flags and environment: app",
+    35: "leader election: machinery",
+    36: "watches: machinery",
+    37: "objects that nobody can decode, and the health of the process: machinery and app",
+    38: "shutdown and memory: machinery and app",
+    39: "namespaces without cluster-wide rights: app",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_plan_of_a_case_is_the_one_in_its_file(name):
+    path = ROOT / case.FOLDER / f"{name}{case.PLAN}"
+
+    found, made = command.read(path), written.plan_text(CASES[name])
+
+    assert found == made, command.difference(path.name, found, made)
+
+
+def test_no_plan_is_left_of_a_case_that_is_gone():
+    assert command.left_over(ROOT) == []
+
+
+def test_every_rule_that_planning_keeps_has_a_case():
+    shown = {rule for found in CASES.values() for rule in found.rules}
+
+    assert sorted(set(RULES) - shown - set(KEPT_ELSEWHERE)) == []
+    assert sorted(shown & set(KEPT_ELSEWHERE)) == []
+
+
+def test_there_are_no_two_cases_of_one_observation():
+    seen = [repr((found.seen, found.bodies)) for found in CASES.values()]
+
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_case_says_in_one_sentence_what_it_shows(name):
+    title = CASES[name].title
+
+    assert re.fullmatch(r"\w.{10,}\.", title)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+
+
+def test_a_case_that_says_something_nobody_reads_is_refused(tmp_path):
+    folder = tmp_path / case.FOLDER
+    folder.mkdir(parents=True)
+    (folder / "odd.input.yaml").write_text("{title: Odd., rules: [1], job: {}, podz: []}")
+
+    with pytest.raises(case.Malformed, match="podz"):
+        case.read(tmp_path, "odd")
+
+
+def test_update_writes_what_verify_then_accepts_and_removes_what_has_no_case(tmp_path, capsys):
+    folder = tmp_path / case.FOLDER
+    folder.mkdir(parents=True)
+    (folder / "one.input.yaml").write_text("{title: One., rules: [1], job: {}}")
+    (folder / "gone.plan.yaml").write_text("")
+
+    assert command.verify(tmp_path, []) == 1
+    assert "gone.plan.yaml has no input" in capsys.readouterr().err
+    assert command.update(tmp_path, []) == 0
+    assert command.verify(tmp_path, []) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["one.input.yaml", "one.plan.yaml"]
