@@ -1,0 +1,111 @@
+"""Numbers of replicas that change: with dynamic workers while the job runs, without them not at all."""
+
+import json
+
+import pytest
+
+from support import builders
+from support.api import RefusedError
+from support.crew import ONE_CREW, QUICK
+from support.pod_status import Exit
+from support.resources import TFJOBS, Json
+from support.scene import Scene, states
+
+pytestmark = ONE_CREW
+ARGUMENTS = (QUICK,)
+
+DYNAMIC = builders.tfjob("j").workers(3).parameter_servers(1).dynamic_workers()
+
+
+async def test_fewer_workers_are_taken_away_from_the_end(scene: Scene) -> None:
+    """T14, 8.1: 3 to 2: pod and Service of index 2 go, and count as nothing."""
+    await scene.begin_running(DYNAMIC)
+    before = await scene.uids()
+    await _scale(scene, 2)
+    after = await scene.wait_pods("j-ps-0", "j-worker-0", "j-worker-1")
+    await scene.wait_services("j-ps-0", "j-worker-0", "j-worker-1")
+    job = await scene.wait_counts("Worker", active=2, failed=0, succeeded=0)
+    assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
+    assert all(pod["metadata"]["uid"] == before[name] for name, pod in after.items())
+    assert states(job) == ["Created", "Running"]
+
+
+async def test_more_workers_are_added_and_nobody_is_restarted(scene: Scene) -> None:
+    """T14, 8.1: 2 to 4: indexes 2 and 3 are made."""
+    await scene.begin_running(DYNAMIC.workers(2))
+    before = await scene.uids()
+    await _scale(scene, 4)
+    await scene.wait_pods("j-ps-0", *(f"j-worker-{index}" for index in range(4)))
+    await scene.run("j-worker-2", "j-worker-3")
+    await scene.wait_counts("Worker", active=4)
+    assert before.items() <= (await scene.uids()).items()
+
+
+async def test_a_worker_that_comes_back_after_having_been_taken_away_is_a_new_one(scene: Scene) -> None:
+    """T14: 3, 2, 3: the new worker 2 runs, and is no restart of the old one."""
+    await scene.begin_running(DYNAMIC)
+    before = (await scene.uids())["j-worker-2"]
+    await _scale(scene, 2)
+    await scene.wait_pods("j-ps-0", "j-worker-0", "j-worker-1")
+    await scene.wait_counts("Worker", active=2)
+    await _scale(scene, 3)
+    await scene.wait_pods("j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2")
+    await scene.run("j-worker-2")
+    job = await scene.wait_counts("Worker", active=3)
+    assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
+    assert (await scene.uids())["j-worker-2"] != before
+
+
+async def test_a_worker_knows_itself_and_the_parameter_servers_only(scene: Scene) -> None:
+    """T14, 8.2, sparse cluster: so that it does not matter how many others there are."""
+    await scene.begin(DYNAMIC)
+    pods = await scene.pods()
+    host = f"{{}}.{scene.namespace}.svc:2222"
+    assert _tf_config(pods["j-worker-1"]) == {
+        "cluster": {"worker": {"1": host.format("j-worker-1")}, "ps": [host.format("j-ps-0")]},
+        "task": {"type": "worker", "index": 1},
+    }
+    assert _tf_config(pods["j-ps-0"])["cluster"]["ps"] == [host.format("j-ps-0")]
+
+
+async def test_a_failed_worker_is_tolerated(scene: Scene) -> None:
+    """T14: as in 1.9; the others go on, and the job ends well."""
+    await scene.begin_running(DYNAMIC)
+    await scene.kubelet.fail("j-worker-1", Exit(1))
+    await scene.wait_counts("Worker", active=2, failed=1)
+    assert states(await scene.job()) == ["Created", "Running"]
+    await scene.succeed("j-worker-0")
+    await scene.wait("j", "Succeeded")
+
+
+async def test_the_scale_subresource_scales_workers(scene: Scene) -> None:
+    """B1, wish 7: so that kubectl scale and an autoscaler can."""
+    await scene.begin_running(DYNAMIC.workers(1))
+    path = TFJOBS.path(scene.namespace, "j", "scale")
+    scale = await scene.admin.get(path)
+    assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (1, 1)
+    assert "replica-type=worker" in scale["status"]["selector"]
+    await scene.admin.patch(path, {"spec": {"replicas": 2}})
+    await scene.wait_pods("j-ps-0", "j-worker-0", "j-worker-1")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_job_without_dynamic_workers_keeps_its_size(scene: Scene, count: int) -> None:
+    """T14: a change is refused with a message, and nothing of it is done."""
+    await scene.begin_running(builders.tfjob("j").workers(2))
+    with pytest.raises(RefusedError, match="enableDynamicWorker") as refused:
+        await _scale(scene, count)
+    assert refused.value.status == 422
+    await scene.quiet(1.0)
+    assert set(await scene.pods()) == {"j-worker-0", "j-worker-1"}
+
+
+async def _scale(scene: Scene, count: int) -> None:
+    await scene.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
+
+
+def _tf_config(pod: Json) -> Json:
+    config: Json = json.loads(
+        {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"]}["TF_CONFIG"]
+    )
+    return config
