@@ -14,7 +14,7 @@ from tf_operator.controller.instruments import JobInstruments, Phases
 
 FRAMEWORK = "tensorflow"
 OUTCOMES = ("succeeded", "failed")
-PHASES = ("Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed")
+PHASES = ("New", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed")
 _LABELS = ("job_namespace", "framework")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _START_SECONDS = (1, 2, 5, 10, 20, 30, _MINUTE, 120, 300, 600, 1800, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY)

@@ -65,7 +65,7 @@ def run(options: Options, *, make_controller: MakeController = tfjobs.make_contr
 
 
 async def _live(options: Options, make_controller: MakeController) -> None:
-    await Process(options).live(make_controller)
+    await Process(options).live(make_controller)  # made here, because its pulse is that of the running loop
 
 
 class Process:

@@ -30,25 +30,6 @@ class Pod(msgspec.Struct, frozen=True):
 READ_POD = msgspec.json.Decoder(Pod).decode
 
 
-@pytest.fixture
-def kubeconfig(tmp_path):
-    """An apiserver that nobody runs."""
-    path = tmp_path / "kubeconfig"
-    path.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-                "users": [{"name": "u", "user": {}}],
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "current-context": "c",
-            }
-        )
-    )
-    return str(path)
-
-
 class Idle:
     """A controller that has nothing to do; as soon as it is made, the process gets a signal."""
 
