@@ -122,16 +122,18 @@ async def test_an_object_near_the_limit_of_etcd_is_one_line_like_any_other(proxy
     assert controller.failures == []
 
 
-@pytest.mark.parametrize("is_first", [True, False], ids=["in-the-first-picture", "in-the-watch"])
-async def test_an_object_that_no_decoder_reads_costs_only_itself(proxy, field, start, is_first):
+@pytest.mark.parametrize("where", ["in a streamed picture", "in a page", "in the watch"])
+async def test_an_object_that_no_decoder_reads_costs_only_itself(proxy, field, start, where):
     """Fault 18: nested nine thousand levels deep; the apiserver stores it."""
     nested = "[" * 9000 + "]" * 9000
     deep = json.dumps(copier.widget("deep", 1, deep="NESTED")).replace('"NESTED"', nested).encode()
-    if is_first:
+    if where != "in the watch":
         await field.store_raw(deep)
+    if where == "in a page":
+        proxy.on(opening(WIDGETS, path=STREAMED), do=faults.fail(422))
     controller = await start()
     await controller.widgets.wait_synced()
-    if not is_first:
+    if where == "in the watch":
         await field.store_raw(deep)
     await field.want("good", 3)
 

@@ -110,6 +110,7 @@ async def test_a_list_that_comes_broken_is_read_again(proxy, field, start, break
 async def test_a_write_whose_reply_is_broken_is_looked_for(proxy, field, controller, breakage):
     """Faults 14 and 17, in the reply to a create: it may have been carried out, or not."""
     broken = proxy.on(create(COPIES), do=BROKEN_REPLIES[breakage], at_most=2)
+    proxy.on(watch(COPIES), do=faults.delay(1))  # or the cache would tell what the reply did not
     await field.want("w", 5)
     await field.settled(controller)
 
@@ -122,6 +123,8 @@ async def test_a_server_that_sends_a_byte_a_second_holds_up_nobody_else(proxy, f
     proxy.on(opening(COPIES), do=faults.trickle(1))
     proxy.now(watch(COPIES), do=faults.cut())
     await proxy.until(lambda: proxy.open_watches(watch(COPIES)) == 1)
+    await field.want("w", 5)
+    await eventually(lambda: len(oracle.copies_made(proxy)) == 5)
 
     await field.want("other", 0)
     await eventually(lambda: controller.widgets.store.get(field.key("other")) is not None)

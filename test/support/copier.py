@@ -190,7 +190,7 @@ class Copier:
                     await self.reconcile(key)
                     self.queue.forget(key)
                 except errors.ApiError as error:
-                    self.failures.append(error)
+                    self.failures.append(_alone(error))
                     self.queue.add_rate_limited(key)
 
     async def reconcile(self, key: ObjectKey) -> None:
@@ -266,6 +266,12 @@ class Copier:
         self.own_writes.read_live(owner, "configmaps", version=page.resource_version)
         copies = tuple(copy for copy in map(READ_COPY, page.items) if owner.uid in owners(copy))
         return Observed(found, copies) if found.metadata.uid == owner.uid else None
+
+
+def _alone(error: errors.ApiError) -> errors.ApiError:
+    """The error without what led to it: whoever keeps errors would keep the frames of all those calls."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class CopierProcess:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._complaints: deque[str] = deque(maxlen=100)
+        self._listening = asyncio.ensure_future(self._listen())
 
     @property
     def pid(self) -> int:
@@ -104,10 +107,18 @@ class CopierProcess:
 
     async def ended(self, *, within: float = 30) -> tuple[int, str]:
         """Wait for its end; the exit code, and the last of what it wrote on standard error."""
+        assert self._process.stdout is not None
         async with asyncio.timeout(within):
-            _, complaint = await self._process.communicate()
-        assert self._process.returncode is not None
-        return self._process.returncode, complaint.decode()[-2000:]
+            await self._process.stdout.read()
+            await self._listening
+            code = await self._process.wait()
+        return code, "".join(self._complaints)[-2000:]
+
+    async def _listen(self) -> None:
+        """Hear what it writes on standard error, all of its life: else it would wait for a reader in the end."""
+        assert self._process.stderr is not None
+        async for line in self._process.stderr:
+            self._complaints.append(line.decode())
 
 
 @asynccontextmanager
@@ -117,12 +128,13 @@ async def copier_process(kubeconfig: Path, namespace: str, **options: str | int)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "support.copier_process", chosen, stdout=PIPE, stderr=PIPE, cwd=_TEST
     )
+    running = CopierProcess(process)
     try:
-        yield CopierProcess(process)
+        yield running
     finally:
         if process.returncode is None:
             process.kill()
-            await process.communicate()
+        await running.ended()
 
 
 def _cache(versions: Mapping[str, tuple[str, str]]) -> SimpleNamespace:
