@@ -4,22 +4,39 @@ Parses, dispatches, and turns the outcome into an exit code: 0 done, 1 failed, 2
 """
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
+
+from tf_operator.cli import plan_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
-    make_parser().parse_args(arguments)
-    return 0
+    parser = make_parser()
+    chosen = parser.parse_args(arguments)
+    try:
+        exit_code: int = chosen.run(chosen)
+        sys.stdout.flush()
+    except plan_command.Unreadable as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return 2
+    except BrokenPipeError:  # whoever read our output has seen enough, as in `tfjob plan ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return exit_code
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The grammar of the command line."""
+    """The grammar of the command line; each command names the function that carries it out."""
     parser = argparse.ArgumentParser(
-        prog="tfjob",
+        prog="kubectl tfjob" if Path(sys.argv[0]).name == "kubectl-tfjob" else "tfjob",
         description="Works with TensorFlow training jobs. Installed as kubectl-tfjob too: 'kubectl tfjob'.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"tfjob {metadata.version('tf-operator')}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    plan_command.add_command(commands)
     return parser

@@ -36,7 +36,7 @@ class Fields:
         """The reader of an object in a field; of an empty one, where there is none."""
         found = self.body.get(name)
         if found is not None and not isinstance(found, Mapping):
-            self.wrong(name, f"must be an object, is {_kind(found)}")
+            self.wrong(name, f"must be an object, is {kind_of(found)}")
         return type(self)(found if isinstance(found, Mapping) else _NOTHING, self.at(name), self.problems)
 
     def text(self, name: str, default: str = "") -> str:
@@ -45,7 +45,7 @@ class Fields:
         if found is None:
             return default
         if not isinstance(found, str):
-            self.wrong(name, f"must be a string, is {_kind(found)}")
+            self.wrong(name, f"must be a string, is {kind_of(found)}")
             return default
         return found
 
@@ -55,7 +55,7 @@ class Fields:
         if found is None:
             return None
         if isinstance(found, bool) or not isinstance(found, int):
-            self.wrong(name, f"must be a whole number, is {_kind(found)}")
+            self.wrong(name, f"must be a whole number, is {kind_of(found)}")
             return None
         return found
 
@@ -63,7 +63,7 @@ class Fields:
         """True or false; false where there is none."""
         found = self.body.get(name)
         if found is not None and not isinstance(found, bool):
-            self.wrong(name, f"must be true or false, is {_kind(found)}")
+            self.wrong(name, f"must be true or false, is {kind_of(found)}")
         return found is True
 
     def one_of(self, name: str, kinds: type[E], default: E) -> E:
@@ -75,12 +75,12 @@ class Fields:
             return kinds(found)
         except ValueError:
             allowed = ", ".join(repr(kind.value) for kind in kinds)
-            self.wrong(name, f"must be one of {allowed}, is {_kind(found)}")
+            self.wrong(name, f"must be one of {allowed}, is {kind_of(found)}")
             return default
 
 
-def _kind(found: object) -> str:
-    """What was found, said shortly: a tenant may have put anything there."""
+def kind_of(found: object) -> str:
+    """What was found, said shortly in messages: a tenant may have put anything there."""
     match found:
         case bool() | int() | float():
             return repr(found)

@@ -1,0 +1,100 @@
+"""YAML as kubectl reads and writes it."""
+
+import pytest
+import yaml
+
+from tf_operator.cli import kube_yaml
+
+
+def one(text):
+    (document,) = kube_yaml.read(text)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        pytest.param("2024-01-01", "2024-01-01", id="a date is text"),
+        pytest.param("12:30", "12:30", id="a time is text, not minutes"),
+        pytest.param("1e3", 1000, id="an exponent makes a number"),
+        pytest.param("2.0", 2, id="JSON has one kind of number"),
+        pytest.param("0.5", 0.5, id="a fraction"),
+        pytest.param("010", 8, id="a leading zero makes it octal"),
+        pytest.param("0o17", 15, id="octal of today"),
+        pytest.param("0x1F", 31, id="hexadecimal"),
+        pytest.param("1_000", 1000, id="underscores in numbers"),
+        pytest.param("-7", -7, id="a negative number"),
+        pytest.param("y", True, id="y is yes"),
+        pytest.param("Off", False, id="off is no"),
+        pytest.param('"off"', "off", id="quoted is text"),
+        pytest.param("~", None, id="null"),
+        pytest.param("1Gi", "1Gi", id="a quantity is text"),
+    ],
+)
+def test_a_scalar_is_what_kubectl_takes_it_for(text, meaning):
+    found = one(f"value: {text}")["value"]
+
+    assert (found, type(found)) == (meaning, type(meaning))
+
+
+@pytest.mark.parametrize(("key", "text"), [("1", "1"), ("true", "true"), ("name", "name")])
+def test_keys_are_text(key, text):
+    assert one(f"{{{key}: 0}}") == {text: 0}
+
+
+def test_documents_are_separated_and_empty_ones_left_out():
+    assert list(kube_yaml.read("---\na: 1\n---\n# nothing\n---\nb: 2\n")) == [{"a": 1}, {"b": 2}]
+
+
+def test_merged_keys_may_be_overruled():
+    assert one("base: &base {a: 1, b: 2}\nmore: {<<: *base, b: 3}")["more"] == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("a: 1\na: 2\n", "line 2, column 1: the key 'a' is there twice", id="a key twice"),
+        pytest.param("a: b: c\n", "line 1, column 5: mapping values are not allowed here", id="bad syntax"),
+        pytest.param("a: !thing 1\n", "line 1, column 4: could not determine", id="a tag"),
+        pytest.param("a: \x07\n", "special characters are not allowed", id="a character that nobody may write"),
+        pytest.param("[" * 5000, "is nested too deeply", id="deeper than anybody reads"),
+    ],
+)
+def test_text_that_kubectl_would_not_take_is_refused_with_the_place(text, complaint):
+    with pytest.raises(kube_yaml.YamlError) as refused:
+        list(kube_yaml.read(text))
+
+    assert complaint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "y",
+        "No",
+        "1e3",
+        "010",
+        "12:30",
+        "2024-01-01",
+        "1Gi",
+        "null",
+        "~",
+        ".5",
+        "-c",
+        "plain",
+        "a: b",
+        "two\nlines\n",
+    ],
+)
+def test_text_stays_text_for_every_reader(text):
+    written = kube_yaml.write({"value": text})
+
+    assert one(written) == {"value": text}
+    assert yaml.safe_load(written) == {"value": text}
+
+
+def test_nothing_is_abbreviated():
+    same = {"a": ["b"]}
+
+    assert kube_yaml.write({"first": same, "second": same}) == "first:\n  a:\n  - b\nsecond:\n  a:\n  - b\n"

@@ -1,0 +1,54 @@
+"""Files of manifests to single objects."""
+
+import json
+
+import pytest
+
+from tf_operator.cli import manifests
+from tf_operator.cli.manifests import Manifest, ManifestError
+
+A, B = {"kind": "TFJob", "metadata": {"name": "a"}}, {"kind": "Service", "metadata": {"name": "b"}}
+
+
+def test_a_lone_object_is_found_under_the_name_of_its_file():
+    assert manifests.read("job.yaml", "kind: TFJob\nmetadata: {name: a}\n") == [Manifest("job.yaml", A)]
+
+
+def test_several_objects_are_numbered():
+    text = "kind: TFJob\nmetadata: {name: a}\n---\nkind: Service\nmetadata: {name: b}\n"
+
+    assert manifests.read("-", text) == [Manifest("stdin#1", A), Manifest("stdin#2", B)]
+
+
+def test_json_may_be_indented_with_tabs():
+    assert manifests.read("job.json", json.dumps(A, indent="\t")) == [Manifest("job.json", A)]
+
+
+def test_yaml_may_begin_as_json_does():
+    assert manifests.read("job.yaml", "{kind: TFJob, metadata: {name: a}}") == [Manifest("job.yaml", A)]
+
+
+def test_lists_are_taken_apart():
+    listed = {"kind": "List", "items": [A, {"kind": "TFJobList", "items": [B]}]}
+
+    assert [found.body for found in manifests.read("list", json.dumps(listed))] == [A, B]
+
+
+def test_a_list_without_items_is_an_object_like_others():
+    assert manifests.read("odd", '{"kind": "PriceList"}') == [Manifest("odd", {"kind": "PriceList"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param("", "there is no object in it", id="nothing"),
+        pytest.param("# a comment\n---\n", "there is no object in it", id="a comment"),
+        pytest.param("- kind: TFJob\n", "a document in it is no object", id="a list without a kind"),
+        pytest.param("{kind: [", "line 1, column 9", id="broken off"),
+    ],
+)
+def test_what_is_no_manifest_is_refused(text, why):
+    with pytest.raises(ManifestError) as refused:
+        manifests.read("job.yaml", text)
+
+    assert why in str(refused.value)

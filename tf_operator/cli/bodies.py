@@ -1,0 +1,35 @@
+"""The objects that would be made, in full: YAML documents that ``kubectl apply --dry-run`` takes.
+
+In the order in which the operator makes them: the PodGroup, then Service and pod of each replica. One at a time,
+because the pods of a large job do not fit into memory together. Neighbour: ``rehearsal`` has the objects.
+"""
+
+from collections.abc import Iterator
+
+from tf_operator.cli import kube_yaml
+from tf_operator.cli.rehearsal import Rehearsal
+from tf_operator.cli.review import NO_UID
+from tf_operator.controller import resources
+
+
+def text(found: Rehearsal) -> Iterator[str]:
+    """The documents, each with its separator in front."""
+    job = found.job
+    yield f"# {job.profile.kind} {job.key}\n"
+    if not job.is_ours:
+        yield f"# It is managed by {job.run_policy.managed_by}: nothing is made for it here.\n"
+        return
+    if job.run_policy.is_suspended:
+        yield "# It is suspended: nothing of this is made until it is resumed.\n"
+    if job.uid == NO_UID:
+        yield f"# {NO_UID} stands for the UID that the cluster will give it.\n"
+    group = resources.pod_groups(found.settings.gang_scheduler)
+    if group and found.pod_group:
+        yield _document({"apiVersion": group.api_version, "kind": group.kind, **found.pod_group})
+    for replica in found.replicas:
+        yield _document(replica.service())
+        yield _document(replica.pod())
+
+
+def _document(body: object) -> str:
+    return f"---\n{kube_yaml.write(body)}"

@@ -1,0 +1,128 @@
+"""``tfjob plan``: what the operator would make of a manifest, without a cluster.
+
+Reads, reviews, rehearses, prints. What would be made goes to standard output; everything that is wrong or odd goes to
+standard error, one a line. Exit code 0: all is well; 1: a manifest is wrong (the others are shown all the same);
+2: wrong usage, or a file that cannot be read.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tf_operator.cli import bodies, manifests, rehearsal, review, summary
+from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.meta import key_of, text_of
+from tf_operator.planning.observed import Settings
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+_DESCRIPTION: Final = """\
+Shows what the operator would make of a TFJob: pods, Services, PodGroup and TF_CONFIG, and what ends the job. Asks no
+cluster; what would be made is decided by the operator's own code. What is wrong goes to standard error, one a line as
+'file: field: rule'; unknown fields are named there, too."""
+_EPILOG: Final = """\
+exit codes: 0 all is well; 1 a manifest is wrong; 2 wrong usage, or a file that cannot be read"""
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``plan`` into the grammar."""
+    parser = commands.add_parser(
+        "plan",
+        help="show what would be made of a manifest, and what is wrong with it",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="YAML or JSON, with any number of documents; - for standard input; may be repeated",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("wide", "yaml"),
+        metavar="FORMAT",
+        help="wide: every replica with its TF_CONFIG; yaml: all objects in full, as kubectl takes them",
+    )
+    parser.add_argument(
+        "-n", "--namespace", default="", metavar="NAME", help="where the jobs go (default: as they say)"
+    )
+    parser.add_argument("--cluster-domain", default="", metavar="DOMAIN", help="the operator's CUSTOM_CLUSTER_DOMAIN")
+    parser.add_argument(
+        "--gang-scheduler-name", default="", metavar="NAME", help="the operator's flag of this name, as in volcano"
+    )
+    parser.set_defaults(run=run)
+
+
+class Unreadable(Exception):
+    """A file cannot be read; the message says which and why."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan everything in all files."""
+    gang_scheduler = "" if arguments.gang_scheduler_name.lower() == "none" else arguments.gang_scheduler_name
+    settings = Settings(cluster_domain=arguments.cluster_domain.strip("."), gang_scheduler=gang_scheduler)
+    found, is_well = _read_all(arguments.filename)
+    plans = [_plan(manifest, arguments.namespace, settings) for manifest in found]
+    for number, planned in enumerate(filter(None, plans)):
+        _print(planned, arguments.output, is_first=number == 0)
+    return 0 if is_well and plans and all(plans) else 1
+
+
+def _plan(manifest: Manifest, namespace: str, settings: Settings) -> rehearsal.Rehearsal | None:
+    """Tell everything that is wrong or odd, and rehearse the job unless it is wrong."""
+    seen = review.review(manifest.body, namespace=namespace)
+    planned = None if seen.errors else rehearsal.rehearse(seen.job, settings)
+    for error in seen.errors:
+        _say(manifest.where, str(error))
+    for warning in (*seen.warnings, *(planned.remarks if planned else ())):
+        _say(manifest.where, f"warning: {warning}")
+    return planned
+
+
+def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
+    """All jobs in the files, and whether all of it could be understood."""
+    found, is_well = list[Manifest](), True
+    for name in names:
+        try:
+            found += manifests.read(name, _text(name))
+        except (ManifestError, UnicodeDecodeError) as error:
+            is_well = False
+            _say(name, str(error))
+    jobs = [manifest for manifest in found if review.is_job(manifest.body)]
+    for manifest in found:
+        if manifest not in jobs:
+            _say(manifest.where, f"passed over: {_shown(manifest)} is no TFJob")
+    if is_well and not jobs:
+        _say(", ".join(names), "there is no TFJob in it")
+    return jobs, is_well
+
+
+def _text(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == manifests.STDIN else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Unreadable(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def _print(planned: rehearsal.Rehearsal, output: str | None, *, is_first: bool) -> None:
+    if output == "yaml":
+        sys.stdout.writelines(bodies.text(planned))
+        return
+    if not is_first:
+        sys.stdout.write("\n")
+    sys.stdout.writelines(summary.text(planned, wide=output == "wide"))
+
+
+def _shown(manifest: Manifest) -> str:
+    return f"{text_of(manifest.body, 'kind') or 'an object without a kind'} {key_of(manifest.body).name}".rstrip()
+
+
+def _say(where: str, what: str) -> None:
+    sys.stderr.write(f"{where}: {what}\n")

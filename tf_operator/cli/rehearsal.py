@@ -1,0 +1,101 @@
+"""What the operator would make of a job: its own pure planning, asked as on the day on which the job is created.
+
+Nothing is pretended about how plans come about: ``make_plan`` sees a job without children. Where it first makes a
+PodGroup and waits for it, it is asked once more with the group admitted; and a suspended job is asked about as if it
+were resumed. Neighbours: ``summary`` and ``bodies`` show the result.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tf_operator.api import constants
+from tf_operator.api.job import TrainingJob
+from tf_operator.api.status import ReplicaType
+from tf_operator.api.validation import child_name
+from tf_operator.planning import cluster_spec
+from tf_operator.planning.actions import CreatePodGroup, CreateReplica
+from tf_operator.planning.children import Recipe
+from tf_operator.planning.observed import Observed, PodGroup, Settings
+from tf_operator.planning.plan import make_plan
+
+_ANY_DAY: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica to be: its pod and its Service, whose bodies are made when they are asked for."""
+
+    type: ReplicaType
+    index: int
+    recipe: Recipe
+
+    @property
+    def name(self) -> str:
+        """Of the pod, and of the Service."""
+        return child_name(self.recipe.job.key.name, self.type, self.index)
+
+    @property
+    def address(self) -> str:
+        """Where the other replicas reach it."""
+        job, domain = self.recipe.job, self.recipe.settings.cluster_domain
+        spec = next(spec for spec in job.replicas if spec.type is self.type)
+        host = ".".join(part for part in (self.name, job.key.namespace, "svc", domain) if part)
+        return f"{host}:{cluster_spec.port_of(job, spec)}"
+
+    def pod(self) -> dict[str, Any]:
+        """The body of the pod."""
+        return {"apiVersion": "v1", "kind": "Pod", **self.recipe.pod(self.type, self.index)}
+
+    def service(self) -> dict[str, Any]:
+        """The body of the Service."""
+        return {"apiVersion": "v1", "kind": "Service", **self.recipe.service(self.type, self.index)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Everything that would be made for a job, and what the operator would remark on it."""
+
+    job: TrainingJob
+    settings: Settings
+    replicas: tuple[Replica, ...]
+    pod_group: dict[str, Any] | None
+    remarks: tuple[str, ...]
+
+    def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
+        """The replicas of one type."""
+        return tuple(replica for replica in self.replicas if replica.type is kind)
+
+
+def rehearse(job: TrainingJob, settings: Settings) -> Rehearsal:
+    """Plan a valid job that has no children yet."""
+    resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
+    seen = Observed(resumed, now=_ANY_DAY, settings=settings)
+    plan = make_plan(seen)
+    group = next((action for action in plan.actions if isinstance(action, CreatePodGroup)), None)
+    actions = make_plan(replace(seen, pod_group=_admitted(group))).actions if group else plan.actions
+    return Rehearsal(
+        job=job,
+        settings=settings,
+        replicas=tuple(
+            Replica(action.type, action.index, action.recipe) for action in actions if isinstance(action, CreateReplica)
+        ),
+        pod_group=dict(group.body) if group else None,
+        remarks=tuple(event.message for event in plan.events if event.is_warning),
+    )
+
+
+def tf_configs(replica: Replica, pod: dict[str, Any]) -> Iterator[str]:
+    """The TF_CONFIG that the deciding container of a pod finds; none for a single process."""
+    container = replica.recipe.job.profile.container
+    for entry in pod["spec"]["containers"]:
+        if entry.get("name") == container:
+            entries = [found for found in entry.get("env") or () if found["name"] == constants.TF_CONFIG]
+            yield from (str(found.get("value", "(the template says where it is from)")) for found in entries)
+            return
+
+
+def _admitted(group: CreatePodGroup) -> PodGroup:
+    name = str(group.body["metadata"]["name"])
+    return PodGroup(name, uid="admitted", phase="Running", spec=group.body["spec"])
