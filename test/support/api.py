@@ -44,6 +44,17 @@ class RefusedError(Exception):
         self.message = str(body.get("message", ""))
         super().__init__(f"{request}: {status} {self.reason}: {self.message}")
 
+    @property
+    def complaints(self) -> dict[str, str]:
+        """What an Invalid object is accused of, by field.
+
+        Before the text of a rule, older servers put the type of the value, where newer ones put nothing.
+        """
+        causes = self.body["details"]["causes"]
+        return {
+            cause["field"]: cause["message"].replace('Invalid value: "object": ', "Invalid value: ") for cause in causes
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:

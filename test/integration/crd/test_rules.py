@@ -35,7 +35,7 @@ def creates(admin, namespace):
         except RefusedError as refusal:
             if refusal.reason != "Invalid":
                 raise
-            return {}, {cause["field"]: cause["message"] for cause in refusal.body["details"]["causes"]}
+            return {}, refusal.complaints
 
     return create
 
