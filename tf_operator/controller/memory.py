@@ -70,15 +70,22 @@ class Memory:
 
     def note_refused(self, uid: str, what: str, error: errors.Refused, *, message: str = "") -> None:
         """A create was refused: the next one waits, longer each time."""
-        notes = self._of(uid)
-        notes.refusals += 1
+        notes, now = self._of(uid), self._clock.now()
+        is_final = error.code in _FINAL_CODES
+        known = notes.refusal
+        # Creates are made in batches. What is refused while the job waits already was tried together with the first,
+        # and is no further attempt; of a batch always the same one is told, whatever the order of the answers.
+        if known is None or known.retry_at is None or known.retry_at <= now:
+            notes.refusals += 1
+        elif not is_final and (known.is_final or known.what <= what):
+            return
         is_hopeless_for_now = isinstance(error, errors.NamespaceTerminating)
         delay = LONGEST_REFUSAL if is_hopeless_for_now else min(2.0 ** min(notes.refusals - 1, 10), LONGEST_REFUSAL)
         notes.refusal = Refusal(
             what=what,
             message=message or str(error),
-            is_final=error.code in _FINAL_CODES,
-            retry_at=self._clock.now() + timedelta(seconds=delay),
+            is_final=is_final,
+            retry_at=now + timedelta(seconds=delay),
         )
 
     def note_accepted(self, uid: str) -> None:

@@ -36,16 +36,49 @@ def test_a_departed_pod_is_remembered_as_gone_until_it_is_in_the_status(memory):
     assert memory.departed("u") == ()
 
 
-def test_refusals_of_a_job_are_spaced_by_growing_delays(memory):
+async def test_refusals_of_a_job_are_spaced_by_growing_delays():
+    clock = FakeClock()
+    memory = Memory(clock)
     delays = []
     for _ in range(9):
         memory.note_refused("u", "pod a", refused(403, "Forbidden", "quota"))
         found = memory.refusal("u")
         assert found is not None
         assert found.retry_at is not None
-        delays.append((found.retry_at - FakeClock().now()).total_seconds())
+        delays.append((found.retry_at - clock.now()).total_seconds())
+        await clock.advance(delays[-1])
 
     assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_refusals_of_one_batch_are_one_attempt_and_told_of_the_same_child(memory, order):
+    for name in order:
+        memory.note_refused("u", f"pod {name}", refused(403, "Forbidden", name))
+
+    found = memory.refusal("u")
+    assert found is not None
+    assert found.what == "pod a"
+    assert found.retry_at is not None
+    assert (found.retry_at - FakeClock().now()).total_seconds() == 1
+
+
+def test_a_refusal_for_good_is_not_hidden_by_one_that_passes(memory):
+    memory.note_refused("u", "pod a", refused(403, "Forbidden"))
+    memory.note_refused("u", "pod b", refused(422, "Invalid"))
+
+    found = memory.refusal("u")
+    assert found is not None
+    assert found.is_final
+
+
+def test_a_refusal_for_good_stays_when_another_one_passes(memory):
+    memory.note_refused("u", "pod b", refused(422, "Invalid"))
+    memory.note_refused("u", "pod a", refused(403, "Forbidden"))
+
+    found = memory.refusal("u")
+    assert found is not None
+    assert found.is_final
 
 
 def test_what_is_accepted_again_begins_anew(memory):
