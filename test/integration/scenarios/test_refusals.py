@@ -1,0 +1,98 @@
+"""Creates that the apiserver refuses: quotas, policies, impossible templates."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+from support import builders
+from support.audit import Tally
+from support.crew import ONE_CREW, QUICK, Crew
+from support.denials import denied_pods
+from support.resources import TFJOBS, Json, Resource
+from support.scene import Scene, moment, states
+from support.settle import eventually
+from support.templates import Template
+
+pytestmark = ONE_CREW
+ARGUMENTS = (QUICK,)
+
+QUOTAS = Resource("", "v1", "resourcequotas")
+
+
+async def test_a_refusal_is_told_and_tried_again_later_each_time(scene: Scene) -> None:
+    """T22: the server's words in a condition, one event, growing delays; when it is over, everything is made."""
+    label = {"refused": scene.namespace}
+    async with denied_pods(scene.admin, label, "no room for this team") as denial:
+        job = builders.tfjob("j").workers(2, template=Template().labels(label)).parameter_servers(1)
+        await scene.submit(job)
+        found = await scene.wait("j", "Created", text="no room for this team")
+        assert states(found) == ["Created"]
+        await eventually(lambda: _refused(scene) >= 4, within=30)
+        attempts = [moment(entry.at) for entry in scene.sent() if entry.tally == ("create", "pods", 403)]
+        gaps = [later - earlier for earlier, later in pairwise(attempts[:4])]
+        for gap, least in zip(gaps, (1, 2, 4), strict=True):
+            assert gap >= timedelta(seconds=0.9 * least), gaps
+        assert (await scene.wait_event("FailedCreatePod", "no room for this team"))["type"] == "Warning"
+        assert len(await scene.events("FailedCreatePod")) == 1
+        await denial.end()
+        # The next attempt comes 8 s after the fourth one.
+        await scene.wait_pods("j-ps-0", "j-worker-0", "j-worker-1", within=20)
+    await scene.run("j-ps-0", "j-worker-0", "j-worker-1")
+    found = await scene.wait("j", "Running")
+    assert not [entry for entry in found["status"]["conditions"] if "no room" in entry["message"]]
+
+
+async def test_a_quota_that_is_raised_lets_the_job_go_on(scene: Scene) -> None:
+    """G3, fault 25: half the pods fit; the condition says why the others are missing."""
+    quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
+    await scene.admin.create(QUOTAS.path(scene.namespace), quota)
+    await eventually(lambda: _is_counted(scene), within=30)
+    await scene.submit(builders.tfjob("j").workers(3))
+    await scene.wait("j", "Created", text="exceeded quota")
+    await scene.wait_pods("j-worker-0")
+    await scene.admin.patch(QUOTAS.path(scene.namespace, "small"), {"spec": {"hard": {"pods": "5"}}})
+    await scene.wait_pods("j-worker-0", "j-worker-1", "j-worker-2", within=60)
+
+
+async def test_a_template_that_is_impossible_fails_the_job_with_the_servers_words(scene: Scene) -> None:
+    """T22: 422 is for ever: Failed with the text, one attempt."""
+    template = Template().spec(nodeSelector={"pool": "not a label!"})
+    await scene.submit(builders.tfjob("j").workers(2, template=template))
+    await scene.wait("j", "Failed", text="not a label!")
+    await scene.quiet(1.5)
+    assert scene.sent().tally()[Tally("create", "pods", 422)] == 1
+    assert await scene.pods() == {}
+
+
+async def test_a_namespace_that_is_on_its_way_out_is_left_alone(scene: Scene) -> None:
+    """Fault 26: at most one attempt a minute, and nothing that would keep the namespace."""
+    await scene.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").clean_pods("All"))
+    body = {"metadata": {"finalizers": ["test.tf-operator/hold"]}}
+    await scene.admin.patch(TFJOBS.path(scene.namespace, "j"), body)
+    await scene.admin.delete(f"/api/v1/namespaces/{scene.namespace}")
+    await scene.wait_pods(within=60)
+    mark = scene.mark()
+    await scene.quiet(3.0)
+    assert len(scene.sent(mark).writes()) <= 1, scene.sent(mark).writes().tally()
+    await scene.admin.patch(TFJOBS.path(scene.namespace, "j"), {"metadata": {"finalizers": None}})
+    await scene.wait_job_gone(within=60)
+
+
+async def test_one_job_that_is_refused_holds_up_no_other(scene: Scene, crew: Crew) -> None:
+    """T22: the others get their pods meanwhile."""
+    label = {"refused": scene.namespace}
+    async with denied_pods(scene.admin, label, "not today") as denial:
+        await scene.submit(builders.tfjob("j").workers(1, template=Template().labels(label)))
+        await scene.wait("j", "Created", text="not today")
+        await scene.begin(builders.tfjob("k").workers(2))
+        await denial.end()
+    assert crew.process.exit_code is None
+
+
+def _refused(scene: Scene) -> int:
+    return scene.sent().tally()[Tally("create", "pods", 403)]
+
+
+async def _is_counted(scene: Scene) -> Json:
+    found = await scene.admin.get(QUOTAS.path(scene.namespace, "small"))
+    used: Json = found.get("status", {}).get("used", {})
+    return used
