@@ -203,6 +203,7 @@ async def test_a_long_life_under_random_faults_ends_in_order(proxy, field, tmp_p
     assert late.files <= 20
     assert alive <= 20
     assert requests / SECONDS <= MOST_REQUESTS
+    assert oracle.blind_repeats(proxy) == []
     assert unexplained(proxy) == []
 
 

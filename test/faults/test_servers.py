@@ -72,6 +72,7 @@ async def test_writes_are_finished_after_the_apiserver_was_asked_to_end_amid_the
     await asyncio.to_thread(apiserver.start)
     await field.settled(controller)
 
+    assert oracle.blind_repeats(proxy) == []
     assert unexplained(proxy) == []
 
 
@@ -88,6 +89,7 @@ async def test_writes_that_an_etcd_slept_through_are_looked_for(proxy, field, st
     await field.settled(controller)
 
     assert any(call.upstream_code != 201 for call in proxy.calls(create(COPIES))) or seconds == 20
+    assert oracle.blind_repeats(proxy) == []
     assert unexplained(proxy) == []
 
 
@@ -104,6 +106,7 @@ async def test_an_etcd_that_was_killed_amid_writes_is_caught_up_with(proxy, fiel
     await asyncio.to_thread(etcd.start)
     await field.settled(controller)
 
+    assert oracle.blind_repeats(proxy) == []
     assert unexplained(proxy) == []
     assert proxy.calls(delete(COPIES)) == ()
 

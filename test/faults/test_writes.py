@@ -29,6 +29,7 @@ async def test_a_write_whose_reply_is_lost_is_looked_for_and_not_repeated(proxy,
         await field.settled(controller)
 
     assert controller.live_reads >= 1
+    assert oracle.blind_repeats(proxy) == []
     assert len(oracle.copies_made(proxy)) == 4 + 2 + 1
 
 
@@ -70,6 +71,7 @@ async def test_a_reset_before_the_write_reaches_the_apiserver_does_no_harm(proxy
     await field.want("w", 4)
     await field.settled(controller)
 
+    assert oracle.blind_repeats(proxy) == []
     oracle.no_copy_twice(proxy)
 
 

@@ -54,6 +54,21 @@ def no_copy_twice(proxy: FaultProxy) -> None:
     assert [_name(call) for call in proxy.calls(create("configmaps")) if call.upstream_code == 409] == []
 
 
+def blind_repeats(proxy: FaultProxy) -> list[str]:
+    """Copies whose create may have been carried out, and was sent again without a look at the apiserver before."""
+    doubtful: set[str] = set()
+    found = []
+    for call in proxy.calls():
+        if call.verb == "list" and call.query.get("limit") == str(copier.LIVE):
+            doubtful.clear()
+        elif call.verb == "create" and call.resource == "configmaps":
+            if call.name in doubtful:
+                found.append(call.name)
+            if call.code is None or call.code >= 500:
+                doubtful.add(call.name)
+    return found
+
+
 def pictures(proxy: FaultProxy, resource: str) -> int:
     """How often informers asked for a picture of a resource: by a watch that begins with one, or by the first page."""
     return sum("sendInitialEvents" in call.target or _is_first_page(call) for call in proxy.calls(anything(resource)))
