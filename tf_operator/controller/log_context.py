@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, bound_contextvars, unbind_contextvars
 
 from tf_operator.meta import ObjectKey
 
@@ -16,15 +16,16 @@ from tf_operator.meta import ObjectKey
 @contextmanager
 def job_pass(key: ObjectKey) -> Iterator[None]:
     """Around one pass over one job; each pass has an identifier of its own."""
-    with bound_contextvars(job_namespace=key.namespace, job_name=key.name, reconcile_id=uuid.uuid4().hex):
-        yield
+    try:
+        with bound_contextvars(job_namespace=key.namespace, job_name=key.name, reconcile_id=uuid.uuid4().hex):
+            yield
+    finally:
+        unbind_contextvars("job_uid")
 
 
-@contextmanager
-def job_identity(uid: str) -> Iterator[None]:
-    """Around what is done once the job has been found, and its UID is known."""
-    with bound_contextvars(job_uid=uid):
-        yield
+def job_found(uid: str) -> None:
+    """From here to the end of the pass: which job of this name it is."""
+    bind_contextvars(job_uid=uid)
 
 
 @contextmanager

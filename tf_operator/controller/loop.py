@@ -57,21 +57,24 @@ class Loop:
                 await self.process(key)
 
     async def process(self, key: ObjectKey) -> None:
-        """One pass over one job, and what becomes of its key."""
+        """One pass over one job, and what becomes of its key; every record that is logged meanwhile says which."""
+        with log_context.job_pass(key):
+            await self._process(key)
+
+    async def _process(self, key: ObjectKey) -> None:
         began = self.clock.monotonic()
         self.instruments.began()
         result = PassResult.ERROR
         try:
-            with log_context.job_pass(key):
-                result = self._after(key, await self.reconciler.reconcile(key))
+            result = self._after(key, await self.reconciler.reconcile(key))
         except NotLeading:
             self.queue.add_rate_limited(key)
         except errors.ApiError as error:
-            _log.info("a pass was hindered, and will be repeated", job=str(key), cause=error.name, error=str(error))
+            _log.info("a pass was hindered, and will be repeated", cause=error.name, error=str(error))
             self.queue.add_rate_limited(key)
         except Exception:  # noqa: BLE001 (whatever it is, the other jobs must not suffer for it)
             self.instruments.panicked()
-            _log.exception("a pass ended in a bug, and will be repeated", job=str(key))
+            _log.exception("a pass ended in a bug, and will be repeated")
             self.queue.add_rate_limited(key)
         finally:
             self.instruments.ended(result, self.clock.monotonic() - began)

@@ -6,6 +6,7 @@ how many seconds to look again, and raises what the loop knows how to take: an `
 
 from dataclasses import dataclass
 
+from tf_operator.controller import log_context
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.memory import Memory
 from tf_operator.controller.observe import Observer
@@ -30,6 +31,7 @@ class Reconciler:
         if job is None:
             self.own_writes.forget(key)
             return None
+        log_context.job_found(job.uid)
         owner = Owner(key, job.uid)
         standing = self.own_writes.standing(owner)
         if standing.verdict is Verdict.BEHIND:

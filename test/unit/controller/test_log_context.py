@@ -14,7 +14,8 @@ def bound():
 
 async def test_everything_inside_of_a_pass_knows_it_also_tasks_that_were_started_there():
     key = ObjectKey("ns", "mnist")
-    with log_context.job_pass(key), log_context.job_identity("uid-1"), log_context.replica("Worker-3"):
+    with log_context.job_pass(key), log_context.replica("Worker-3"):
+        log_context.job_found("uid-1")
         inside = await asyncio.create_task(asyncio.to_thread(bound))
 
     assert inside.pop("reconcile_id")

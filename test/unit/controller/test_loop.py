@@ -103,3 +103,13 @@ async def test_every_term_begins_with_every_job_and_ends_when_drained(rig):
     assert loop.reconciler.keys == ["ns/j"]
     await loop.drain()
     await running
+
+
+async def test_what_is_logged_about_a_pass_says_which_pass_over_which_job(rig):
+    loop = loop_of(rig, ZeroDivisionError("bug"))
+    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+        await loop.process(KEY)
+
+    (record,) = logs
+    assert (record["job_namespace"], record["job_name"]) == (KEY.namespace, KEY.name)
+    assert record["reconcile_id"]
