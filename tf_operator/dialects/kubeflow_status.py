@@ -59,7 +59,7 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
 def _written(status: JobStatus) -> dict[str, Any]:
     """The status as JSON, without what says nothing."""
     failure = status.first_failure
-    return _present(
+    found = _present(
         conditions=[_write_condition(condition) for condition in status.conditions],
         replicaStatuses={str(kind): _write_replica(found) for kind, found in status.replicas.items()},
         startTime=_time(status.start_time),
@@ -72,6 +72,9 @@ def _written(status: JobStatus) -> dict[str, Any]:
         firstFailure=_write_failure(failure) if failure else None,
         replicaAccounts=[_write_account(account) for account in status.accounts],
     )
+    # Also when it is empty, so that no patch takes the map away: others may have types of their own in it.
+    found.setdefault("replicaStatuses", {})
+    return found
 
 
 def _read_condition(entry: Body) -> Condition:

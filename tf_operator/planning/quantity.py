@@ -1,7 +1,7 @@
 """Kubernetes quantities, as far as adding them up needs: ``100m``, ``1.5Gi``, ``2e3``."""
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
 
 _QUANTITY = re.compile(
@@ -23,12 +23,7 @@ def parse(value: object) -> Decimal | None:
     if match is None:
         return None
     number, suffix = match[1], match[2] or ""
-    try:
-        if suffix in _SUFFIXES:
-            return Decimal(number) * _SUFFIXES[suffix]
-        return Decimal(number + suffix)
-    except InvalidOperation:
-        return None
+    return Decimal(number) * _SUFFIXES[suffix] if suffix in _SUFFIXES else Decimal(number + suffix)
 
 
 def text(amount: Decimal) -> str:

@@ -152,6 +152,8 @@ def _current(view: View, status: JobStatus) -> ConditionType:
 
 def _restarting_message(view: View) -> str:
     replaced = [slot for slot in view.slots if slot.is_being_replaced or (slot.loss and not slot.loss.is_for_good)]
+    # All replaced, and still not running: the types that were.
+    replaced = replaced or [slot for slot in view.slots if slot.account]
     kinds = ", ".join(dict.fromkeys(str(slot.spec.type) for slot in replaced)) or "some"
     return f"job {view.seen.job.key.name} is restarting because {kinds} replica(s) failed."
 

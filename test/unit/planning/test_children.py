@@ -1,0 +1,121 @@
+"""Bodies of pods and Services are made from whatever a template is; golden cases show whole bodies."""
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import world
+from support.templates import Template
+from tf_operator.api.job import RestartPolicy
+from tf_operator.planning import children
+from tf_operator.planning.children import Recipe
+from tf_operator.planning.observed import Settings
+
+
+def recipe(template, **settings):
+    job = world(tfjob("j").workers(2, template=template).parameter_servers(1)).job
+    return Recipe(job, Settings(**settings)), job.replicas[-1].type
+
+
+def pod_of(template, **settings):
+    made, kind = recipe(template, **settings)
+    return made.pod(kind, 0)
+
+
+def raw(**template):
+    """A template as nobody should write it, with the container that makes the job valid."""
+
+    class Raw(Template):
+        def body(self):
+            return {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}, **template}
+
+    return Raw()
+
+
+@pytest.mark.parametrize(
+    ("policy", "pod"),
+    [("ExitCode", "Never"), ("Never", "Never"), ("Always", "Always"), ("OnFailure", "OnFailure")],
+)
+def test_the_kubelet_is_told_the_policy_except_exit_code(policy, pod):
+    """training-operator: TestRestartPolicy."""
+    assert children.pod_restart_policy(RestartPolicy(policy)) == pod
+
+
+@pytest.mark.parametrize("metadata", [None, 3, {"annotations": [1], "labels": [2]}, {"annotations": None}], ids=repr)
+def test_metadata_of_a_template_that_is_none_is_passed_over(metadata):
+    made = pod_of(raw(metadata=metadata))
+
+    assert set(made["metadata"]) == {"name", "namespace", "labels", "ownerReferences"}
+
+
+def test_annotations_and_finalizers_of_the_template_reach_the_pod():
+    made = pod_of(raw(metadata={"annotations": {"a": "b"}, "finalizers": ["x.example/hold"], "name": "other"}))
+
+    assert made["metadata"]["annotations"] == {"a": "b"}
+    assert made["metadata"]["finalizers"] == ["x.example/hold"]
+    assert made["metadata"]["name"] == "j-worker-0"
+
+
+@pytest.mark.parametrize("env", [{"A": "b"}, "x", 3], ids=repr)
+def test_an_env_that_is_no_list_is_left_for_the_apiserver_to_refuse(env):
+    made = pod_of(Template().main(env=env))
+
+    assert made["spec"]["containers"][0]["env"] == env
+
+
+def test_what_is_no_container_is_left_for_the_apiserver_to_refuse():
+    made = pod_of(raw(spec={"containers": ["x", {"name": "tensorflow", "image": "i"}]}))
+
+    assert made["spec"]["containers"][0] == "x"
+    assert made["spec"]["containers"][1]["env"][0]["name"] == "TF_CONFIG"
+
+
+@pytest.mark.parametrize(
+    ("ports", "served"),
+    [
+        ([], "tfjob-port 2222 TCP"),
+        ([{"name": "b", "containerPort": 9}, {"containerPort": 8}], "port-8 8 TCP, b 9 TCP, tfjob-port 2222 TCP"),
+        ([{"name": "a", "containerPort": 2222}], "a 2222 TCP"),
+        ([{"name": "a", "containerPort": "x"}, {"containerPort": 7, "protocol": 5}, 3], "tfjob-port 2222 TCP"),
+        ("many", ""),
+    ],
+    ids=["none", "sorted, and named", "one number once", "no ports", "no list"],
+)
+def test_a_service_has_one_port_for_each_of_the_container(ports, served):
+    made, kind = recipe(Template().main(ports=ports))
+
+    found = made.service(kind, 0)["spec"].get("ports", [])
+
+    assert ", ".join(f"{port['name']} {port['port']} {port['protocol']}" for port in found) == served
+
+
+@pytest.mark.parametrize(
+    ("name", "template", "used"),
+    [("", Template(), None), ("volcano", Template(), "volcano"), ("volcano", Template().spec(schedulerName="x"), "x")],
+    ids=["no gang", "the gang's", "its own"],
+)
+def test_pods_of_a_gang_ask_for_its_scheduler_unless_the_template_asks_for_another(name, template, used):
+    made = pod_of(template, gang_scheduler=name)
+
+    assert made["spec"].get("schedulerName") == used
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "others"),
+    [(None, []), ("", []), ("volcano", []), ("mine", ["Worker"]), (["odd"], ["Worker"])],
+    ids=repr,
+)
+def test_a_template_that_asks_for_another_scheduler_is_known(scheduler, others):
+    """training-operator: TestIsCustomSchedulerSet."""
+    job = world(tfjob().workers(1, template=Template().spec(schedulerName=scheduler)).parameter_servers(1)).job
+
+    assert children.types_with_other_scheduler(job, "volcano") == others
+
+
+def test_a_template_without_a_pod_says_nothing():
+    job = world(tfjob().workers(1)).job
+    seen = world(tfjob().workers(1))
+    seen.edit({"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": 5}}}}})
+
+    assert children.types_with_restart_policy(job) == []
+    assert children.types_with_restart_policy(seen.job) == []
+    assert children.types_with_own_tf_config(seen.job) == []

@@ -1,0 +1,50 @@
+"""When a finished job is deleted, and what is deleted of it; golden cases show each policy."""
+
+from datetime import timedelta
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import MORNING, world
+from support.kubelet_moves import everything_runs, succeeds
+from tf_operator.planning import cleanup
+from tf_operator.planning.actions import DeletePod, DeleteService, DeleteServices
+
+
+def finished(job):
+    seen = world(job)
+    seen.settle()
+    for move in (everything_runs, succeeds("worker-0")):
+        move(seen)
+        seen.settle()
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expires"),
+    [(0, 0), (60, 60), (10**12, None), (10**400, None), (-1, None)],
+    ids=["at once", "a minute", "past the calendar", "past any number", "a mistake"],
+)
+def test_the_time_to_live_counts_from_the_end(seconds, expires):
+    """training-operator: TestCleanupJob."""
+    seen = finished(tfjob().workers(1))
+    seen.edit({"spec": {"runPolicy": {"ttlSecondsAfterFinished": seconds}}})
+
+    assert cleanup.expires_at(seen.job) == (None if expires is None else MORNING + timedelta(seconds=expires))
+
+
+def test_a_job_without_a_time_to_live_stays():
+    assert cleanup.expires_at(finished(tfjob().workers(1)).job) is None
+
+
+def test_a_job_that_nobody_saw_end_stays():
+    assert cleanup.expires_at(world(tfjob().workers(1).ttl(0)).job) is None
+
+
+def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():
+    many, one = (world(tfjob("j").workers(count).suspended(False)) for count in (3, 1))
+    for seen in (many, one):
+        seen.settle()
+
+    assert [type(action) for action in cleanup.while_suspended(many.observe())] == [DeletePod] * 3 + [DeleteServices]
+    assert [type(action) for action in cleanup.while_suspended(one.observe())] == [DeletePod, DeleteService]

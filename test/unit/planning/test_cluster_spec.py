@@ -1,0 +1,105 @@
+"""TF_CONFIG, byte for byte; and how often the large part of it is worked out."""
+
+import json
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import world
+from support.templates import Template
+from tf_operator.api.status import ReplicaType
+from tf_operator.planning import cluster_spec
+
+
+def config(job, kind, index, domain=""):
+    return cluster_spec.tf_config(world(job).job, kind, index, domain=domain)
+
+
+@pytest.mark.parametrize(
+    ("job", "distributed"),
+    [
+        (tfjob().workers(1), False),
+        (tfjob().parameter_servers(1), False),
+        (tfjob().workers(1).parameter_servers(1), True),
+        (tfjob().chief().workers(1), True),
+        (tfjob().workers(0), True),
+    ],
+    ids=["one worker", "one ps", "worker and ps", "chief and worker", "nobody"],
+)
+def test_one_process_alone_is_not_distributed(job, distributed):
+    """training-operator: TestIsDistributed."""
+    assert cluster_spec.is_distributed(world(job).job) is distributed
+
+
+@pytest.mark.parametrize(
+    ("domain", "suffix"), [("", "team.svc:2222"), ("cluster.example", "team.svc.cluster.example:2222")]
+)
+def test_everybody_knows_everybody_in_alphabetical_order(domain, suffix):
+    """training-operator: TestClusterSpec."""
+    job = tfjob("j").workers(2).parameter_servers(1).evaluators(1).replicas("Chief", 0)
+
+    assert config(job, ReplicaType.WORKER, 1, domain) == (
+        f'{{"cluster":{{"evaluator":["j-evaluator-0.{suffix}"],"ps":["j-ps-0.{suffix}"],'
+        f'"worker":["j-worker-0.{suffix}","j-worker-1.{suffix}"]}},"task":{{"type":"worker","index":1}},'
+        '"environment":"cloud"}'
+    )
+
+
+def test_with_dynamic_workers_nobody_knows_how_many_workers_there_are():
+    """training-operator: TestConvertClusterSpecToSparseClusterSpec."""
+    job = tfjob("j").workers(3).parameter_servers(2).dynamic_workers()
+    servers = ["j-ps-0.team.svc:2222", "j-ps-1.team.svc:2222"]
+
+    assert json.loads(config(job, ReplicaType.WORKER, 2)) == {
+        "cluster": {"worker": {"2": "j-worker-2.team.svc:2222"}, "ps": servers},
+        "task": {"type": "worker", "index": 2},
+    }
+    assert json.loads(config(job, ReplicaType.PS, 1))["cluster"] == {"worker": {}, "ps": servers[1:]}
+
+
+def test_without_servers_a_dynamic_worker_has_an_empty_list_of_them():
+    """1.9 writes null, which TensorFlow refuses."""
+    job = tfjob("j").workers(2).dynamic_workers()
+
+    assert json.loads(config(job, ReplicaType.WORKER, 0))["cluster"]["ps"] == []
+
+
+@pytest.mark.parametrize(
+    ("ports", "number"),
+    [
+        ([{"name": "tfjob-port", "containerPort": 5}], 5),
+        ([{"name": "x", "containerPort": 5}], 2222),
+        ([{"name": "tfjob-port", "containerPort": "5"}], 2222),
+        ([3, None], 2222),
+        ({}, 2222),
+    ],
+    ids=["ours", "another", "a text", "no ports", "no list"],
+)
+def test_the_port_is_the_one_of_the_agreed_name(ports, number):
+    job = world(tfjob().workers(2, template=Template().main(ports=ports))).job
+
+    assert cluster_spec.port_of(job, job.replicas[0]) == number
+
+
+def test_the_part_that_all_have_in_common_is_rendered_once_for_a_thousand_workers(monkeypatch):
+    rendered = []
+    full = cluster_spec.full_cluster
+    monkeypatch.setattr(cluster_spec, "full_cluster", lambda job, domain: rendered.append(1) or full(job, domain))
+    creates = world(tfjob().workers(1000)).look().actions
+
+    for action in creates:
+        action.recipe.pod(action.type, action.index)
+
+    assert (len(creates), len(rendered)) == (1000, 1)
+
+
+def test_a_dynamic_worker_costs_no_address_of_the_other_workers(monkeypatch):
+    named = []
+    child_name = cluster_spec.child_name
+    monkeypatch.setattr(cluster_spec, "child_name", lambda *replica: named.append(replica) or child_name(*replica))
+    creates = world(tfjob().workers(1000).parameter_servers(2).dynamic_workers()).look().actions
+
+    for action in creates:
+        action.recipe.pod(action.type, action.index)
+
+    assert len(named) <= 3 * 1002

@@ -1,0 +1,123 @@
+"""The PodGroup: what is asked for, and how it follows the job."""
+
+from decimal import Decimal
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import world
+from support.templates import Template
+from tf_operator.planning import actions, gang
+from tf_operator.planning.observed import PodGroup, Settings
+
+VOLCANO = Settings(gang_scheduler="volcano")
+ONE_CPU = tfjob().workers(3, template=Template().resources(requests={"cpu": "1"}))
+PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
+
+
+def seen_with(job, settings, group=None):
+    seen = world(job, settings)
+    seen.group = group
+    return seen.observe()
+
+
+def spec_of(job, settings=VOLCANO):
+    (create,) = gang.actions(seen_with(job, settings))
+    return create.body["spec"]
+
+
+def test_without_a_gang_scheduler_there_is_no_group():
+    seen = seen_with(tfjob().workers(2), Settings())
+
+    assert gang.actions(seen) == ()
+    assert not gang.keeps_waiting(seen)
+
+
+@pytest.mark.parametrize(
+    ("group", "waits"),
+    [
+        (None, True),
+        (PodGroup("job", "g"), True),
+        (PodGroup("job", "g", "Pending"), True),
+        (PodGroup("job", "g", "Inqueue"), False),
+        (PodGroup("job", "g", "Running"), False),
+        (PodGroup("job", "g", "Running", is_terminating=True), True),
+    ],
+    ids=["no group", "new", "Pending", "Inqueue", "Running", "leaving"],
+)
+def test_with_volcano_pods_wait_for_the_group(group, waits):
+    assert gang.keeps_waiting(seen_with(tfjob().workers(2), VOLCANO, group)) is waits
+    assert not gang.keeps_waiting(seen_with(tfjob().workers(2), PLUGINS, group))
+
+
+@pytest.mark.parametrize(
+    ("job", "resources"),
+    [
+        (tfjob().workers(2), None),
+        (tfjob().workers(2, template=Template().resources(requests={"cpu": "100m"})), {"cpu": "200m"}),
+        (tfjob().workers(3, template=Template().resources(limits={"gpu": "2"})), {"gpu": "6"}),
+        (
+            tfjob().workers(2, template=Template().resources(requests={"cpu": "1"}, limits={"gpu": "2"})),
+            {"cpu": "2"},
+        ),
+        (ONE_CPU.scheduling(min_available=2), {"cpu": "2"}),
+        (tfjob().workers(1, template=Template().resources(requests={"cpu": "x", "gpu": "0"})), None),
+        (tfjob().workers(1).scheduling(min_resources={"cpu": "7"}), {"cpu": "7"}),
+        (tfjob().workers(1, template=Template().main(resources="many")), None),
+        (tfjob().workers(1, template=Template().main(resources={"requests": "many"})), None),
+    ],
+    ids=["none", "requests", "limits", "requests win", "the first two", "no quantity", "as said", "no map", "no maps"],
+)  # fmt: skip
+def test_the_group_asks_for_what_its_members_ask_for(job, resources):
+    assert spec_of(job).get("minResources") == resources
+
+
+def test_volcano_is_told_queue_and_priority_and_the_plugins_the_patience():
+    job = tfjob().workers(2).scheduling(queue="q", priority_class="p", timeout=5)
+
+    assert spec_of(job) == {"minMember": 2, "queue": "q", "priorityClassName": "p"}
+    assert spec_of(job, PLUGINS) == {"minMember": 2, "scheduleTimeoutSeconds": 5}
+    assert spec_of(tfjob().workers(2)) == {"minMember": 2, "queue": "default"}
+    assert spec_of(tfjob().workers(2), PLUGINS) == {"minMember": 2}
+
+
+@pytest.mark.parametrize(
+    ("found", "patch"),
+    [
+        ({"minMember": 2, "queue": "default"}, None),
+        ({"minMember": 2, "queue": "given-by-others", "theirs": 1}, None),
+        ({"minMember": 3, "queue": "default"}, {"minMember": 2}),
+        ({"minMember": 2, "queue": "default", "priorityClassName": "p"}, {"priorityClassName": None}),
+        ({"minMember": 2, "queue": "default", "minResources": {"cpu": "1"}}, {"minResources": None}),
+        (None, {"minMember": 2, "queue": "default"}),
+    ],
+    ids=["the same", "another queue", "another size", "no priority any more", "no resources any more", "no spec"],
+)
+def test_the_group_follows_the_job_in_what_is_ours(found, patch):
+    made = gang.actions(seen_with(tfjob().workers(2), VOLCANO, PodGroup("job", "g", "Running", found)))
+
+    assert made == (() if patch is None else (actions.PatchPodGroup("job", "g", patch),))
+
+
+def test_a_resource_that_is_no_longer_asked_for_is_taken_away():
+    job = tfjob().workers(2).scheduling(min_resources={"cpu": "1"})
+    group = PodGroup(
+        "job", "g", "Running", {"minMember": 2, "queue": "default", "minResources": {"cpu": "1", "gpu": "2"}}
+    )
+
+    (patch,) = gang.actions(seen_with(job, VOLCANO, group))
+
+    assert patch.spec == {"minResources": {"cpu": "1", "gpu": None}}
+
+
+def test_a_group_on_its_way_out_is_not_changed():
+    group = PodGroup("job", "g", "Running", {"minMember": 9}, is_terminating=True)
+
+    assert gang.actions(seen_with(tfjob().workers(2), VOLCANO, group)) == ()
+
+
+def test_sums_are_exact():
+    job = tfjob().workers(3, template=Template().resources(requests={"cpu": "0.1"}))
+
+    assert spec_of(job)["minResources"] == {"cpu": "300m"}
+    assert Decimal("0.1") * 3 == Decimal("0.3")

@@ -1,0 +1,85 @@
+"""Accounts of replicas in trouble: when the next pod may be made, and what is remembered."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import MORNING, world
+from support.kubelet_moves import everything_runs, fails, restarts_in_place, time_passes
+from tf_operator.api.status import Account, ReplicaType
+from tf_operator.planning import ledger, replicas
+from tf_operator.planning.observed import DEFAULT_SETTINGS
+
+WORKER = ReplicaType.WORKER
+
+
+def account(**fields):
+    return Account(WORKER, 0, "u", **({"is_over": True, "attempts": 1, "at": MORNING} | fields))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "seconds"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (40, 300), (10**9, 300)]
+)
+def test_the_delay_doubles_up_to_five_minutes(attempts, seconds):
+    moment = ledger.creation_time(account(attempts=attempts), DEFAULT_SETTINGS)
+
+    assert moment == MORNING + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        None,
+        account(is_over=False),
+        account(at=None),
+        account(attempts=0),
+        account(at=datetime.max.replace(tzinfo=UTC)),
+    ],
+    ids=["no account", "not given up", "no time", "no attempt", "end of the calendar"],
+)
+def test_a_pod_is_made_at_once_when_nothing_says_otherwise(kept):
+    assert ledger.creation_time(kept, DEFAULT_SETTINGS) is None
+
+
+def test_accounts_stand_in_the_order_of_the_replicas():
+    seen = world(tfjob().chief(restart="OnFailure").workers(11, restart="OnFailure"))
+    seen.settle()
+    for replica in ("worker-10", "worker-2", "chief-0"):
+        everything_runs(seen)
+        seen.settle()
+        fails(replica)(seen)
+        seen.settle()
+
+    assert [(entry.type.value, entry.index) for entry in seen.status.accounts] == [
+        ("Chief", 0),
+        ("Worker", 2),
+        ("Worker", 10),
+    ]
+
+
+def test_a_restart_in_place_of_a_new_pod_keeps_the_series_of_attempts():
+    seen = world(tfjob().workers(1, restart="OnFailure"))
+    seen.settle()
+    for move in (everything_runs, fails("worker-0"), time_passes(2), everything_runs, restarts_in_place("worker-0")):
+        move(seen)
+        seen.settle()
+
+    kept = seen.status.account(WORKER, 0)
+
+    assert (kept.uid, kept.counted, kept.is_over, kept.attempts) == (seen.made[-1].uid, 1, False, 1)
+
+
+def test_counting_decides_nothing():
+    seen = world(tfjob().workers(2, restart="OnFailure"))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    fails("worker-0")(seen)
+    restarts_in_place("worker-1", 2)(seen)
+    before = seen.status
+
+    totals = ledger.totals(replicas.view(seen.observe()))
+
+    assert (totals.before, totals.in_place, totals.failures) == (0, 2, 1)
+    assert seen.status == before

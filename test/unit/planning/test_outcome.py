@@ -1,0 +1,93 @@
+"""What has become of a pod, as a table: its state, the restart policy, the outcome."""
+
+import pytest
+
+from support.job_world import MORNING
+from tf_operator.api.job import RestartPolicy
+from tf_operator.api.status import ReplicaType
+from tf_operator.dialects.kubeflow_v1 import PROFILE
+from tf_operator.planning import outcome
+from tf_operator.planning.observed import MainContainer, Pod
+from tf_operator.planning.outcome import Outcome, Policy
+
+P, R, S, F, X, D, L = (
+    Outcome.PENDING,
+    Outcome.RUNNING,
+    Outcome.SUCCEEDED,
+    Outcome.FAILED,
+    Outcome.FAILED_FOR_GOOD,
+    Outcome.DISRUPTED,
+    Outcome.LEAVING,
+)
+POLICIES = ("Never", "OnFailure", "Always", "ExitCode")
+
+
+def pod(phase="Running", code=None, **fields):
+    main = MainContainer(code, started_at=MORNING) if code is not None or phase == "Running" else None
+    return Pod("j-worker-0", "u", ReplicaType.WORKER, 0, phase=phase, main=main, **fields)
+
+
+TABLE = [
+    # what is seen of the pod                                          Never, OnFailure, Always, ExitCode
+    ("waiting", pod("Pending"), (P, P, P, P)),
+    ("running", pod(), (R, R, R, R)),
+    ("phase unknown", pod("Unknown"), (P, P, P, P)),
+    ("succeeded", pod("Succeeded", 0), (S, S, S, S)),
+    ("succeeded, nothing known of it", pod("Succeeded"), (S, S, S, S)),
+    ("succeeded, leaving", pod("Succeeded", 0, is_terminating=True), (S, S, L, S)),
+    ("succeeded, gone", pod("Succeeded", 0, is_gone=True), (S, S, D, S)),
+    ("main ended well, sidecar goes on", pod(code=0), (S, S, R, S)),
+    ("main ended badly, sidecar goes on", pod(code=1), (X, R, R, X)),
+    ("main killed, sidecar goes on", pod(code=137), (X, R, R, F)),
+    ("failed with 1", pod("Failed", 1), (X, F, F, X)),
+    ("failed with 127", pod("Failed", 127), (X, F, F, X)),
+    ("failed with 128", pod("Failed", 128), (X, F, F, F)),
+    ("failed with 255", pod("Failed", 255), (X, F, F, F)),
+    ("failed with 256", pod("Failed", 256), (X, F, F, X)),
+    ("failed without a code", pod("Failed"), (X, F, F, F)),
+    ("sidecar failed after main had ended well", pod("Failed", 0), (S, S, F, S)),
+    ("evicted", pod("Failed", reason="Evicted"), (D, D, D, D)),
+    ("evicted, exited with 0", pod("Failed", 0, reason="Evicted"), (D, D, D, D)),
+    ("preempted, exited with 1", pod("Failed", 1, is_disrupted=True), (D, D, D, D)),
+    ("about to be preempted", pod(is_disrupted=True), (R, R, R, R)),
+    ("leaving", pod(is_terminating=True), (L, L, L, L)),
+    ("leaving, failed", pod("Failed", 143, is_terminating=True), (L, L, L, L)),
+    ("leaving, never ran", pod("Pending", is_terminating=True), (L, L, L, L)),
+    ("gone while it ran", pod(is_gone=True), (D, D, D, D)),
+    ("gone, never ran", pod("Pending", is_gone=True), (P, P, P, P)),
+    ("gone after a restart in place", pod("Pending", restarts=1, is_gone=True), (D, D, D, D)),
+    ("gone after it had failed with 1", pod("Failed", 1, is_gone=True), (X, F, F, X)),
+    ("gone, told to stop and failed then", pod("Failed", 143, is_gone=True, is_terminating=True), (D, D, D, D)),
+    ("gone after it was evicted", pod("Failed", 1, reason="Evicted", is_gone=True), (D, D, D, D)),
+]
+
+
+@pytest.mark.parametrize(("seen", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_outcome_of_a_pod_depends_on_its_state_and_on_the_restart_policy(seen, expected):
+    found = tuple(outcome.outcome_of(seen, Policy(RestartPolicy(name), PROFILE)) for name in POLICIES)
+
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (pod("Failed", 1), "exited with code 1"),
+        (pod("Failed"), "failed without an exit code"),
+        (pod("Failed", reason="DeadlineExceeded"), "failed without an exit code: DeadlineExceeded"),
+        (pod("Failed", message="two\nlines"), "failed without an exit code: two lines"),
+        (pod("Failed", reason="Evicted"), "was disrupted (Evicted)"),
+        (pod("Failed", reason="Evicted", message="no memory"), "was disrupted (Evicted: no memory)"),
+        (pod("Failed", is_disrupted=True), "was disrupted (DisruptionTarget)"),
+    ],
+)
+def test_the_end_of_a_pod_is_told_in_a_few_words(seen, words):
+    assert outcome.what_happened(seen) == words
+
+
+@pytest.mark.parametrize(("reason", "told"), [("OOMKilled", ", OOMKilled"), ("Error", ""), ("Completed", ""), ("", "")])
+def test_the_reason_of_the_container_is_told_when_it_says_more_than_its_code(reason, told):
+    main = MainContainer(137, reason=reason, message="")
+    seen = Pod("j-worker-0", "u", ReplicaType.WORKER, 0, phase="Failed", main=main)
+
+    assert outcome.what_happened(seen) == f"exited with code 137{told}"

@@ -1,0 +1,125 @@
+"""The plan as a whole: what comes before what, when to look again, and what a large job costs."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import world
+from support.kubelet_moves import everything_runs, fails, is_drained, scale_workers, suspend
+from tf_operator.planning import children, cluster_spec, outcome, plan, replicas
+from tf_operator.planning.actions import CreatePodGroup, CreateReplica, DeletePod, DeleteService
+from tf_operator.planning.observed import Refusal, Service, Settings
+
+
+def kinds(actions):
+    return [type(action) for action in actions]
+
+
+def test_a_group_comes_before_deletes_and_deletes_before_creates():
+    job = tfjob().chief(restart="OnFailure").workers(2, restart="OnFailure").dynamic_workers()
+    seen = world(job, Settings(gang_scheduler="other"))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    seen.group = None
+    fails("chief-0")(seen)
+    scale_workers(1)(seen)
+    seen.services.pop("job-worker-0")
+
+    assert kinds(seen.look().actions) == [CreatePodGroup, DeletePod, DeletePod, DeleteService, CreateReplica]
+
+
+def test_what_is_on_its_way_out_is_not_deleted_again_when_there_is_to_be_less():
+    seen = world(tfjob().workers(2).dynamic_workers())
+    seen.settle()
+    everything_runs(seen)
+    is_drained("worker-1")(seen)
+    seen.services["job-worker-1"] = replace(seen.services["job-worker-1"], is_terminating=True)
+    scale_workers(1)(seen)
+
+    assert seen.look().actions == ()
+
+
+def test_a_service_that_is_nobodys_replica_stays():
+    seen = world(tfjob().workers(1))
+    seen.settle()
+    seen.services["job-dashboard"] = Service("job-dashboard", "u")
+
+    assert seen.look().actions == ()
+
+
+@pytest.mark.parametrize(("seconds", "creates"), [(-1, 2), (0, 2), (1, 0)], ids=["past", "now", "yet to come"])
+def test_after_a_refusal_nothing_is_created_before_its_time(seconds, creates):
+    seen = world(tfjob().workers(2))
+    seen.refusal = Refusal("pod", "quota", retry_at=seen.now + timedelta(seconds=seconds))
+
+    found = seen.look()
+
+    assert len(found.actions) == creates
+    assert found.requeue_after == (timedelta(seconds=1) if seconds > 0 else None)
+
+
+def test_it_wakes_at_the_first_of_several_moments():
+    seen = world(tfjob().workers(2, restart="OnFailure").deadline(100).startup_deadline(50))
+    seen.settle()
+    assert seen.look().requeue_after == timedelta(seconds=50)
+
+    everything_runs(seen)
+    seen.settle()
+    assert seen.look().requeue_after == timedelta(seconds=100)
+
+    fails("worker-0")(seen)
+    assert seen.look().requeue_after == timedelta(seconds=1)
+
+
+def test_a_job_that_was_suspended_wakes_for_nothing():
+    seen = world(tfjob().workers(2).deadline(100).startup_deadline(50))
+    suspend(seen)
+    seen.settle()
+
+    assert seen.look().requeue_after is None
+
+
+def test_the_same_observation_leads_to_the_same_plan():
+    seen = world(tfjob().chief().workers(3))
+
+    assert seen.look() == seen.look()
+
+
+def test_a_steady_job_of_a_thousand_workers_is_sorted_once_and_each_pod_judged_twice_at_most(monkeypatch):
+    """A guard against work that grows with the square of the workers."""
+    seen = world(tfjob().chief().workers(999))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    calls = {"view": 0, "judged": 0, "of": 0}
+
+    def counted(name, function):
+        def call(*args):
+            calls[name] += 1
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(plan.replicas, "view", counted("view", replicas.view))
+    monkeypatch.setattr(outcome, "outcome_of", counted("judged", outcome.outcome_of))
+    monkeypatch.setattr(replicas.View, "of", counted("of", replicas.View.of))
+
+    assert seen.look().actions == ()
+    assert calls["view"] == 1
+    assert calls["judged"] <= 3 * 1000
+    assert calls["of"] <= 10
+
+
+def test_planning_a_thousand_pods_renders_no_body(monkeypatch):
+    """The TF_CONFIGs alone are 45 MB: each is made when its pod is."""
+
+    def made(*_args, **_kwargs):
+        raise AssertionError("a body was made")
+
+    monkeypatch.setattr(cluster_spec, "tf_config", made)
+    monkeypatch.setattr(children.Recipe, "pod", made)
+
+    assert len(world(tfjob().workers(1000)).look().actions) == 1000

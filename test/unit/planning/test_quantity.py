@@ -1,0 +1,42 @@
+"""Kubernetes quantities are added up exactly; what is none is nothing."""
+
+from decimal import Decimal
+
+import pytest
+
+from tf_operator.planning import quantity
+
+
+@pytest.mark.parametrize(
+    ("value", "amount"),
+    [
+        ("1", "1"),
+        ("500m", "0.5"),
+        ("1.5Gi", "1610612736"),
+        ("2k", "2000"),
+        ("1e3", "1000"),
+        ("1E-3", "0.001"),
+        (".5", "0.5"),
+        ("5.", "5"),
+        ("-1", "-1"),
+        ("100n", "1e-7"),
+        (3, "3"),
+        (0.5, "0.5"),
+    ],
+)
+def test_a_quantity_is_read(value, amount):
+    assert quantity.parse(value) == Decimal(amount)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "x", "1 Gi", "1Ki5", "1g", None, [], "9" * 40, "٣", "1e999", "nan", float("inf")]
+)
+def test_what_is_no_quantity_is_none(value):
+    assert quantity.parse(value) is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"), [("2", "2"), ("0.5", "500m"), ("0.0001", "1m"), ("1610612736.0", "1610612736"), ("0", "0")]
+)
+def test_an_amount_is_written_whole_or_in_thousandths_rounded_up(amount, text):
+    assert quantity.text(Decimal(amount)) == text

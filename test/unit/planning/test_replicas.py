@@ -1,0 +1,91 @@
+"""Slots: which pod holds a replica, what is lost, and what is beyond what is wanted."""
+
+from dataclasses import replace
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import MORNING, world
+from support.kubelet_moves import everything_runs, fails, is_deleted
+from tf_operator.api.constants import MOST_REPLICAS
+from tf_operator.api.status import ReplicaType
+from tf_operator.planning import replicas
+from tf_operator.planning.observed import MainContainer, Pod
+
+
+def running(job):
+    seen = world(job)
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    return seen
+
+
+def test_each_index_has_a_slot_and_what_has_none_is_surplus():
+    """training-operator: TestGetPodSlices, with indexes beyond the count."""
+    seen = running(tfjob().workers(3))
+    seen.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2}}}})
+
+    found = replicas.view(seen.observe())
+
+    assert [slot.index for slot in found.of(ReplicaType.WORKER)] == [0, 1]
+    assert [pod.name for pod in found.surplus] == ["job-worker-2"]
+
+
+def test_a_pod_that_is_gone_is_no_surplus():
+    seen = running(tfjob().workers(2))
+    is_deleted("worker-1")(seen)
+    seen.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}})
+
+    assert replicas.view(seen.observe()).surplus == ()
+
+
+@pytest.mark.parametrize("count", [-5, 10**12])
+def test_a_count_that_is_out_of_bounds_costs_no_memory(count):
+    seen = world(tfjob().workers(count))
+
+    assert len(replicas.view(seen.observe()).slots) in {0, MOST_REPLICAS}
+
+
+def test_a_predecessor_does_not_matter_once_there_is_a_new_pod():
+    seen = running(tfjob().workers(1, restart="OnFailure"))
+    predecessor = replace(seen.pods["job-worker-0"], uid="old", phase="Failed", is_gone=True, restarts=7)
+    seen.departed = [predecessor]
+
+    found = replicas.view(seen.observe())
+
+    assert found.losses == ()
+    assert list(replicas.restarts_in_place(found.slots)) == []
+
+
+def test_a_failed_pod_is_one_loss_until_it_is_accounted_for():
+    seen = running(tfjob().workers(2, restart="OnFailure"))
+    fails("worker-1")(seen)
+    (loss,) = replicas.view(seen.observe()).losses
+
+    seen._store(seen.look())
+
+    found = replicas.view(seen.observe())
+    assert (loss.index, loss.is_for_good) == (1, False)
+    assert found.losses == ()
+    assert found.slots[1].is_given_up
+    assert found.slots[1].is_being_replaced
+    assert not found.slots[0].is_given_up
+
+
+@pytest.mark.parametrize(
+    ("main", "long"),
+    [
+        (None, False),
+        (MainContainer(), False),
+        (MainContainer(started_at=MORNING), False),
+        (MainContainer(started_at=MORNING.replace(hour=7, minute=50)), True),
+        (MainContainer(1, started_at=MORNING.replace(hour=7), finished_at=MORNING.replace(hour=7, minute=9)), False),
+    ],
+    ids=["nothing known", "never started", "just started", "ten minutes", "ended after nine"],
+)
+def test_a_pod_ran_for_long_when_its_container_did(main, long):
+    pod = Pod("job-worker-0", "u", ReplicaType.WORKER, 0, main=main)
+
+    assert replicas.ran_for_long(pod, world(tfjob().workers(1)).observe()) is long
+    assert not replicas.ran_for_long(None, world(tfjob().workers(1)).observe())

@@ -1,0 +1,114 @@
+"""The next status: what survives, what is progress, and that saying it twice changes nothing."""
+
+from datetime import timedelta
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import MORNING, world
+from support.kubelet_moves import (
+    everything_runs,
+    fails,
+    is_deleted,
+    is_drained,
+    restarts_in_place,
+    runs,
+    succeeds,
+    suspend,
+    time_passes,
+)
+from tf_operator.api.status import ReplicaType
+
+
+def lived(job, *moves):
+    seen = world(job)
+    seen.settle()
+    for move in moves:
+        move(seen)
+        seen.settle()
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("move", "recorded"),
+    [
+        (runs("worker-1"), False),
+        (succeeds("worker-1"), False),
+        (is_drained("worker-0"), False),
+        (fails("worker-0"), True),
+        (restarts_in_place("worker-0"), True),
+        (is_deleted("worker-0"), True),
+        (suspend, True),
+        (succeeds("chief-0"), True),
+    ],
+    ids=["runs", "succeeds", "leaves", "fails", "restarts", "vanishes", "suspended", "ends"],
+)
+def test_what_actions_or_time_destroy_the_evidence_of_is_stored_first(move, recorded):
+    job = tfjob().chief(restart="OnFailure").workers(2, restart="OnFailure")
+    seen = lived(job, runs("chief-0"), runs("worker-0"))
+
+    move(seen)
+
+    assert seen.look().record is recorded
+
+
+def test_a_success_whose_pod_is_gone_is_stored_at_once():
+    seen = lived(tfjob().chief().workers(2), everything_runs)
+    succeeds("worker-1")(seen)
+    is_deleted("worker-1")(seen)
+
+    assert seen.look().record
+
+
+def test_restarts_of_a_type_that_is_no_longer_wanted_are_not_forgotten():
+    """The schema refuses that; but who counts must not count backwards."""
+    job = tfjob().workers(1).parameter_servers(1, restart="OnFailure")
+    seen = lived(job, everything_runs, fails("ps-0"), time_passes(2))
+
+    seen.edit({"spec": {"tfReplicaSpecs": {"PS": None}}})
+    seen.settle()
+
+    assert seen.status.restarts == 1
+    assert seen.status.of(ReplicaType.PS).restarts == 1
+    assert seen.status.of(ReplicaType.PS).active == 0
+
+
+def test_a_job_seen_a_second_time_in_the_same_state_has_the_same_status():
+    seen = lived(tfjob().chief().workers(3), everything_runs)
+    seen.now += timedelta(days=1)
+
+    assert seen.look().status == seen.status
+
+
+@pytest.mark.parametrize(
+    ("moves", "ready"),
+    [
+        ((), "0/3"),
+        ((runs("worker-0"),), "1/3"),
+        ((everything_runs,), "3/3"),
+        ((everything_runs, succeeds("worker-1")), "3/3"),
+    ],
+    ids=["new", "one", "all", "one has succeeded"],
+)
+def test_ready_is_what_runs_or_has_succeeded_of_what_is_wanted(moves, ready):
+    assert lived(tfjob().chief().workers(2), *moves).status.ready == ready
+
+
+def test_restarting_goes_on_when_nobody_who_decides_runs():
+    job = tfjob().chief(restart="OnFailure").workers(1, restart="OnFailure")
+    seen = lived(job, runs("worker-0"), fails("worker-0"), time_passes(2), runs("worker-0"))
+
+    assert seen.conditions == "Created Restarting"
+    assert seen.status.conditions[-1].message == "job job is restarting because Worker replica(s) failed."
+
+
+def test_the_first_time_that_all_run_is_kept_until_the_job_is_resumed():
+    seen = lived(tfjob().workers(2, restart="OnFailure"), everything_runs, time_passes(60), is_drained("worker-1"))
+
+    assert seen.status.all_running_time == MORNING
+
+    seen = lived(tfjob().workers(2), everything_runs, suspend)
+    seen.edit({"spec": {"runPolicy": {"suspend": False}}})
+    seen.settle()
+
+    assert seen.status.all_running_time is None

@@ -1,0 +1,111 @@
+"""The order of the checks, and the moments of a job's clock; golden cases and lives show each verdict."""
+
+from datetime import timedelta
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import MORNING, world
+from support.kubelet_moves import everything_runs, fails, restarts_in_place, resume, succeeds, suspend
+from support.templates import Template
+from tf_operator.planning import replicas, verdict
+from tf_operator.planning.observed import Refusal
+from tf_operator.planning.verdict import End
+
+FINAL = Refusal("pod job-worker-0", "no", is_final=True)
+BASE = tfjob().chief(restart="OnFailure").workers(1).backoff_limit(0).deadline(60).startup_deadline(60)
+
+
+def decided(*moves, refusal=None, late=True, job=BASE):
+    """The verdict on a job of which everything that can happen has happened at once."""
+    seen = world(job)
+    seen.settle()
+    for move in moves:
+        move(seen)
+    seen.refusal = refusal
+    seen.now += timedelta(hours=late)
+    return verdict.decide(replicas.view(seen.observe()))
+
+
+def malformed(world):
+    world.edit({"spec": {"successPolicy": "Most"}})
+
+
+@pytest.mark.parametrize(
+    ("moves", "refusal", "reason"),
+    [
+        ((malformed, suspend, succeeds("chief-0"), fails("worker-0")), FINAL, "TFJobInvalidSpec"),
+        ((suspend, succeeds("chief-0"), fails("worker-0")), FINAL, "SUSPENDED"),
+        ((succeeds("chief-0"), fails("worker-0")), FINAL, "TFJobSucceeded"),
+        ((fails("chief-0"), fails("worker-0")), FINAL, "TFJobInvalidSpec"),
+        ((fails("chief-0"), fails("worker-0")), None, "TFJobFailed"),
+        ((fails("chief-0"),), None, "TFJobBackoffLimitExceeded"),
+        ((), None, "TFJobDeadlineExceeded"),
+    ],
+    ids=["malformed", "suspended", "succeeded", "refused", "failed", "backoff", "deadline"],
+)
+def test_what_is_checked_first_decides(moves, refusal, reason):
+    found = decided(*moves, refusal=refusal)
+
+    assert (found.reason or found.end.name) == reason
+
+
+def test_the_startup_deadline_is_checked_last():
+    found = decided(job=tfjob().workers(1).startup_deadline(60))
+
+    assert found.reason == "TFJobStartupDeadlineExceeded"
+    assert "worker-0 (pod job-worker-0): it has no running pod" in found.message
+
+
+def test_a_job_of_which_nothing_is_to_be_said_goes_on():
+    assert decided(late=False).end is End.GOES_ON
+
+
+def test_a_refusal_that_is_not_final_decides_nothing():
+    assert decided(refusal=Refusal("pod", "quota"), late=False).end is End.GOES_ON
+
+
+@pytest.mark.parametrize("seconds", [10**12, 10**400], ids=["past the calendar", "past any number"])
+def test_a_deadline_beyond_the_calendar_never_comes(seconds):
+    seen = world(tfjob().workers(1).deadline(seconds).startup_deadline(seconds))
+    seen.settle()
+
+    assert verdict.deadline(seen.job, seen.status) is None
+    assert verdict.startup_deadline(seen.job, seen.status) is None
+
+
+def test_the_clock_stands_still_while_the_job_is_suspended():
+    seen = world(tfjob().workers(1).deadline(60))
+    seen.settle()
+    assert verdict.deadline(seen.job, seen.status) == MORNING + timedelta(seconds=60)
+
+    suspend(seen)
+    seen.settle()
+    assert verdict.deadline(seen.job, seen.status) is None
+
+    resume(seen)
+    seen.sleep(30)
+    assert verdict.deadline(seen.job, seen.status) == MORNING + timedelta(seconds=60)
+
+
+def test_of_several_restarts_in_place_the_most_is_to_blame():
+    job = tfjob().workers(3, restart="OnFailure").backoff_limit(3)
+    found = decided(everything_runs, restarts_in_place("worker-0"), restarts_in_place("worker-2", 4), job=job)
+
+    assert found.message.endswith("worker-2 (pod job-worker-2) was restarted 4 times in place")
+    assert found.evidence.pod == "job-worker-2"
+
+
+def test_a_long_termination_message_is_cut():
+    job = tfjob().workers(1, template=Template())
+    seen = world(job)
+    seen.settle()
+    fails("worker-0", 1, "x" * 2000)(seen)
+    pod = seen.pods["job-worker-0"]
+    main = type(pod.main)(1, "Error", "y" * 2000, MORNING, MORNING)
+    seen.pods[pod.name] = type(pod)(pod.name, pod.uid, pod.type, pod.index, phase="Failed", main=main)
+
+    found = verdict.decide(replicas.view(seen.observe()))
+
+    assert len(found.evidence.message) == 1024
+    assert found.evidence.message.endswith("...")

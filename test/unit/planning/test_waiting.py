@@ -1,0 +1,97 @@
+"""Why a job does not get on: told after a while, in the same words for as long as it lasts."""
+
+from datetime import timedelta
+
+import pytest
+
+from support.builders import tfjob
+from support.job_world import world
+from support.kubelet_moves import is_stuck, runs, time_passes
+from tf_operator.planning import replicas, waiting
+from tf_operator.planning.observed import Refusal
+
+BACK_OFF = " worker-0 (pod job-worker-0) waits: ImagePullBackOff"
+
+
+def stuck(*replicas_, seconds=20, job=None):
+    seen = world(job or tfjob().chief().workers(2))
+    seen.settle()
+    for replica in replicas_:
+        is_stuck(replica, "ImagePullBackOff")(seen)
+    seen.now += timedelta(seconds=seconds)
+    return seen
+
+
+def told(seen):
+    return waiting.trouble(replicas.view(seen.observe()))
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(9, ""), (10, BACK_OFF), (3600, BACK_OFF)])
+def test_a_pod_that_waits_is_told_after_ten_seconds(seconds, text):
+    assert told(stuck("worker-0", seconds=seconds)) == text
+
+
+def test_the_wake_up_is_when_it_will_be_told():
+    seen = stuck("worker-0", "worker-1", seconds=4)
+
+    assert [moment - seen.now for moment in waiting.wake_ups(replicas.view(seen.observe()))] == [
+        timedelta(seconds=6)
+    ] * 2
+
+
+def test_of_several_the_first_is_told():
+    assert told(stuck("worker-1", "worker-0")) == BACK_OFF
+
+
+def test_what_is_told_stays_although_another_waits_now_too():
+    seen = stuck("worker-1")
+    seen.settle()
+    is_stuck("worker-0", "Unschedulable")(seen)
+
+    assert told(seen) == " worker-1 (pod job-worker-1) waits: ImagePullBackOff"
+
+
+@pytest.mark.parametrize("words", ["ErrImagePull: not found", ""], ids=["other words", "no words"])
+def test_what_is_told_stays_whatever_the_kubelet_says_now(words):
+    seen = stuck("worker-0")
+    seen.settle()
+    is_stuck("worker-0", words)(seen)
+
+    assert told(seen) == BACK_OFF
+    assert not seen.look().events
+
+
+def test_what_was_told_in_one_condition_is_told_in_the_next_without_its_words():
+    seen = stuck("worker-0")
+    seen.settle()
+    runs("chief-0")(seen)
+    seen.settle()
+
+    created, running = seen.status.conditions
+    assert created.message == "TFJob job is created."
+    assert running.message == f"TFJob team/job is running.{BACK_OFF}"
+
+
+def test_it_is_over_when_the_pod_runs():
+    seen = stuck("worker-0")
+    seen.settle()
+    runs("worker-0")(seen)
+    time_passes(1)(seen)
+
+    assert told(seen) == ""
+    assert seen.status.conditions[0].message == "TFJob job is created."
+
+
+def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
+    seen = stuck("worker-0")
+    seen.refusal = Refusal("pod job-worker-1", "x" * 1000)
+
+    assert told(seen) == f" pod job-worker-1 was refused: {'x' * 300}"
+
+
+def test_the_reason_is_one_line_of_bounded_length():
+    seen = stuck()
+    is_stuck("worker-0", "two\n lines " + "y" * 1000)(seen)
+
+    assert "\n" not in told(seen)
+    assert len(told(seen)) < 400
