@@ -106,6 +106,10 @@ contracts: venv ## Layers (import-linter), names, sizes and the purity of the co
 verify: venv ## Everything generated is what its source says
 	@for script in hack/verify-*; do echo "$$script"; $$script || exit 1; done
 
+.PHONY: chart
+chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
+	$(BIN)/pytest test/chart
+
 .PHONY: cover
 cover: venv ## Branch coverage of the last `make test`, against its floors
 	@hack/check-coverage

@@ -1,0 +1,29 @@
+{{/* The flags of `tf-operator run`, as docs/operations.md tells of them; every value that has a flag is passed on. */}}
+{{- define "tf-operator.arguments" -}}
+{{- range .Values.watch.namespaces }}
+- --namespace={{ . }}
+{{- end }}
+{{- with .Values.controller }}
+- --controller-threads={{ int .workers }}
+{{- with .gangSchedulerName }}
+- --gang-scheduler-name={{ . }}
+{{- end }}
+- --drain-timeout={{ .drainTimeout }}
+- --restart-delay-base={{ .restartDelay.base }}
+- --restart-delay-cap={{ .restartDelay.cap }}
+- --restart-delay-reset={{ .restartDelay.resetAfter }}
+{{- end }}
+- --kube-api-qps={{ .Values.kubeApi.qps }}
+- --kube-api-burst={{ int .Values.kubeApi.burst }}
+- --leader-elect={{ .Values.leaderElection.enabled }}
+{{- if .Values.leaderElection.enabled }}
+- --leader-election-id={{ include "tf-operator.leaseName" . }}
+- --leader-election-lease-duration={{ .Values.leaderElection.leaseDuration }}
+- --leader-election-renew-deadline={{ .Values.leaderElection.renewDeadline }}
+- --leader-election-retry-period={{ .Values.leaderElection.retryPeriod }}
+{{- end }}
+- --metrics-bind-address={{ ternary (printf ":%d" (int .Values.metrics.port)) "0" .Values.metrics.enabled }}
+- --health-probe-bind-address=:{{ int .Values.health.port }}
+- --log-format={{ .Values.logs.format }}
+- --log-level={{ .Values.logs.level }}
+{{- end -}}

@@ -1,0 +1,87 @@
+{{/*
+Reasons not to install. All of them need a cluster: `helm template` and `helm lint` see none.
+*/}}
+
+{{/* Fails while a Deployment that is not this release's runs TFJobs in a namespace that this release is to serve. */}}
+{{- define "tf-operator.refuseOtherControllers" -}}
+{{- range (lookup "apps/v1" "Deployment" "" "").items -}}
+  {{- if eq (include "tf-operator.isRival" (list $ .)) "true" -}}
+    {{- $hand := printf "kubectl --namespace %s scale deployment %s --replicas=0" .metadata.namespace .metadata.name -}}
+    {{- printf "\n\nNot installed: the Deployment %s in namespace %s already runs TFJobs, and two controllers destroy each other's jobs.\nStop it first; running jobs go on, and this operator takes them over:\n\n    %s\n\nIf it does not run TFJobs, say so: --set conflictCheck=false\n" .metadata.name .metadata.namespace $hand | fail -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes the root context and a Deployment. */}}
+{{- define "tf-operator.isRival" -}}
+{{- $root := index . 0 -}}
+{{- $other := index . 1 -}}
+{{- $notes := $other.metadata.annotations | default dict -}}
+{{- $isOurs := and (eq (get $notes "meta.helm.sh/release-name") $root.Release.Name) (eq (get $notes "meta.helm.sh/release-namespace") $root.Release.Namespace) -}}
+{{- if and (not $isOurs) (ne (int $other.spec.replicas) 0) -}}
+  {{- range $other.spec.template.spec.containers -}}
+    {{- $words := concat (.command | default list) (.args | default list) -}}
+    {{- $image := regexMatch "(^|/)(training-operator|tf-operator|tf_operator)([:@]|$)" .image -}}
+    {{- $name := regexMatch "^(training-operator|tf-job-operator|tf-operator)$" $other.metadata.name -}}
+    {{- if and (or $image $name) (include "tf-operator.runsTFJobs" $words) (include "tf-operator.servesSame" (list $root $words)) -}}
+      {{- "true" -}}
+      {{- break -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Kubeflow's operator runs all kinds, unless --enable-scheme says which. */}}
+{{- define "tf-operator.runsTFJobs" -}}
+{{- $line := join " " . | lower -}}
+{{- if or (not (contains "enable-scheme" $line)) (regexMatch "enable-scheme[= ]tfjob" $line) -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{/* Without --namespace it serves all of them. */}}
+{{- define "tf-operator.servesSame" -}}
+{{- $served := (index . 0).Values.watch.namespaces -}}
+{{- $theirs := list -}}
+{{- range regexFindAll "--?namespace[= ][a-z0-9,-]+" (join " " (index . 1)) -1 -}}
+  {{- $theirs = concat $theirs (regexReplaceAll "^--?namespace[= ]" . "" | splitList ",") -}}
+{{- end -}}
+{{- if or (not $served) (not $theirs) -}}
+yes
+{{- else -}}
+  {{- range $theirs -}}{{- if has . $served -}}yes{{- end -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Fails when the CRD is there and not this release's, unless it is to be taken over. */}}
+{{- define "tf-operator.refuseForeignDefinition" -}}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "tfjobs.kubeflow.org" -}}
+  {{- $notes := .metadata.annotations | default dict -}}
+  {{- $release := get $notes "meta.helm.sh/release-name" -}}
+  {{- $namespace := get $notes "meta.helm.sh/release-namespace" -}}
+  {{- if not (and (eq $release $.Release.Name) (eq $namespace $.Release.Namespace)) -}}
+    {{- $owner := ternary (printf "the Helm release %s in namespace %s" $release $namespace) "somebody who did not use Helm" (ne $release "") -}}
+    {{- printf "\n\nNot installed: the CRD tfjobs.kubeflow.org is there already and belongs to %s.\nTo have this release own and upgrade it (no TFJob is touched):\n\n    helm ... --take-ownership --set crds.takeOver=true\n\nTo leave it as it is: --set crds.enabled=false\n" $owner | fail -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Values that are right one by one, and wrong together. */}}
+{{- define "tf-operator.refuseContradictions" -}}
+{{- if and (not .Values.leaderElection.enabled) (gt (int .Values.replicaCount) 1) -}}
+{{- fail "replicaCount must be 1 when leaderElection.enabled is false: two operators would destroy each other's jobs" -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.service) -}}
+{{- fail "metrics.serviceMonitor needs metrics.service" -}}
+{{- end -}}
+{{- if and (or .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled) (not .Values.metrics.enabled) -}}
+{{- fail "metrics.serviceMonitor and metrics.podMonitor need metrics.enabled" -}}
+{{- end -}}
+{{- if eq (int .Values.metrics.port) (int .Values.health.port) -}}
+{{- fail "metrics.port and health.port must differ" -}}
+{{- end -}}
+{{- $test := .Values.test.namespace -}}
+{{- if and $test .Values.watch.namespaces (not (has $test .Values.watch.namespaces)) -}}
+{{- fail (printf "test.namespace %s is none of watch.namespaces" $test) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,96 @@
+{{/* Names, labels and other words that several objects share. */}}
+
+{{- define "tf-operator.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Short enough for "-leader-election" and the like behind it. */}}
+{{- define "tf-operator.fullname" -}}
+{{- $name := include "tf-operator.name" . -}}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- .Values.fullnameOverride | default $full | trunc 45 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "tf-operator.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "tf-operator.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: controller
+{{- end -}}
+
+{{- define "tf-operator.labels" -}}
+{{ include "tf-operator.selectorLabels" . }}
+{{ include "tf-operator.releaseLabels" . }}
+{{- end -}}
+
+{{/* Those of objects that belong to the release, but not to the operator's pods. */}}
+{{- define "tf-operator.releaseLabels" -}}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: tf-operator
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{- define "tf-operator.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "tf-operator.fullname" .) -}}
+{{- else -}}
+{{- required "serviceAccount.name is needed when serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "tf-operator.leaseName" -}}
+{{- .Values.leaderElection.leaseName | default (include "tf-operator.fullname" .) -}}
+{{- end -}}
+
+{{- define "tf-operator.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What Pod Security "restricted" asks of a container, and a root file system that nobody writes to. */}}
+{{- define "tf-operator.containerSecurity" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+privileged: false
+readOnlyRootFilesystem: true
+{{- end -}}
+
+{{- define "tf-operator.podSecurity" -}}
+runAsNonRoot: true
+{{- with .Values.securityContext.runAsUser }}
+runAsUser: {{ int64 . }}
+{{- end }}
+{{- with .Values.securityContext.runAsGroup }}
+runAsGroup: {{ int64 . }}
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* Where the job of `helm test` runs. */}}
+{{- define "tf-operator.testNamespace" -}}
+{{- $served := .Values.watch.namespaces -}}
+{{- if .Values.test.namespace -}}
+{{- .Values.test.namespace -}}
+{{- else if or (not $served) (has .Release.Namespace $served) -}}
+{{- .Release.Namespace -}}
+{{- else -}}
+{{- first $served -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The constraints of topology spread, each with a selector; nothing when there are none. */}}
+{{- define "tf-operator.spread" -}}
+{{- $own := dict "matchLabels" (include "tf-operator.selectorLabels" . | fromYaml) -}}
+{{- $all := list -}}
+{{- range .Values.topologySpreadConstraints -}}
+{{- $all = append $all (hasKey . "labelSelector" | ternary . (set (deepCopy .) "labelSelector" $own)) -}}
+{{- end -}}
+{{- with $all -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}

@@ -1,0 +1,60 @@
+{{- /* Generated from manifests/rbac: edit it and run hack/update-chart. */ -}}
+
+{{- define "tf-operator.rules" -}}
+# get: a live look before anything irreversible; list, watch: the cache; delete: ttlSecondsAfterFinished.
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [get, list, watch, delete]
+# Status is written by patch only, guarded by resourceVersion; spec and metadata are the user's.
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/status]
+  verbs: [patch]
+# Not to set finalizers, there are none: where OwnerReferencesPermissionEnforcement is on, this is what
+# blockOwnerDeletion in the owner references of children asks for.
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/finalizers]
+  verbs: [update]
+# Pods and services are created and deleted, never changed. get: whose is the one that has our name already?
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+# deletecollection: all Services of a job that has ended, selected by the job's UID, in one request.
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, list, watch, create, delete, deletecollection]
+# patch: a repeated event is counted up instead of written again.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+# Gang scheduling by Volcano or by the coscheduling plugin; patch: a job that changed its size.
+- apiGroups: [scheduling.volcano.sh, scheduling.x-k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
+{{- define "tf-operator.leaseRules" -}}
+# A create cannot be limited by name: the server does not know the name yet when it decides.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+# get, update: acquire, renew and release; patch: the same by merge.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ include "tf-operator.leaseName" . }}]
+  verbs: [get, update, patch]
+{{- end -}}
+
+{{- define "tf-operator.viewRules" -}}
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs, tfjobs/status, tfjobs/scale]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- define "tf-operator.editRules" -}}
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [create, update, patch, delete, deletecollection]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/scale]
+  verbs: [update, patch]
+{{- end -}}

@@ -1,0 +1,88 @@
+"""The templates that follow from manifests/, as texts: ``hack/update-chart`` writes them, ``verify-chart`` compares.
+
+A pure function from a tree of files to a tree of files, so that writing and checking cannot disagree. The manifests are
+copied as text, with their comments, because those tell why each right is there; what Helm has to fill in replaces lines
+that must be found, or nothing is written.
+"""
+
+import textwrap
+from pathlib import Path
+from typing import Final
+
+CHART: Final = Path("charts/tf-operator")
+CRD: Final = Path("manifests/crd/tfjobs.yaml")
+RBAC: Final = Path("manifests/rbac")
+HEADER: Final = "{{{{- /* Generated from {source}: edit it and run hack/update-chart. */ -}}}}\n"
+# The name of a template, and the manifest whose rules it is.
+RULES: Final = {
+    "rules": "cluster-role.yaml",
+    "leaseRules": "role-leader-election.yaml",
+    "viewRules": "user-role-view.yaml",
+    "editRules": "user-role-edit.yaml",
+}
+LEASE: Final = "resourceNames: [tf-operator]"
+CRD_NAME: Final = "  name: tfjobs.kubeflow.org\n"
+CRD_METADATA: Final = """\
+  labels:
+    app.kubernetes.io/name: {{ include "tf-operator.name" . }}
+    app.kubernetes.io/instance: {{ .Release.Name }}
+    {{- include "tf-operator.releaseLabels" . | nindent 4 }}
+  annotations:
+    {{- if .Values.crds.keep }}
+    # With the CRD all TFJobs would go; Helm leaves it when the release is uninstalled.
+    helm.sh/resource-policy: keep
+    {{- end }}
+    {{- with .Values.crds.annotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+"""
+
+
+class UnlikeExpectedError(Exception):
+    """A manifest no longer has the line that a template replaces."""
+
+
+def render(root: Path) -> dict[Path, str]:
+    """Every generated template, by its path in the repository; raises UnlikeExpectedError."""
+    return {
+        CHART / "templates/crd.yaml": crd_template((root / CRD).read_text(encoding="utf-8")),
+        CHART / "templates/_rules.tpl": rules_template(
+            {name: (root / RBAC / file).read_text(encoding="utf-8") for name, file in RULES.items()}
+        ),
+    }
+
+
+def crd_template(manifest: str) -> str:
+    """The CRD, installed only if wanted, with the labels of the release."""
+    _, _, body = manifest.partition("\n")  # its first line names another generator
+    if "{{" in body:
+        raise UnlikeExpectedError(f"{CRD} has '{{{{' in it, which Helm would take for its own")
+    filled = replace_once(body, CRD_NAME, CRD_NAME + CRD_METADATA, where=str(CRD))
+    return f"{HEADER.format(source=CRD)}{{{{- if .Values.crds.enabled }}}}\n{filled}{{{{- end }}}}\n"
+
+
+def rules_template(manifests: dict[str, str]) -> str:
+    """The rules of each role, as templates that the roles include."""
+    parts = [HEADER.format(source=RBAC)]
+    for name, manifest in manifests.items():
+        rules = rules_of(manifest, where=RULES[name])
+        if name == "leaseRules":
+            filled = 'resourceNames: [{{ include "tf-operator.leaseName" . }}]'
+            rules = replace_once(rules, LEASE, filled, where=RULES[name])
+        parts.append(f'{{{{- define "tf-operator.{name}" -}}}}\n{rules}{{{{- end -}}}}\n')
+    return "\n".join(parts)
+
+
+def rules_of(manifest: str, *, where: str) -> str:
+    """What stands below ``rules:``, with its comments, moved to the left."""
+    _, found, rules = manifest.partition("\nrules:\n")
+    if not found:
+        raise UnlikeExpectedError(f"{RBAC / where} has no rules")
+    return textwrap.dedent(rules)
+
+
+def replace_once(text: str, old: str, new: str, *, where: str) -> str:
+    """Replace what must be there exactly once."""
+    if text.count(old) != 1:
+        raise UnlikeExpectedError(f"{where} has {old.strip()!r} {text.count(old)} times; once was expected")
+    return text.replace(old, new)

@@ -1,0 +1,169 @@
+"""What the chart makes of values, without a cluster; the shapes of single objects are in the chart's own tests."""
+
+import json
+import shutil
+import tomllib
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.helm import CHART, Helm, of_kind, one
+from tf_operator.app import flags, options
+
+ROOT = CHART.parents[1]
+# Each makes other objects or other fields; together they reach every branch of the templates.
+PROFILES = {
+    "defaults": {},
+    "namespaced": {"watch": {"namespaces": ["team-a", "team-b"]}},
+    "namespaced without a right in the cluster": {
+        "watch": {"namespaces": ["team-a"]},
+        "crds": {"enabled": False},
+        "rbac": {"userRoles": False},
+        "test": {"enabled": False},
+    },
+    "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
+    "monitored": {
+        "metrics": {
+            "podMonitor": {"enabled": True, "additionalLabels": {"release": "prometheus"}, "interval": "30s"},
+            "serviceMonitor": {"enabled": True},
+            "dashboards": {"enabled": True, "annotations": {"grafana_folder": "jobs"}},
+            "prometheusRule": {"enabled": True, "additionalLabels": {"release": "prometheus"}},
+        }
+    },
+    "bare": {
+        "metrics": {"enabled": False, "service": False},
+        "networkPolicy": {"enabled": False},
+        "podDisruptionBudget": {"enabled": False},
+        "serviceAccount": {"create": False, "name": "mine"},
+        "rbac": {"create": False},
+        "crds": {"keep": False},
+        "topologySpreadConstraints": [],
+    },
+    "full": {
+        "fullnameOverride": "jobs",
+        "image": {"repository": "registry.example:5000/tf-operator", "digest": f"sha256:{'0' * 64}"},
+        "imagePullSecrets": [{"name": "pull"}],
+        "controller": {"gangSchedulerName": "volcano", "clusterDomain": "cluster.local"},
+        "affinity": {"nodeAffinity": {}},
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "priorityClassName": "system-cluster-critical",
+        "podLabels": {"team": "ml"},
+        "podAnnotations": {"note": "1"},
+        "serviceAccount": {"annotations": {"note": "2"}},
+        "crds": {"annotations": {"note": "3"}},
+        "securityContext": {"runAsUser": None, "runAsGroup": None},
+        "extraObjects": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-one"}},
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-two",
+        ],
+    },
+}
+profiles = pytest.mark.parametrize("values", PROFILES.values(), ids=PROFILES)
+
+
+@profiles
+def test_helm_3_and_helm_4_make_the_same_objects(values, tmp_path):
+    assert Helm("helm-3", tmp_path).objects(values) == Helm("helm-4", tmp_path).objects(values)
+
+
+@profiles
+def test_lint_has_no_complaint(helm, values):
+    helm.ok("lint", "--strict", CHART, values=values)
+
+
+@profiles
+def test_the_operator_understands_its_arguments_and_warns_of_none(helm_3, values):
+    (container,) = one(helm_3.objects(values), "Deployment")["spec"]["template"]["spec"]["containers"]
+    environment = {item["name"]: item.get("value", "from-the-pod") for item in container["env"]}
+
+    command, *arguments = container["args"]
+    understood = options.parse(arguments, environment)
+
+    assert command == "run"
+    assert understood.warnings == ()
+    assert understood.namespaces == tuple(values.get("watch", {}).get("namespaces", ()))
+
+
+def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
+    (container,) = one(helm_3.objects(), "Deployment")["spec"]["template"]["spec"]["containers"]
+    given = dict(argument.removeprefix("--").split("=", 1) for argument in container["args"][1:])
+    renamed = {"leader-election-id": "tf-tf-operator"}
+
+    assert given == {name: renamed.get(name, flags.BY_NAME[name].default) for name in given}
+
+
+def test_every_flag_can_be_chosen(helm_3):
+    chosen = {"watch": {"namespaces": ["a"]}, "controller": {"gangSchedulerName": "volcano"}}
+    (container,) = one(helm_3.objects(chosen), "Deployment")["spec"]["template"]["spec"]["containers"]
+    given = {argument.removeprefix("--").partition("=")[0] for argument in container["args"][1:]}
+
+    # The pod's own account, and its own namespace, are what there is in a pod.
+    assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace"}
+
+
+def test_no_object_is_outside_of_namespaces_when_namespaces_are_served_and_the_cluster_s_own_are_left_out(helm_3):
+    objects = helm_3.objects(PROFILES["namespaced without a right in the cluster"])
+
+    assert {body["kind"] for body in objects if "namespace" not in body["metadata"]} == set()
+    assert {body["metadata"]["namespace"] for body in of_kind(objects, "RoleBinding")} == {"team-a", "tf-operator"}
+    assert of_kind(objects, "ClusterRole") == []
+
+
+def test_rights_in_a_namespace_are_those_of_the_manifests(helm_3):
+    wanted = yaml.safe_load((ROOT / "manifests/rbac/cluster-role.yaml").read_text())["rules"]
+    objects = helm_3.objects(PROFILES["namespaced"])
+    roles = [role for role in of_kind(objects, "Role") if role["metadata"]["name"] == "tf-tf-operator"]
+
+    assert [role["rules"] for role in roles] == [wanted, wanted]
+    assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == wanted
+
+
+def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3):
+    wanted = yaml.load((ROOT / "manifests/crd/tfjobs.yaml").read_text(), Loader=yaml.CSafeLoader)
+    crd = one(helm_3.objects(), "CustomResourceDefinition")
+
+    assert crd["spec"] == wanted["spec"]
+    assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_dashboards_and_rules_are_taken_as_they_are_with_templates_of_their_own(helm_3, tmp_path):
+    chart = tmp_path / "tf-operator"
+    shutil.copytree(CHART, chart)
+    (chart / "dashboards").mkdir(exist_ok=True)
+    (chart / "rules").mkdir(exist_ok=True)
+    dashboard = json.dumps({"title": "{{ $labels.x }}", "panels": []}, indent=2)
+    rules = {"groups": [{"name": "g", "rules": [{"alert": "A", "expr": "1", "annotations": {"s": "{{ $value }}"}}]}]}
+    (chart / "dashboards" / "one.json").write_text(dashboard)
+    (chart / "rules" / "one.yaml").write_text(yaml.safe_dump(rules))
+    values = {"metrics": {"dashboards": {"enabled": True}, "prometheusRule": {"enabled": True}}}
+
+    objects = helm_3.objects(values, chart=chart)
+
+    config = one(objects, "ConfigMap", "tf-tf-operator-dashboard-one")
+    assert config["data"] == {"one.json": dashboard}
+    assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert one(objects, "PrometheusRule", "tf-tf-operator-one")["spec"] == rules
+
+
+def test_the_chart_is_of_the_release_that_the_package_is():
+    package = ConfigParser()
+    package.read(ROOT / "setup.cfg")
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+
+    assert chart["appVersion"] == chart["version"] == package["metadata"]["version"]
+    assert chart["annotations"]["artifacthub.io/license"] == package["metadata"]["license"]
+    assert tomllib.loads((ROOT / "hack/tools/versions.toml").read_text())["kubernetes"]["default"] >= "1.31"
+
+
+def test_the_packaged_chart_has_what_users_need_and_no_more(helm, tmp_path):
+    helm.ok("package", CHART, "--destination", tmp_path)
+    (archive,) = Path(tmp_path).glob("*.tgz")
+    shutil.unpack_archive(archive, tmp_path / "unpacked")
+    found = {path.name for path in (tmp_path / "unpacked" / "tf-operator").iterdir()}
+
+    assert {"Chart.yaml", "README.md", "values.yaml", "values.schema.json", "templates", "files"} <= found
+    assert not found & {"tests", "README.md.gotmpl"}
+    assert archive.stat().st_size < 300_000

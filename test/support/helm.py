@@ -1,0 +1,73 @@
+"""Helm 3 and Helm 4 as the tests of the chart use them.
+
+    helm = Helm("helm-4", home, kubeconfig=plane.kubeconfig("admin"))
+    helm.objects({"replicaCount": 3})            # what the chart makes of these values
+    helm.refusal("install", "tf", CHART)         # what it complains about
+
+Each has a home of its own, so nothing that the person at this machine has told Helm changes a test.
+"""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from support import plane_launch
+
+CHART: Final = Path(__file__).resolve().parents[2] / "charts" / "tf-operator"
+# Their names in hack/tools/versions.toml.
+PROGRAMS: Final = {"helm-3": "helm", "helm-4": "helm4"}
+
+Json = dict[str, Any]
+
+
+class Helm:
+    """One Helm; on a cluster when it has been given a kubeconfig."""
+
+    def __init__(self, name: str, home: Path, *, kubeconfig: Path | None = None) -> None:
+        self.name = name
+        self._program = plane_launch.programs(PROGRAMS[name])[PROGRAMS[name]]
+        self._environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+        self._access = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
+
+    def run(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
+        """The outcome of one command, whatever it is."""
+        command = [self._program, *map(str, arguments), *self._access, *(() if values is None else ("--values", "-"))]
+        text = yaml.safe_dump(dict(values or {}))
+        return subprocess.run(
+            command, input=text, env=self._environment, capture_output=True, text=True, check=False, timeout=100
+        )
+
+    def ok(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> str:
+        """What a command prints that has to succeed."""
+        done = self.run(*arguments, values=values)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refusal(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> str:
+        """What a command complains about that has to fail."""
+        done = self.run(*arguments, values=values)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+    def render(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART, release: str = "tf") -> str:
+        """The text of all manifests that the chart makes of these values."""
+        return self.ok("template", release, chart, "--namespace", "tf-operator", values=values or {})
+
+    def objects(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> list[Json]:
+        """The same as objects."""
+        found = yaml.load_all(self.render(values, chart=chart), Loader=yaml.CSafeLoader)
+        return [body for body in found if body]
+
+
+def one(objects: list[Json], kind: str, name: str = "") -> Json:
+    """The object of a kind, and of a name where there are several."""
+    (found,) = [body for body in objects if body["kind"] == kind and name in {"", body["metadata"]["name"]}]
+    return found
+
+
+def of_kind(objects: list[Json], kind: str) -> list[Json]:
+    """All objects of a kind."""
+    return [body for body in objects if body["kind"] == kind]
