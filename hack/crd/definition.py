@@ -41,7 +41,7 @@ class Field:
 def build(source: str, definitions: Definitions) -> dict[str, Any]:
     """Return the whole CRD."""
     parts = {"pod-template": pod_template.pod_template(definitions), "quantity": pod_template.QUANTITY}
-    crd: dict[str, Any] = resolve(yaml.safe_load(source), parts)
+    crd: dict[str, Any] = resolve(yaml.load(source, yaml.CSafeLoader), parts)
     return crd
 
 
@@ -72,7 +72,7 @@ def _asked_about(path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
 
 def fields(source: str) -> Iterator[Field]:
     """Every field of our own below spec and status, in the order of the source."""
-    version = yaml.safe_load(source)["spec"]["versions"][0]
+    version = yaml.load(source, yaml.CSafeLoader)["spec"]["versions"][0]
     properties = version["schema"]["openAPIV3Schema"]["properties"]
     for top in ("spec", "status"):
         yield from _below(top, properties[top])
