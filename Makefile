@@ -24,7 +24,7 @@ help: ## List the targets
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: venv ## Start a real control plane, show it, and take it down again
+demo: venv ## Show the operator at work: a real control plane, simulated nodes, three jobs
 	@hack/demo
 
 .PHONY: test

@@ -1,0 +1,140 @@
+"""The command line of ``hack/demo``: the order of events, what is said in between, and an end that leaves nothing.
+
+Signals become exceptions, so that whatever was begun is ended in order; while that is being done, further ones are not
+heard. Exit codes: 0 after the play, also when it is then interrupted; 1 when something failed; 128 and the signal's
+number when it was interrupted before.
+"""
+
+import argparse
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final, NoReturn
+
+from demonstration import screen as screens
+from demonstration import stage
+from demonstration.play import JOBS, NoEndError, Play
+from demonstration.screen import Screen
+from demonstration.stage import Stage, StageFailedError
+from support.plane_api import ApiRefusedError
+from support.plane_directory import DirectoryRefusedError
+from support.plane_launch import ServerFailedError, ToolsMissingError
+from support.plane_link import KeeperLostError
+from toolbox.errors import Interrupted
+from toolbox.progress import Progress, duration
+
+DESCRIPTION: Final = """\
+Shows the operator at work: gets what is needed, starts a real Kubernetes control plane on this machine, the operator,
+and three jobs; shows them until they have ended; and removes everything again. Containers are simulated."""
+OVERTURE: Final = """\
+This shows the TFJob operator at work on this machine, in about a minute. The
+first time, Kubernetes has to be fetched before, which takes minutes, or built,
+which can take half an hour; you will see what is being done.
+
+The control plane and the operator are real. Nodes and containers are simulated,
+by kwok: no TensorFlow runs here.
+"""
+STORY: Final = """
+Three jobs: 'steady' does what it should; 'unlucky' has a worker that is killed
+again and again; 'patient' is suspended until 'steady' has succeeded.
+"""
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_KNOWN: Final = (
+    ApiRefusedError,
+    DirectoryRefusedError,
+    KeeperLostError,
+    NoEndError,
+    OSError,
+    ServerFailedError,
+    StageFailedError,
+    ToolsMissingError,
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Perform, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="hack/demo", description=DESCRIPTION)
+    parser.add_argument("--keep", action="store_true", help="stay when the jobs have ended, until Ctrl-C or SIGTERM")
+    options = parser.parse_args(arguments)
+    began = time.monotonic()
+    screen = screens.screen_for(sys.stdout)
+    try:
+        with _interruptible():
+            _perform(screen, keep=options.keep)
+    except _KNOWN as error:
+        sys.stderr.write(f"demo: {error}\n")
+        return 1
+    except Interrupted as interruption:
+        screen.say("demo: interrupted; everything has been removed")
+        return interruption.exit_status
+    screen.say(f"demo: everything has been removed; it took {duration(time.monotonic() - began)}")
+    return 0
+
+
+def _perform(screen: Screen, *, keep: bool) -> None:
+    screen.say(OVERTURE)
+    with stage.built(Progress(sys.stdout, prefix="demo")) as scene:
+        try:
+            screen.say(STORY.rstrip())
+            play = Play(scene, screen)
+            play.perform()
+            play.conclude()
+            _stay(scene, screen, keep=keep)
+        finally:
+            _stop_listening()
+            screen.say("\ndemo: removing everything again")
+
+
+def _stay(scene: Stage, screen: Screen, *, keep: bool) -> None:
+    """Let people look around: as long as they are told to be allowed to, or until Enter when they are there."""
+    is_watched = sys.stdin.isatty() and sys.stdout.isatty()
+    if keep:
+        screen.say(
+            "\nEverything stays until you press Ctrl-C here (or send SIGTERM). Meanwhile, in another terminal:\n"
+        )
+    elif is_watched:
+        screen.say("\nEverything stays until you press Enter here. Meanwhile, in another terminal:\n")
+    else:
+        screen.say("\nWith --keep it would stay now, and you could go on in another terminal:\n")
+    screen.say(_next_commands(scene))
+    with contextlib.suppress(Interrupted, EOFError):
+        if keep:
+            signal.pause()
+        elif is_watched:
+            input()
+
+
+def _next_commands(scene: Stage) -> str:
+    """What to type, with the kubectl that fits."""
+    commands = (
+        f"export KUBECONFIG={scene.kubeconfig}",
+        f"alias kubectl={scene.kubectl}",
+        "kubectl get tfjobs -o wide",
+        "kubectl describe tfjob unlucky",
+        f"kubectl replace --force -f {JOBS}/steady.yaml",
+        f"tail -f {scene.operator.log}",
+    )
+    return "\n".join(f"  {command}" for command in commands)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have the first signal raise Interrupted, and the following ones wait for the cleaning up."""
+    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _frame: object) -> NoReturn:
+    _stop_listening()
+    raise Interrupted(number)
+
+
+def _stop_listening() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,148 @@
+"""What the demo runs on: a control plane, kwok in place of nodes, and the operator as a process with its own rights.
+
+Everything is in one temporary folder. Whatever ends the demo ends all of it: a normal end, an exception, a signal that
+``command`` has made an exception; and if the demo is killed, the kernel and the keeper of the control plane see to it.
+Programs are started while this process has only one thread: ``die_with`` runs between fork and exec.
+"""
+
+import contextlib
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from support import plane_launch
+from support.control_plane import ControlPlane
+from support.plane_process import die_with
+from toolbox.progress import Progress
+
+FEATURES: Final = frozenset({"controller-manager", "scheduler"})
+TOOLS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
+NODES: Final = ("simulated-1", "simulated-2")
+_STAGES: Final = Path(__file__).resolve().with_name("stages.yaml")
+_START_SECONDS: Final = 60.0
+_END_SECONDS: Final = 15.0
+_SERVICE_ACCOUNT: Final = "/api/v1/namespaces/default/serviceaccounts/default"
+
+
+class StageFailedError(Exception):
+    """A program did not start, or has ended; the message ends with the tail of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program that runs, and where it writes its log."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def check(self) -> None:
+        """Raise StageFailedError when it has ended."""
+        if (code := self.process.poll()) is not None:
+            raise StageFailedError(f"{self.name} has ended with code {code}; the end of its log:\n{self.tail()}")
+
+    def tail(self) -> str:
+        """The last lines of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+
+    def end(self) -> None:
+        """Ask it to end, and insist."""
+        self.process.terminate()
+        try:
+            self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A cluster in which TFJobs are run."""
+
+    plane: ControlPlane
+    kubectl: str
+    operator: Program
+    kwok: Program
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.plane.kubeconfig("admin")
+
+    def check(self) -> None:
+        """Raise StageFailedError when a program has ended."""
+        self.operator.check()
+        self.kwok.check()
+
+
+@contextlib.contextmanager
+def built(progress: Progress) -> Iterator[Stage]:
+    """Build the stage, and take it down in the end."""
+    with contextlib.ExitStack() as stack:
+        tools = plane_launch.programs(*TOOLS)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-demo-")))
+        with progress.step("starting a control plane (etcd, kube-apiserver, controller-manager, scheduler)", expect=10):
+            plane = stack.enter_context(ControlPlane.up(folder / "plane", FEATURES))
+        kwok = stack.enter_context(_running("kwok", _kwok(tools["kwok"], plane), folder))
+        with progress.step(f"adding {len(NODES)} nodes, which kwok simulates"):
+            for name in NODES:
+                plane.admin.create(
+                    "/api/v1/nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/os": "linux"}}}
+                )
+            _wait_until("the nodes are ready", lambda: all(_is_ready(plane, name) for name in NODES), kwok)
+            plane.admin.wait_for(_SERVICE_ACCOUNT)
+        operator = stack.enter_context(_running("the operator", _operator(plane), folder))
+        with progress.step("starting the operator, with the rights of manifests/rbac and no others"):
+            _wait_until("the operator works", lambda: '"working"' in operator.log.read_text(), operator)
+        yield Stage(plane, tools["kubectl"], operator, kwok)
+
+
+def _kwok(program: str, plane: ControlPlane) -> list[str]:
+    return [program, "--kubeconfig", str(plane.kubeconfig("admin")), "--config", str(_STAGES), "--manage-all-nodes"]
+
+
+def _operator(plane: ControlPlane) -> list[str]:
+    access = ("--kubeconfig", str(plane.kubeconfig("operator")))
+    pages = ("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0")
+    return [sys.executable, "-m", "tf_operator", "run", *access, *pages]
+
+
+@contextlib.contextmanager
+def _running(name: str, command: Sequence[str], folder: Path) -> Iterator[Program]:
+    """Run a program out of reach of the terminal's Ctrl-C, which is for the demo to hear."""
+    log = folder / f"{name.removeprefix('the ')}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=functools.partial(die_with, os.getpid()),  # noqa: PLW1509 (one thread)
+        )
+    program = Program(name, process, log)
+    try:
+        yield program
+    finally:
+        program.end()
+
+
+def _wait_until(what: str, is_so: Callable[[], bool], program: Program) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not is_so():
+        program.check()
+        if time.monotonic() > deadline:
+            raise StageFailedError(f"after {_START_SECONDS:.0f} s it is not so that {what}:\n{program.tail()}")
+        time.sleep(0.1)
+
+
+def _is_ready(plane: ControlPlane, node: str) -> bool:
+    conditions = plane.admin.get(f"/api/v1/nodes/{node}").get("status", {}).get("conditions") or ()
+    return any(found["type"] == "Ready" and found["status"] == "True" for found in conditions)
