@@ -89,11 +89,9 @@ def rehearse(job: TrainingJob, settings: Settings) -> Rehearsal:
 def tf_configs(replica: Replica, pod: dict[str, Any]) -> Iterator[str]:
     """The TF_CONFIG that the deciding container of a pod finds; none for a single process."""
     container = replica.recipe.job.profile.container
-    for entry in pod["spec"]["containers"]:
-        if entry.get("name") == container:
-            entries = [found for found in entry.get("env") or () if found["name"] == constants.TF_CONFIG]
-            yield from (str(found.get("value", "(the template says where it is from)")) for found in entries)
-            return
+    env = next(entry.get("env") or () for entry in pod["spec"]["containers"] if entry.get("name") == container)
+    entries = [found for found in env if found["name"] == constants.TF_CONFIG]
+    return (str(found.get("value", "(the template says where it is from)")) for found in entries)
 
 
 def _admitted(group: CreatePodGroup) -> PodGroup:
