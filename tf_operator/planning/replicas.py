@@ -105,49 +105,35 @@ def view(seen: Observed) -> View:
 
 def _slot(seen: Observed, spec: ReplicaSpec, index: int, pods: list[Pod], account: Account | None) -> Slot:
     policy = Policy(spec.restart_policy, seen.job.profile)
+    known = seen.job.status.of(spec.type)
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is accounted for.
     pod = next((pod for pod in pods if not pod.is_gone), None)
-    departed = () if pod else tuple(pods)
-    completed = seen.job.status.of(spec.type).completed
-    is_completed = _is_completed(index in completed, spec, pod, departed, policy)
+    outcomes = [(found, outcome.outcome_of(found, policy)) for found in ([pod] if pod else pods)]
+    # Remembered, or seen now. Under Always only while its pod is there.
+    was_completed = index in known.completed and spec.restart_policy is not RestartPolicy.ALWAYS
+    is_completed = was_completed or any(found is Outcome.SUCCEEDED for _, found in outcomes)
     return Slot(
         spec=spec,
         index=index,
         pod=pod,
-        outcome=outcome.outcome_of(pod, policy) if pod else None,
+        outcome=outcomes[0][1] if pod else None,
         is_completed=is_completed,
         account=account,
-        loss=None if is_completed else _loss(seen, spec, index, [*departed, *([pod] if pod else [])], account),
-        departed=departed,
+        loss=None if is_completed else _loss(spec, index, outcomes, account, had_started=index in known.started),
+        departed=() if pod else tuple(pods),
     )
 
 
-def _is_completed(
-    was: bool,  # noqa: FBT001 (what the status remembers)
-    spec: ReplicaSpec,
-    pod: Pod | None,
-    departed: tuple[Pod, ...],
-    policy: Policy,
-) -> bool:
-    """Whether the replica has done its work: remembered, or seen now. Under ``Always`` only while its pod is there."""
-    if spec.restart_policy is RestartPolicy.ALWAYS:
-        return pod is not None and outcome.outcome_of(pod, policy) is Outcome.SUCCEEDED
-    return was or any(
-        outcome.outcome_of(seen, policy) is Outcome.SUCCEEDED for seen in (*departed, *([pod] if pod else []))
-    )
-
-
-def _loss(seen: Observed, spec: ReplicaSpec, index: int, pods: list[Pod], account: Account | None) -> Loss | None:
+def _loss(
+    spec: ReplicaSpec, index: int, outcomes: list[tuple[Pod, Outcome]], account: Account | None, *, had_started: bool
+) -> Loss | None:
     """The pod of this slot that ended badly and is not accounted for; or that the replica has none any more."""
-    policy = Policy(spec.restart_policy, seen.job.profile)
-    had_started = index in seen.job.status.of(spec.type).started
-    for pod in pods:
+    for pod, found in outcomes:
         is_known = account is not None and account.is_over and account.uid == pod.uid
-        found = outcome.outcome_of(pod, policy)
         if is_known or found not in _ENDED_BADLY or (pod.is_gone and found is Outcome.DISRUPTED and not had_started):
             continue
         return _judged(spec, index, found, had_run=had_started or outcome.has_run(pod), pod=pod)
-    if had_started and not pods:
+    if had_started and not outcomes:
         return _judged(spec, index, Outcome.DISRUPTED, had_run=True, pod=None)
     return None
 
