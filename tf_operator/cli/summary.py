@@ -27,8 +27,9 @@ def text(found: Rehearsal, *, wide: bool = False) -> Iterator[str]:
     yield "\n"
     yield from table(["TYPE", "REPLICAS", "RESTART POLICY"], [_row(spec) for spec in found.job.replicas])
     yield "\n"
-    yield from _wide(found) if wide else _names(found)
-    yield "\n"
+    if found.replicas:
+        yield from _wide(found) if wide else _names(found)
+        yield "\n"
     yield from table([], [[f"{name}:", sentence] for name, sentence in endings.sentences(found)])
 
 

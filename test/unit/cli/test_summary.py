@@ -64,6 +64,10 @@ def test_one_is_not_many():
     assert summarised(tfjob("j").workers(1)).startswith("TFJob default/j: 1 pod and 1 Service\n")
 
 
+def test_a_job_without_replicas_lists_none():
+    assert "ADDRESS" not in summarised(tfjob("j").workers(0))
+
+
 def test_a_suspended_job_makes_nothing_until_it_is_resumed():
     text = summarised(tfjob("j").workers(1).suspended())
 
