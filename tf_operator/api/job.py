@@ -105,7 +105,7 @@ class Profile:
 
     def path_of(self, kind: ReplicaType) -> str:
         """The field of one replica type, as a user would look for it."""
-        return f"{self.replicas_field}[{kind}]"
+        return f"{self.replicas_field}.{kind}"
 
 
 @dataclass(frozen=True, slots=True)

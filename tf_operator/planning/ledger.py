@@ -90,7 +90,9 @@ class _Books:
         known = self._accounts.get(key)
         attempts = 0 if known is None or replicas.ran_for_long(loss.pod, self._seen) else known.attempts
         uid, counted = (loss.pod.uid, loss.pod.restarts) if loss.pod else ("", 0)
-        self._accounts[key] = Account(*key, uid, counted, is_over=True, attempts=attempts + 1, at=self._seen.now)
+        self._accounts[key] = Account(
+            *key, uid, counted, is_over=True, attempts=attempts + 1, at=_whole(self._seen.now)
+        )
         if loss.outcome is Outcome.DISRUPTED:
             self._disruptions += 1
         else:
@@ -105,6 +107,11 @@ class _Books:
             disruptions=self._disruptions,
             accounts=tuple(self._accounts[key] for key in sorted(self._accounts, key=_place)),
         )
+
+
+def _whole(moment: datetime) -> datetime:
+    """The next whole second: a status holds no fractions, and no delay is to be shorter than it was said to be."""
+    return moment + timedelta(microseconds=-moment.microsecond % 1_000_000)
 
 
 def _in_order(counts: Mapping[ReplicaType, ReplicaStatus]) -> dict[ReplicaType, ReplicaStatus]:

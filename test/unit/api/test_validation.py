@@ -33,9 +33,9 @@ def test_a_valid_job_has_no_errors(job):
     [
         (tfjob(), "spec.tfReplicaSpecs: must name at least one replica type"),
         (tfjob().chief().master(), "spec.tfReplicaSpecs: must not have both Chief and Master"),
-        (tfjob().replicas("Chief", 2), "spec.tfReplicaSpecs[Chief].replicas: must be from 0 to 1, is 2"),
-        (tfjob().workers(10001), "spec.tfReplicaSpecs[Worker].replicas: must be from 0 to 10000, is 10001"),
-        (tfjob().workers(-1), "spec.tfReplicaSpecs[Worker].replicas: must be from 0 to 10000, is -1"),
+        (tfjob().replicas("Chief", 2), "spec.tfReplicaSpecs.Chief.replicas: must be from 0 to 1, is 2"),
+        (tfjob().workers(10001), "spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is 10001"),
+        (tfjob().workers(-1), "spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is -1"),
         (tfjob().workers(1).backoff_limit(-1), "spec.runPolicy.backoffLimit: must be at least 0, is -1"),
         (tfjob().workers(1).deadline(-1), "spec.runPolicy.activeDeadlineSeconds: must be at least 0, is -1"),
         (tfjob().workers(1).ttl(-1), "spec.runPolicy.ttlSecondsAfterFinished: must be at least 0, is -1"),
@@ -46,11 +46,11 @@ def test_a_valid_job_has_no_errors(job):
         (tfjob("x" * 54).workers(11), "metadata.name: is too long"),
         (
             tfjob().workers(1, template=Template().without_main()),
-            "spec.tfReplicaSpecs[Worker].template.spec.containers: must have a container named 'tensorflow'",
+            "spec.tfReplicaSpecs.Worker.template.spec.containers: must have a container named 'tensorflow'",
         ),
         (
             tfjob().workers(1, template=Template().image("")),
-            "spec.tfReplicaSpecs[Worker].template.spec.containers: the container 'tensorflow' must have an image",
+            "spec.tfReplicaSpecs.Worker.template.spec.containers: the container 'tensorflow' must have an image",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

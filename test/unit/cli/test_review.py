@@ -42,7 +42,7 @@ def test_a_namespace_that_is_not_the_one_of_the_command_line_is_an_error():
     [
         pytest.param(
             in_worker(replicas=-1),
-            ["spec.tfReplicaSpecs[Worker].replicas: must be from 0 to 10000, is -1"],
+            ["spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is -1"],
             id="bounds",
         ),
         pytest.param(
@@ -52,7 +52,7 @@ def test_a_namespace_that_is_not_the_one_of_the_command_line_is_an_error():
         ),
         pytest.param(
             in_worker(template={"spec": {"containers": [{"name": "main", "image": "i"}]}}),
-            ["spec.tfReplicaSpecs[Worker].template.spec.containers: must have a container named 'tensorflow'"],
+            ["spec.tfReplicaSpecs.Worker.template.spec.containers: must have a container named 'tensorflow'"],
             id="no container that decides",
         ),
         pytest.param(

@@ -70,6 +70,17 @@ def test_a_restart_in_place_of_a_new_pod_keeps_the_series_of_attempts():
     assert (kept.uid, kept.counted, kept.is_over, kept.attempts) == (seen.made[-1].uid, 1, False, 1)
 
 
+def test_a_status_without_fractions_of_a_second_makes_no_delay_shorter():
+    seen = world(tfjob().workers(1, restart="OnFailure"))
+    seen.now += timedelta(microseconds=999_999)
+    seen.settle()
+    for move in (everything_runs, fails("worker-0")):
+        move(seen)
+        seen.settle()
+
+    assert seen.look().requeue_after >= timedelta(seconds=1)
+
+
 def test_counting_decides_nothing():
     seen = world(tfjob().workers(2, restart="OnFailure"))
     seen.settle()
