@@ -155,17 +155,19 @@ async def test_requests_that_go_to_a_fresh_and_a_stale_apiserver_in_turn_make_no
     await field.want("w", 3)
     await field.settled(controller)
     await both_serve(field)
-    unseen = deletions_of(controller.copies)
+    unseen = [deletions_of(informer) for informer in (controller.widgets, controller.copies)]
 
     with hop.frozen():
-        proxy.now(watch(), do=faults.cut())
         await field.want("w", 5)
-        for number in range(4):
-            await field.want(f"w{number}", 2)
-        await asyncio.sleep(5)
+        for number in range(6):
+            await field.want(f"n{number}", 0)
+            await asyncio.sleep(0.7)
+            # Opened again, some at the one and some at the other.
+            if proxy.open_watches(watch()):
+                proxy.now(watch(), do=faults.cut())
     await field.settled(controller)
 
-    assert unseen == []
+    assert unseen == [[], []]
     assert proxy.calls(delete(COPIES)) == ()
     made = oracle.copies_made(proxy)
     assert len(made) == len(set(made))
