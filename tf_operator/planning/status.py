@@ -69,9 +69,9 @@ def _counted(view: View, verdict: Verdict, status: JobStatus) -> JobStatus:
             kind: replace(found, succeeded=found.succeeded + found.active, active=0) for kind, found in counts.items()
         }
     if verdict.end is End.SUSPENDED:
-        # Its pods are taken away by us: none of them is lost, and none is being replaced.
+        # Its pods are taken away by us: none of them is lost, and what comes after begins anew.
         counts = {kind: replace(found, active=0, pending=0, started=NO_INDEXES) for kind, found in counts.items()}
-        status = status.changed(accounts=tuple(replace(kept, is_over=False, attempts=0) for kept in status.accounts))
+        status = status.changed(accounts=tuple(replace(kept, attempts=0) for kept in status.accounts))
     done = sum(found.active + found.succeeded for found in counts.values())
     all_running = status.all_running_time or (view.seen.now if all_up(view) and verdict.end is End.GOES_ON else None)
     return status.changed(replicas=counts, ready=f"{done}/{view.seen.job.pod_count}", all_running_time=all_running)

@@ -60,6 +60,20 @@ def test_a_success_whose_pod_is_gone_is_stored_at_once():
     assert seen.look().record
 
 
+def test_a_pod_that_was_counted_before_the_job_was_suspended_is_not_counted_after_it_is_resumed():
+    """The operator is killed twice: before it has deleted the pod, and before it has deleted all pods."""
+    seen = lived(tfjob().workers(2, restart="OnFailure"), everything_runs)
+    fails("worker-1")(seen)
+    seen._store(seen.look())
+    suspend(seen)
+    seen._store(seen.look())
+    seen.edit({"spec": {"runPolicy": {"suspend": False}}})
+
+    seen.settle()
+
+    assert seen.status.restarts == 1
+
+
 def test_restarts_of_a_type_that_is_no_longer_wanted_are_not_forgotten():
     """The schema refuses that; but who counts must not count backwards."""
     job = tfjob().workers(1).parameter_servers(1, restart="OnFailure")
