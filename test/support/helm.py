@@ -58,8 +58,12 @@ class Helm:
 
     def objects(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> list[Json]:
         """The same as objects."""
-        found = yaml.load_all(self.render(values, chart=chart), Loader=yaml.CSafeLoader)
-        return [body for body in found if body]
+        return parsed(self.render(values, chart=chart))
+
+
+def parsed(text: str) -> list[Json]:
+    """The objects in a text of manifests."""
+    return [body for body in yaml.load_all(text, Loader=yaml.CSafeLoader) if body]
 
 
 def one(objects: list[Json], kind: str, name: str = "") -> Json:
