@@ -1,0 +1,81 @@
+"""The overlays of manifests/: rendered by kubectl, tried on a real API server, and in line with the chart."""
+
+import json
+
+import pytest
+import yaml
+
+from support.helm import CHART, of_kind, one, parsed
+from support.plane_api import ApiRefusedError
+
+ROOT = CHART.parents[1]
+OVERLAYS = ("cluster-wide", "high-availability", "namespaced")
+overlays = pytest.mark.parametrize("overlay", OVERLAYS)
+
+
+@pytest.fixture
+def render(kubectl):
+    return lambda overlay: parsed(kubectl("kustomize", str(ROOT / "manifests" / "overlays" / overlay)))
+
+
+@overlays
+def test_an_overlay_is_accepted_by_the_api_server_as_it_is(kubectl, plane, overlay):
+    folder = str(ROOT / "manifests" / "overlays" / overlay)
+
+    printed = kubectl(
+        "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", folder
+    )
+
+    assert "deployment.apps/tf-operator serverside-applied (server dry run)" in printed
+
+
+@overlays
+def test_its_pods_are_what_pod_security_calls_restricted(render, plane, overlay):
+    namespace = plane.make_namespace("restricted")
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    plane.admin.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
+    spec = one(render(overlay), "Deployment")["spec"]["template"]["spec"] | {"serviceAccountName": "default"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    plane.admin.wait_for(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+
+    plane.admin.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldValidation=Strict", pod)
+    spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    with pytest.raises(ApiRefusedError, match="violates PodSecurity"):
+        plane.admin.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", json.loads(json.dumps(pod)))
+
+
+def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
+    objects = render("namespaced")
+
+    assert of_kind(objects, "ClusterRoleBinding") == []
+    assert {binding["metadata"]["namespace"] for binding in of_kind(objects, "RoleBinding")} == {
+        "default",
+        "tf-operator",
+    }
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["run", "--namespace=default"]
+
+
+def test_the_pods_of_the_overlays_are_those_of_the_chart(render, helm_3):
+    ours = one(render("high-availability"), "Deployment")["spec"]["template"]["spec"]
+    charts = one(helm_3.objects(), "Deployment")["spec"]["template"]["spec"]
+    different = {"serviceAccountName", "affinity", "topologySpreadConstraints", "containers"}
+
+    assert {key: ours[key] for key in ours if key not in different} == {
+        key: charts[key] for key in charts if key not in different
+    }
+    (our_container,), (charts_container,) = ours["containers"], charts["containers"]
+    assert {**our_container, "args": 0} == {**charts_container, "args": 0}
+
+
+def test_every_manifest_is_in_an_overlay(render):
+    rendered = {(body["kind"], body["metadata"]["name"]) for overlay in OVERLAYS for body in render(overlay)}
+    folders = ("crd", "rbac", "operator")
+    written = [
+        body
+        for folder in folders
+        for path in (ROOT / "manifests" / folder).glob("*.yaml")
+        for body in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader)
+    ]
+
+    assert {(body["kind"], body["metadata"]["name"]) for body in written} <= rendered
