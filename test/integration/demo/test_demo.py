@@ -1,5 +1,6 @@
 """``hack/demo`` as people meet it: in a pipe, on a terminal, interrupted; it leaves nothing behind."""
 
+import contextlib
 import os
 import re
 import select
@@ -32,8 +33,17 @@ def environment(tmp_path):
 
 def remains(folder):
     """The files and the processes that are still there."""
-    told = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [*folder.iterdir(), *(line for line in told.splitlines() if str(folder) in line)]
+    return [*folder.iterdir(), *processes(folder)]
+
+
+def processes(folder):
+    """The demo and all that it has started: they have its folder in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            if f"TMPDIR={folder}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
 
 
 def read_until(descriptor, text, *, within):
@@ -95,3 +105,15 @@ def test_nothing_is_left_when_it_is_told_to_end_while_it_starts(environment, tmp
         assert process.wait(END_SECONDS) == 128 + signal.SIGTERM
 
     assert remains(tmp_path) == []
+
+
+def test_no_process_outlives_it_when_it_is_killed(environment, tmp_path):
+    with subprocess.Popen([DEMO], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        read_until(process.stdout.fileno(), "kubectl apply", within=PLAY_SECONDS)
+        process.kill()
+
+    deadline = time.monotonic() + END_SECONDS
+    while left := processes(tmp_path):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
