@@ -210,6 +210,8 @@ async def test_a_long_life_under_random_faults_ends_in_order(proxy, field, tmp_p
 
 async def in_order(process, users):
     """In order, when the orphans are gone."""
+    if process.has_ended:
+        raise RuntimeError(f"the process ended by itself: {await process.ended()}")
     await users.collect_garbage()
     return await oracle.in_order(await process.caches(), users.field.admin, users.field.namespace)
 

@@ -42,6 +42,10 @@ class Hop:
         self._thread.join()
         self._loop.close()
 
+    @property
+    def is_frozen(self):
+        return not self._moving.is_set()
+
     def freeze(self):
         self._loop.call_soon_threadsafe(self._moving.clear)
 
@@ -103,6 +107,7 @@ def proxy(control_plane, hop):
     """In front of both apiservers; the second one is the stale one when the hop is frozen."""
     with FaultProxy(control_plane.kubeconfig("admin"), control_plane.kubeconfig("admin", server="second")) as running:
         yield running
+    hop.go_on()  # also after a test that has failed amid it
 
 
 async def test_whoever_reads_from_a_stale_apiserver_makes_nothing_twice(proxy, hop, field, start):
@@ -114,6 +119,7 @@ async def test_whoever_reads_from_a_stale_apiserver_makes_nothing_twice(proxy, h
     stopped = proxy.on(create(COPIES), do=faults.call(hop.freeze), nth=2)
     await field.want("w", 5)
     await proxy.until(stopped.has_fired)
+    await eventually(lambda: hop.is_frozen)
     await field.want("shrunk", 1)
     for _ in range(20):
         controller.queue.add(field.key("w"))

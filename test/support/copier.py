@@ -258,7 +258,10 @@ class Copier:
             raw = await self._client.send(wire.get(WIDGETS, owner.key))
         except errors.NotFound:
             return None
-        found = READ_WIDGET(raw)
+        try:
+            found = READ_WIDGET(raw)
+        except msgspec.DecodeError as error:
+            raise errors.Garbled(f"no Widget: {errors.excerpt(raw)}") from error
         page = wire.read_page(
             await self._client.send(wire.list_page(COPIES, Scope(self._namespace, label_selector=LABEL), limit=LIVE))
         )
