@@ -53,7 +53,7 @@ def names(root: Path) -> list[str]:
 
 def read(root: Path, name: str) -> Case:
     """Read a case."""
-    found = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
+    found = yaml.load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
     _refuse_others(found, _FIELDS, name)
     job = kubeflow_v1.read(found["job"])
     seen = Observed(

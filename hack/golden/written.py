@@ -35,7 +35,7 @@ def plan_text(case: Case) -> str:
     return _HEADER + yaml.dump(said, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.CSafeDumper):
     """Without anchors: what is said twice is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002 (as PyYAML has it)
