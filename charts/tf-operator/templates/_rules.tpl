@@ -37,11 +37,11 @@
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
-# get, update: acquire, renew and release; patch: the same by merge.
+# get, update: acquire, renew and release.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ include "tf-operator.leaseName" . }}]
-  verbs: [get, update, patch]
+  verbs: [get, update]
 {{- end -}}
 
 {{- define "tf-operator.viewRules" -}}
