@@ -55,6 +55,8 @@ class Request:
     user_agent: str
     uri: str
     at: str
+    decision: str = ""
+    """Of the authorizer: ``allow``, or ``forbid``; what admission refuses was allowed before."""
 
     @property
     def tally(self) -> Tally:
@@ -147,4 +149,5 @@ def _request(event: Json) -> Request:
         user_agent=event.get("userAgent", ""),
         uri=event["requestURI"],
         at=event["requestReceivedTimestamp"],
+        decision=event.get("annotations", {}).get("authorization.k8s.io/decision", ""),
     )

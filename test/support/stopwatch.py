@@ -21,6 +21,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._worst = 0.0
+        self._began = _CLOCK.monotonic()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -30,6 +31,11 @@ class Stopwatch:
     async def __aexit__(self, *failure: object) -> None:
         if self._task:
             self._task.cancel()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run, less what the machine was late."""
+        return _CLOCK.monotonic() - self._began - self._worst
 
     def assert_on_time(self, at: str, due: datetime) -> None:
         """What happened at this moment of the audit log was due then: not early, and at most a second late."""

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from support.api import Api
 from support.control_plane import ControlPlane
 from support.crew import Crew, make_crew, make_namespaces
 from support.scene import Scene
@@ -16,14 +17,16 @@ from support.scene import Scene
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def crew(request: pytest.FixtureRequest, control_plane: ControlPlane) -> AsyncIterator[Crew]:
-    """The operator of this module, started with what the module calls ARGUMENTS and ENVIRONMENT."""
+    """The operator of this module, started with the module's ARGUMENTS, after its ``prepare`` if it has one."""
     tests = sum(getattr(item, "module", None) is request.module for item in request.session.items)
+    if hasattr(request.module, "prepare"):
+        async with Api(control_plane.kubeconfig("admin")) as admin:
+            await request.module.prepare(admin)
     purpose = request.module.__name__.rpartition(".")[2].removeprefix("test_")
     async with make_crew(
         control_plane,
         namespaces=await make_namespaces(control_plane, purpose, tests),
         arguments=getattr(request.module, "ARGUMENTS", ()),
-        environment=getattr(request.module, "ENVIRONMENT", None),
     ) as found:
         yield found
 

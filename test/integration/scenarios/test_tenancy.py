@@ -1,0 +1,151 @@
+"""Several operators and several tenants: rights in some namespaces only, and replicas that stand by."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from support import builders
+from support.api import Api
+from support.audit import AuditLog
+from support.control_plane import ControlPlane
+from support.crew import make_crew, make_namespaces
+from support.fault_proxy import FaultProxy
+from support.fault_trigger import write
+from support.kubelet import Kubelet
+from support.operator_process import OperatorProcess, start
+from support.plane_access import OPERATOR
+from support.resources import Json, Resource
+from support.scene import Scene
+from support.settle import eventually
+from support.stopwatch import Stopwatch
+
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings")
+CLUSTER_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+LEASE, RENEW, RETRY = 6, 4, 1
+ELECTION = (
+    f"--leader-election-lease-duration={LEASE}s",
+    f"--leader-election-renew-deadline={RENEW}s",
+    f"--leader-election-retry-period={RETRY}s",
+)
+
+with_audit = pytest.mark.parametrize("own_control_plane", [{"audit"}], indirect=True)
+
+
+@with_audit
+async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(own_control_plane: ControlPlane) -> None:
+    """L, rule 39: Roles only; no cluster-wide request; jobs elsewhere are not touched."""
+    plane = own_control_plane
+    served = await make_namespaces(plane, "served", 2)
+    [other] = await make_namespaces(plane, "other", 1)
+    async with Api(plane.kubeconfig("admin")) as admin:
+        await admin.delete(CLUSTER_BINDINGS.path(name="tf-operator"))
+        for namespace in served:
+            await admin.create(BINDINGS.path(namespace), _binding())
+        mark = AuditLog(plane.audit_log).mark()
+        async with make_crew(plane, namespaces=served) as crew:
+            elsewhere = Scene(plane, admin, Kubelet(admin, other), other)
+            await elsewhere.submit(builders.tfjob("j").workers(1))
+            for _ in served:
+                scene = crew.scene()
+                await scene.begin_running(builders.tfjob("j").workers(2).clean_pods("All"))
+                await scene.succeed("j-worker-0")
+                await scene.wait("j", "Succeeded")
+                await scene.wait_pods()
+                await scene.wait_services()
+            assert "status" not in await elsewhere.job()
+        sent = AuditLog(plane.audit_log).since(mark).by(user=OPERATOR.login)
+    assert len(sent) > 0
+    assert {entry.namespace for entry in sent} == set(served)
+    assert not [entry for entry in sent if entry.code == 403]
+
+
+@with_audit
+async def test_a_killed_leader_is_replaced_when_its_lease_is_over(own_control_plane: ControlPlane) -> None:
+    """T24 (a): the standby acts within lease duration + retry + 3 s."""
+    async with _two(own_control_plane) as (scene, leader, standby):
+        await _work(scene, "a")
+        await leader.kill()
+        async with Stopwatch() as watch:
+            await scene.submit(builders.tfjob("b").workers(1))
+            await standby.wait_for("working", within=LEASE + RETRY + 3 + 10)
+            await _has_pod(scene, "b")
+            assert watch.seconds <= LEASE + RETRY + 3, f"{watch.seconds:.1f} s"
+    assert standby.exit_code == 0
+
+
+@with_audit
+async def test_a_leader_that_is_told_to_go_hands_over_at_once(own_control_plane: ControlPlane) -> None:
+    """T24 (c): SIGTERM: the Lease is released last, and the other takes over within 3 s."""
+    async with _two(own_control_plane) as (scene, leader, standby):
+        await _work(scene, "a")
+        assert await leader.terminate() == 0
+        async with Stopwatch() as watch:
+            await standby.wait_for("working", within=20)
+            assert watch.seconds <= 3, f"{watch.seconds:.1f} s"
+        await _work(scene, "b")
+
+
+@with_audit
+async def test_a_leader_that_is_cut_off_stops_writing_and_waits_for_its_turn(
+    own_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """T24 (b): its connection hangs; when it moves again another one leads, and it writes nothing."""
+    plane = own_control_plane
+    with FaultProxy(plane.kubeconfig("operator")) as proxy:
+        async with _two(plane, kubeconfig=proxy.kubeconfig(tmp_path / "kubeconfig")) as (scene, leader, standby):
+            await _work(scene, "a")
+            with proxy.frozen():
+                await standby.wait_for("working", within=LEASE + RETRY + 30)
+                await leader.wait_for("this process no longer leads", within=30)
+                await _work(scene, "b")
+            before = len(proxy.calls(write("*")))
+            await _work(scene, "c")
+            await scene.quiet(2.0)
+            after = [call for call in proxy.calls(write("*"))[before:] if call.resource not in {"leases", "events"}]
+            assert not after
+
+
+@asynccontextmanager
+async def _two(
+    plane: ControlPlane, *, kubeconfig: Path | None = None
+) -> AsyncIterator[tuple[Scene, OperatorProcess, OperatorProcess]]:
+    """A leader, started by this kubeconfig, and a standby with warm caches; both end well, unless they have ended."""
+    [namespace] = await make_namespaces(plane, "replicas", 1)
+    first = await start(plane, namespaces=[namespace], arguments=ELECTION, kubeconfig=kubeconfig)
+    await first.wait_for("working", within=60)
+    second = await start(plane, namespaces=[namespace], arguments=ELECTION)
+    await second.wait_for("the caches are complete", within=60)
+    async with Api(plane.kubeconfig("admin")) as admin, Api(plane.kubeconfig("kubelet")) as nodes:
+        try:
+            yield Scene(plane, admin, Kubelet(nodes, namespace), namespace), first, second
+        finally:
+            for process in (first, second):
+                if process.exit_code is None:
+                    assert await process.terminate() == 0
+
+
+async def _work(scene: Scene, name: str) -> None:
+    """Whoever leads takes a job to its end."""
+    await scene.submit(builders.tfjob(name).workers(1).clean_pods("All"))
+    await _has_pod(scene, name)
+    await scene.run(f"{name}-worker-0")
+    await scene.wait(name, "Running")
+    await scene.succeed(f"{name}-worker-0")
+    await scene.wait(name, "Succeeded")
+
+
+async def _has_pod(scene: Scene, name: str) -> None:
+    async def check() -> Json:
+        pods = await scene.pods()
+        assert f"{name}-worker-0" in pods
+        return pods
+
+    assert await eventually(check, within=30)
+
+
+def _binding() -> Json:
+    role = {"apiGroup": BINDINGS.group, "kind": "ClusterRole", "name": "tf-operator"}
+    account = {"kind": "ServiceAccount", "name": "tf-operator", "namespace": "tf-operator"}
+    return {"metadata": {"name": "tf-operator"}, "roleRef": role, "subjects": [account]}
