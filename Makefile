@@ -79,6 +79,10 @@ bench: venv ## Measure: the first picture of 10,000 pods, beside other clients, 
 tools: ## Get every tool that hack/tool knows (builds what cannot be downloaded)
 	hack/tool $$(hack/tool --list | cut -d ' ' -f 1)
 
+.PHONY: image
+image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
+	@hack/image $(if $(BASE),--base $(BASE))
+
 .PHONY: update
 update: venv ## Write everything again that is generated
 	@for script in hack/update-*; do echo "$$script"; $$script || exit 1; done
