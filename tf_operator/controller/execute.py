@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, assert_never
 
+import structlog
+
 from tf_operator.api.constants import EventReason
 from tf_operator.api.job import TrainingJob
-from tf_operator.controller import resources
+from tf_operator.controller import log_context, resources
 from tf_operator.controller.memory import Memory
 from tf_operator.controller.tell import Teller
 from tf_operator.controller.writes import MOST_AT_ONCE, Writer, slow_start, together
@@ -37,6 +39,8 @@ from tf_operator.planning.observed import Observed
 
 PROGRESS_WAITS: Final = 0.5
 """Seconds for which progress is collected before it is written."""
+
+_log = structlog.get_logger(__name__)
 
 Step = Callable[[], Awaitable[None]]
 
@@ -102,7 +106,7 @@ class Executor:
     async def _create_replicas(self, job: TrainingJob, creates: Sequence[CreateReplica]) -> None:
         made: list[str] = []
         try:
-            await slow_start([partial(self._create_replica, job, action, made) for action in creates])
+            await slow_start([partial(self._create_one, job, action, made) for action in creates])
             self.memory.note_accepted(job.uid)
         except errors.ApiError as error:
             if not isinstance(error, errors.Refused) or isinstance(error, errors.ServerFailed | errors.Throttled):
@@ -111,6 +115,10 @@ class Executor:
         finally:
             if made:
                 self.teller.event(job, EventReason.CHILDREN_CREATED, _created(made))
+
+    async def _create_one(self, job: TrainingJob, action: CreateReplica, made: list[str]) -> None:
+        with log_context.replica(f"{action.type}-{action.index}"):
+            await self._create_replica(job, action, made)
 
     async def _create_replica(self, job: TrainingJob, action: CreateReplica, made: list[str]) -> None:
         owner = _owner(job)
@@ -130,6 +138,7 @@ class Executor:
             raise
         except errors.Refused as refusal:
             if not isinstance(refusal, errors.Throttled):
+                _log.info("a create was refused", what=what, cause=refusal.name, error=str(refusal))
                 self.memory.note_refused(owner.uid, what, refusal)
             raise
 

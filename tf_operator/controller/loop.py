@@ -54,7 +54,8 @@ class Loop:
     async def _work(self) -> None:
         async for key in self.queue:
             with self.queue.done_after(key):
-                await self.process(key)
+                if not self.queue.is_shutting_down:  # else the next leader looks at it, as at every job
+                    await self.process(key)
 
     async def process(self, key: ObjectKey) -> None:
         """One pass over one job, and what becomes of its key; every record that is logged meanwhile says which."""

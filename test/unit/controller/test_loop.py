@@ -113,3 +113,16 @@ async def test_what_is_logged_about_a_pass_says_which_pass_over_which_job(rig):
     (record,) = logs
     assert (record["job_namespace"], record["job_name"]) == (KEY.namespace, KEY.name)
     assert record["reconcile_id"]
+
+
+async def test_what_is_in_line_when_the_process_ends_is_left_to_the_next_leader(rig):
+    """A long line must not hold up the take-over: whoever leads next looks at every job anyway."""
+    loop = loop_of(rig)
+    rig.queue.add(KEY)
+    draining = asyncio.create_task(loop.drain())
+    await rig.clock.idle()
+
+    await loop.run()
+    await draining
+
+    assert loop.reconciler.keys == []
