@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two workers fit the smallest machine that CI runs on; more cores are used where there are more.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo $$n)
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 # The minors that `make test-matrix` proves; the first one is the default of everything else.
 KUBERNETES_MINORS := 1.36 1.34
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
@@ -62,7 +62,7 @@ fmt: venv ## Format the code, and mend what the linter can mend
 
 .PHONY: test-unit
 test-unit: venv ## Run the unit tests alone (seconds)
-	$(PYTEST) --dist loadfile test/unit
+	$(PYTEST) test/unit
 
 .PHONY: test-matrix
 test-matrix: venv ## Run the integration tests on every supported minor of Kubernetes
