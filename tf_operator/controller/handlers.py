@@ -5,7 +5,7 @@ child of a job that is gone, which the garbage collector looks after.
 """
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from tf_operator.controller.memory import Memory
 from tf_operator.controller.projections import CachedPod, Child, StoredJob
@@ -13,12 +13,19 @@ from tf_operator.machinery.store import Store
 from tf_operator.machinery.workqueue import RateLimitedQueue
 from tf_operator.meta import ObjectKey
 
+UPDATES_WAIT: Final = 0.1
+"""Seconds for which changes of one job are collected."""
+
 C = TypeVar("C", bound=Child)
 
 
 @dataclass(frozen=True, slots=True)
 class OnJob:
-    """Every change of a job has it looked at; also its end, when what was remembered of it is forgotten."""
+    """Every change of a job has it looked at; also its end, when what was remembered of it is forgotten.
+
+    Changes that follow each other at once are one look: somebody who labels a job twenty times a second would
+    otherwise have us write its status, in vain, as often.
+    """
 
     queue: RateLimitedQueue[ObjectKey]
     memory: Memory
@@ -28,8 +35,8 @@ class OnJob:
         self.queue.add(item.metadata.key)
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:  # noqa: ARG002 (the informer names both)
-        """Look at it."""
-        self.queue.add(new.metadata.key)
+        """Look at it in a moment."""
+        self.queue.add_after(new.metadata.key, UPDATES_WAIT)
 
     def on_delete(self, last: StoredJob, *, is_final: bool) -> None:  # noqa: ARG002
         """Forget it; the key may be another job's by now."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import msgspec
+
 from tf_operator.api.job import FieldError, TrainingJob
 from tf_operator.controller import projections, resources
 from tf_operator.controller.caches import OWNER, Caches
@@ -60,6 +62,8 @@ class Observer:
             stored = projections.read_job(await self.client.send(wire.get(resources.JOBS, owner.key)))
         except errors.NotFound:
             return None
+        except msgspec.DecodeError as error:
+            raise errors.Garbled(f"the reply is no TFJob: {error}") from error
         job = self._read(stored)
         if job.uid != owner.uid:
             return None

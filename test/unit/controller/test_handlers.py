@@ -32,12 +32,26 @@ async def test_every_change_of_a_job_leads_to_it(rig):
 
     for tell in (
         lambda: rig.on_job.on_add(stored),
-        lambda: rig.on_job.on_update(stored, stored),
         lambda: rig.on_job.on_delete(stored, is_final=True),
     ):
         tell()
         assert await queued(rig)
         rig.queue.done(KEY)
+
+
+async def test_changes_that_follow_each_other_at_once_are_one_look(rig):
+    stored = rig.jobs.get(KEY)
+    assert stored is not None
+    looks = 0
+    for _ in range(40):
+        rig.on_job.on_update(stored, stored)
+        await rig.clock.advance(0.05)
+        if rig.queue.depth:
+            assert await queued(rig)
+            rig.queue.done(KEY)
+            looks += 1
+
+    assert 10 <= looks <= 20, "one in a tenth of a second, not one for each change"
 
 
 async def test_every_change_of_a_child_leads_to_its_job(rig):

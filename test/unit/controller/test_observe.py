@@ -7,7 +7,7 @@ from support import builders
 from support.controller_rig import KEY, Rig
 from tf_operator.controller import resources
 from tf_operator.controller.projections import JobMeta, StoredJob
-from tf_operator.machinery import wire
+from tf_operator.machinery import errors, wire
 from tf_operator.machinery.expectations import Owner
 from tf_operator.planning.observed import Settings
 
@@ -33,6 +33,16 @@ async def test_live_and_cached_observations_are_the_same(rig):
     assert job is not None
 
     assert await live(rig) == observer.from_caches(job)
+
+
+async def test_a_reply_that_is_cut_short_is_no_bug(rig):
+    async def cut(_: wire.Request) -> bytes:
+        return b'{"metadata": {"na'
+
+    rig.api.send = cut
+
+    with pytest.raises(errors.Garbled, match="no TFJob"):
+        await live(rig)
 
 
 async def test_live_lists_are_read_to_their_last_page(rig, monkeypatch):
