@@ -90,7 +90,7 @@ update: venv ## Write everything again that is generated
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test faults cover ## Everything that CI runs
+check: lint types contracts verify test faults chart cover ## Everything that CI runs
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff)

@@ -9,12 +9,14 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from support.helm import CHART, PROGRAMS, Helm
 from support.plane_api import ApiRefusedError
 from support.resources import CRDS, TFJOBS
 from support.settle import eventually
 
+MANIFEST = CHART.parents[1] / "manifests" / "crd" / "tfjobs.yaml"
 CRD = CRDS.path(name="tfjobs.kubeflow.org")
 REPLICA = {"template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}
 JOB = {
@@ -33,6 +35,13 @@ def is_gone(admin, path):
     return False
 
 
+def is_served(admin):
+    conditions = admin.get(CRD).get("status", {}).get("conditions") or ()
+    return any(item["type"] == "Established" and item["status"] == "True" for item in conditions) and not is_gone(
+        admin, "/apis/kubeflow.org/v1"
+    )
+
+
 async def delete(admin, path):
     """Delete what is there, and wait until it is not."""
     try:
@@ -45,13 +54,15 @@ async def delete(admin, path):
 
 @pytest.fixture(params=PROGRAMS)
 async def release(request, plane, tmp_path):
-    """A Helm on a cluster without the CRD; at the end it is as it was."""
+    """A Helm on a cluster without the CRD; at the end the cluster is as it was."""
     await delete(plane.admin, CRD)
     helm = Helm(request.param, tmp_path, kubeconfig=plane.kubeconfig("admin"))
     yield helm
     for entry in json.loads(helm.ok("list", "--all-namespaces", "--output", "json")):
         helm.ok("uninstall", entry["name"], "--namespace", entry["namespace"], "--wait=false")
     await delete(plane.admin, CRD)
+    plane.admin.apply(yaml.load(MANIFEST.read_text(), Loader=yaml.CSafeLoader))
+    await eventually(lambda: is_served(plane.admin))
 
 
 @pytest.fixture
