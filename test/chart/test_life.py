@@ -201,3 +201,46 @@ async def test_someone_with_rights_in_one_namespace_only_can_install_for_that_na
     tenant.ok("install", "tf", CHART, "--namespace", namespace, values=values)
     await eventually(lambda: len(pods(plane, namespace)) == 2, within=30)
     tenant.ok("uninstall", "tf", "--namespace", namespace)
+
+
+# What docs/security.md says that a stolen token is good for; the words of `kubectl auth can-i`.
+NOWHERE = (
+    "get secrets",
+    "get configmaps",
+    "create pods --subresource=exec",
+    "create serviceaccounts --subresource=token",
+    "create roles.rbac.authorization.k8s.io",
+    "create rolebindings.rbac.authorization.k8s.io",
+    "impersonate users",
+    "patch pods",
+    "update tfjobs.kubeflow.org",
+    "create tfjobs.kubeflow.org",
+    "get nodes",
+    "update validatingwebhookconfigurations.admissionregistration.k8s.io",
+)
+WHERE_IT_WORKS = ("create pods", "delete pods", "list services", "patch tfjobs.kubeflow.org --subresource=status")
+
+
+@pytest.mark.parametrize("is_namespaced", [True, False], ids=["namespaced", "cluster-wide"])
+async def test_a_stolen_token_is_good_for_what_the_page_on_security_says(
+    plane, namespace, kubectl, tmp_path, is_namespaced
+):
+    elsewhere = plane.make_namespace("elsewhere")
+    helm = Helm("helm-3", tmp_path, kubeconfig=plane.kubeconfig("admin"))
+    served = [namespace] if is_namespaced else []
+    values = {"watch": {"namespaces": served}, "crds": {"enabled": False}}
+    helm.ok("install", "tf", CHART, "--namespace", namespace, values=values)
+    account = f"--as=system:serviceaccount:{namespace}:tf-tf-operator"
+
+    def may(request, where):
+        try:
+            return kubectl("auth", "can-i", *request.split(), account, f"--namespace={where}").strip() == "yes"
+        except subprocess.CalledProcessError:  # it exits with 1 to say no
+            return False
+
+    try:
+        await eventually(lambda: all(may(request, namespace) for request in WHERE_IT_WORKS))
+        assert [request for request in NOWHERE for where in (namespace, elsewhere) if may(request, where)] == []
+        assert [may(request, elsewhere) for request in WHERE_IT_WORKS] == [not is_namespaced] * len(WHERE_IT_WORKS)
+    finally:
+        helm.ok("uninstall", "tf", "--namespace", namespace)
