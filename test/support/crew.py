@@ -33,7 +33,7 @@ from support.settle import wait_quiet
 ALONE = "--leader-elect=false"
 QUICK = "--restart-delay-base=200ms"
 """Replacements of failed replicas wait for this long, then twice as long, instead of for seconds."""
-_QUIET_SECONDS = 2.0
+_QUIET_SECONDS = 1.5
 ONE_CREW = pytest.mark.asyncio(loop_scope="module")
 """The mark of a module whose tests share a crew: everything of it happens in one event loop."""
 

@@ -219,10 +219,10 @@ class Scene:
         """How many pods the operator has made here."""
         return self.sent(since).tally()[Tally("create", "pods", 201)]
 
-    async def quiet(self, seconds: float = 1.5, *, within: float = 60.0) -> None:
+    async def quiet(self, seconds: float = 1.2, *, within: float = 60.0) -> None:
         """Wait until nothing was written here for a while, events apart.
 
-        A pass takes milliseconds and progress is collected for half a second, so that a second and a half without a
+        A pass takes milliseconds and progress is collected for half a second, so that more than a second without a
         write, and without anything that is due later, means that nothing follows.
         """
         await settle(self.plane.etcd_url, quiet_for=seconds, within=within, namespace=self.namespace, with_events=False)

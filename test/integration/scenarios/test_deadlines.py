@@ -53,11 +53,11 @@ async def test_a_deadline_that_fell_due_while_the_operator_was_down_fires_at_its
 async def test_a_deadline_keeps_its_time_over_a_restart(scene: Scene, crew: Crew) -> None:
     """L5: the new process sets its own timer, from the time that is stored."""
     async with Stopwatch() as watch:
-        await scene.begin_running(builders.tfjob("j").workers(1).deadline(12))
+        await scene.begin_running(builders.tfjob("j").workers(1).deadline(9))
         await crew.restart()
         mark = scene.mark()
         job = await scene.wait("j", "Failed", reason="TFJobDeadlineExceeded")
-        watch.assert_on_time(_fired(scene, mark), moment(job["status"]["startTime"]) + timedelta(seconds=12))
+        watch.assert_on_time(_fired(scene, mark), moment(job["status"]["startTime"]) + timedelta(seconds=9))
 
 
 @pytest.mark.parametrize("ends", ["Succeeded", "Failed"])

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from support import builders
-from support.audit import AuditLog
+from support.audit import AuditLog, Requests
 from support.autopilot import autopilot
 from support.courses import Script, running, succeeding
 from support.crew import ONE_CREW, Crew
@@ -17,35 +17,40 @@ pytestmark = ONE_CREW
 MOST_WRITES = 14
 JOBS = 50
 QUIET_SECONDS = 40
+SIMPLE = builders.tfjob("j").chief().workers(2).parameter_servers(1).clean_pods("Running")
 
 
 async def test_a_simple_life_takes_fourteen_writes(scene: Scene) -> None:
     """1 chief, 2 workers, 1 PS, policy Running, from creation to the last deletion, events included."""
-    await scene.begin_running(builders.tfjob("j").chief().workers(2).parameter_servers(1).clean_pods("Running"))
+    # The chief ends so soon after the workers that their end and its own are one status, and no worker is deleted.
+    script = Script().on("*-ps-*", [running()]).on("*-chief-*", [running(), succeeding(after=2.25)])
+    async with autopilot(scene.kubelet, script.otherwise([running(), succeeding(after=1.9)])):
+        await scene.submit(SIMPLE)
+        await scene.wait("j", "Succeeded")
+        await scene.wait_services()
+        await scene.quiet(2.0)
+    writes = scene.sent().writes()
+    assert len(writes) <= MOST_WRITES, _listed(writes)
+
+
+async def test_a_life_in_slow_steps_takes_one_write_more_for_each_state_that_is_shown(scene: Scene) -> None:
+    """Beside 8 creates, 2 deletes (one of all Services) and 2 events: a status for created, running, half done, ended.
+
+    Each step waits until the status has told of the one before, so that nothing of it is summed up.
+    """
+    await scene.begin(SIMPLE)
+    await scene.wait("j", "Created")
+    await scene.run(*pod_names(SIMPLE.body()))
     await scene.wait_status(ready="4/4")
     await scene.succeed("j-worker-0", "j-worker-1")
     await scene.wait_counts("Worker", succeeded=2)
     await scene.succeed("j-chief-0")
     await scene.wait("j", "Succeeded")
-    await scene.wait_pods("j-chief-0", "j-worker-0", "j-worker-1")
     await scene.wait_services()
     await scene.quiet(2.0)
     writes = scene.sent().writes()
-    # One more than the floor: 8 creates, 2 deletes, 2 events, and a status for each state: begun, running, the workers
-    # are done, ended. This life is slower than one write in half a second, so nothing of it is summed up.
-    assert len(writes) <= MOST_WRITES + 2, "\n".join(f"{times} x {what}" for what, times in writes.tally().items())
-
-
-async def test_a_simple_life_that_nobody_looks_at_takes_fourteen_writes(scene: Scene) -> None:
-    """The same with a kubelet that does not wait for the status between two steps."""
-    script = Script().on("*-ps-*", [running()]).on("*-chief-*", [running(), succeeding(after=2.0)])
-    async with autopilot(scene.kubelet, script.otherwise([running(), succeeding(after=1.9)])):
-        await scene.submit(builders.tfjob("j").chief().workers(2).parameter_servers(1).clean_pods("Running"))
-        await scene.wait("j", "Succeeded")
-        await scene.wait_services()
-        await scene.quiet(2.0)
-    writes = scene.sent().writes()
-    assert len(writes) <= MOST_WRITES, "\n".join(f"{times} x {what}" for what, times in writes.tally().items())
+    # What four pods do at once may be seen in two steps where the machine is slow.
+    assert len(writes) <= 12 + 4 + 2, _listed(writes)
 
 
 async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(scene: Scene, crew: Crew) -> None:
@@ -64,3 +69,7 @@ async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(scene: Scen
     sent = AuditLog(scene.plane.audit_log).since(mark).by(user=OPERATOR.login).writes()
     ours = [entry for entry in sent if entry.namespace in crew.namespaces]
     assert not ours, ours[:5]
+
+
+def _listed(writes: Requests) -> str:
+    return "\n".join(f"{times} x {what}" for what, times in writes.tally().items())

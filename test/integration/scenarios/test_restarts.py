@@ -156,6 +156,17 @@ async def test_restarts_in_place_use_up_the_budget(scene: Scene) -> None:
     await scene.wait_pods()
 
 
+@pytest.mark.parametrize("code", [0, 1])
+async def test_under_always_every_end_is_a_restart_in_place(scene: Scene, code: int) -> None:
+    """8.3: Always, 0 and 1: the kubelet starts the program again, the pod stays, the restart is counted."""
+    await scene.begin_running(builders.tfjob("j").workers(1, restart="Always"))
+    before = await scene.uids()
+    await scene.kubelet.restart("j-worker-0", Exit(code))
+    job = await scene.wait_status(restarts=1)
+    assert await scene.uids() == before
+    assert states(job) == ["Created", "Running"]
+
+
 async def test_restarts_of_one_replica_are_spaced_by_a_growing_delay(scene: Scene) -> None:
     """A3: 0.2 s here, then twice as long each time; measured from the failure that was written down."""
     async with autopilot(scene.kubelet, Script().otherwise([running(), failing(Exit(137))])):

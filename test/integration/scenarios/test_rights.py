@@ -112,6 +112,7 @@ async def _trouble(scene: Scene, groups: Resource) -> None:
         await scene.edit_policy(suspend=True)
         await scene.wait("j", "Suspended")
         await scene.wait_pods()
+        await eventually(lambda: _is_gone(scene, groups.path(scene.namespace, "j")))
         await scene.edit_policy(suspend=False)
         await _admit(scene, groups, "j")
         await scene.wait_pods("j-worker-0")
@@ -131,6 +132,10 @@ async def _life(scene: Scene, groups: Resource) -> None:
     await scene.wait("k", "Running")
     await scene.succeed("k-worker-0")
     await scene.wait_job_gone("k")
+
+
+async def _is_gone(scene: Scene, path: str) -> bool:
+    return await scene.admin.find(path) is None
 
 
 async def _admit(scene: Scene, groups: Resource, job: str) -> None:
