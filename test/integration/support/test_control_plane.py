@@ -531,7 +531,7 @@ OPERATOR_EVERYWHERE = (
     | grants("scheduling.x-k8s.io", "podgroups", "get list watch create patch delete")
 )
 OPERATOR_AT_HOME = grants("coordination.k8s.io", "leases", "create") | grants(
-    "coordination.k8s.io", "leases", "get update patch", "tf-operator"
+    "coordination.k8s.io", "leases", "get update", "tf-operator"
 )
 KUBELET = (
     grants("", "pods", "get list watch patch delete")
