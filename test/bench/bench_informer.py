@@ -25,9 +25,8 @@ from pathlib import Path
 import msgspec
 import pod_server
 from kubernetes import client
-from pod_projection import Pod
 
-from tf_operator.machinery import projection
+from tf_operator.controller.projections import pod_reader
 
 HERE = Path(__file__).parent
 OURS = "our informer, streamed"
@@ -104,7 +103,7 @@ def measure_decoding(*, rounds: int) -> dict[str, float]:
     """Microseconds of CPU for a pod, with everything that makes something of its JSON; the best round."""
     models = client.ApiClient()
     decoders = {
-        "our projection": projection.decoder(Pod),
+        "our projection": pod_reader("tensorflow"),
         "msgspec to dict": msgspec.json.Decoder().decode,
         "json to dict": json.loads,
         "kubernetes models": lambda text: models.deserialize(text.decode(), "V1Pod", "application/json"),

@@ -1,4 +1,4 @@
-"""Our informer with its client, and a handler like an operator's: finds the owner's key, and queues it."""
+"""Our informer with its client, the operator's own projection of pods, and a handler that queues their owners."""
 
 import asyncio
 import ssl
@@ -6,9 +6,9 @@ import sys
 
 import structlog
 from measure import Measure
-from pod_projection import Pod, owners
 
-from tf_operator.machinery import projection
+from tf_operator.controller.caches import OWNER, owner_of
+from tf_operator.controller.projections import pod_reader
 from tf_operator.machinery.access import Access
 from tf_operator.machinery.client import ApiClient
 from tf_operator.machinery.clock import SystemClock
@@ -16,7 +16,6 @@ from tf_operator.machinery.connect import Connection
 from tf_operator.machinery.informers import Informers
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.wire import Resource
-from tf_operator.meta import ObjectKey
 
 PODS = Resource("", "v1", "pods", "Pod")
 
@@ -26,9 +25,7 @@ class Jobs:
         self.queue = set()
 
     def on_add(self, item):
-        for owner in item.metadata.owner_references:
-            if owner.controller:
-                self.queue.add(ObjectKey(item.metadata.namespace, owner.name))
+        self.queue.add(item.owner)
 
     def on_update(self, old, new):
         self.on_add(new)
@@ -51,7 +48,7 @@ async def main(url, authority):
     async with Connection(Source(url, authority), clock=clock) as connection:
         client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=100, burst=100))
         informers = Informers(client=client, clock=clock)
-        pods = informers.get(PODS, decode=projection.decoder(Pod), indexes={"owner": owners})
+        pods = informers.get(PODS, decode=pod_reader("tensorflow"), indexes={OWNER: owner_of})
         pods.add_handler(Jobs())
         async with measure:
             task = asyncio.ensure_future(informers.run())
