@@ -1,0 +1,128 @@
+"""The floor: a bare client that makes only the writes that the result needs, and checks and recovers nothing.
+
+It watches jobs and pods of one namespace. For a new job it creates a Service and a pod for each replica; when the
+chief runs it writes Running, when the chief has succeeded Succeeded, and deletes what is left. No operator can ask
+the apiserver for less; how close ours comes is what the benchmark tells.
+
+    python contender_floor.py KUBECONFIG NAMESPACE
+"""
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from support.kubeconfig import access_from
+
+AT_ONCE = 32
+JOBS = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"
+PODS = "/api/v1/namespaces/{}/pods"
+SERVICES = "/api/v1/namespaces/{}/services"
+TYPES = ("Chief", "Worker", "PS")
+MERGE = {"Content-Type": "application/merge-patch+json"}
+
+
+class Floor:
+    def __init__(self, session: aiohttp.ClientSession, namespace: str) -> None:
+        self.session = session
+        self.namespace = namespace
+        self.jobs: dict[str, dict] = {}
+        self.told: dict[str, list[str]] = {}
+        self.tasks: set[asyncio.Task] = set()
+
+    def soon(self, work) -> None:
+        task = asyncio.ensure_future(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def ask(self, method: str, path: str, body: object = None, headers: dict | None = None) -> None:
+        data = None if body is None else msgspec.json.encode(body)
+        headers = headers or {"Content-Type": "application/json"}
+        async with self.session.request(method, path, data=data, headers=headers) as reply:
+            await reply.read()
+
+    async def watch(self, path: str, seen) -> None:
+        """An apiserver ends the watch of a client that is too busy to read it: then on from where it was."""
+        version: dict[str, str] = {}
+        while True:
+            async with self.session.get(path, params={"watch": "true"} | version) as reply:
+                rest = b""
+                async for chunk in reply.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        event = msgspec.json.decode(line)
+                        version["resourceVersion"] = event["object"]["metadata"]["resourceVersion"]
+                        seen(event["type"], event["object"])
+
+    def on_job(self, kind: str, job: dict) -> None:
+        uid = job["metadata"]["uid"]
+        if kind == "ADDED" and uid not in self.jobs:
+            self.jobs[uid] = job
+            for name, spec in job["spec"]["tfReplicaSpecs"].items():
+                for index in range(spec.get("replicas", 1)):
+                    self.soon(self.create(job, name, index))
+
+    def on_pod(self, _: str, pod: dict) -> None:
+        owner = pod["metadata"]["ownerReferences"][0]["uid"]
+        if owner not in self.jobs or pod["metadata"]["labels"]["t"] != self.leader(self.jobs[owner]):
+            return
+        phase = pod.get("status", {}).get("phase")
+        told = self.told.setdefault(owner, [])
+        if phase in {"Running", "Succeeded"} and phase not in told:
+            told.append(phase)
+            if len(told) == 1:
+                self.soon(self.tell(self.jobs[owner], told))
+
+    @staticmethod
+    def leader(job: dict) -> str:
+        return "chief" if "Chief" in job["spec"]["tfReplicaSpecs"] else "worker"
+
+    async def create(self, job: dict, kind: str, index: int) -> None:
+        metadata = job["metadata"]
+        name = f"{metadata['name']}-{kind.lower()}-{index}"
+        owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": metadata["name"], "uid": metadata["uid"]}
+        labels = {"job": metadata["name"], "t": kind.lower()}
+        head = {"name": name, "labels": labels, "ownerReferences": [owner | {"controller": True}]}
+        ports = [{"name": "p", "port": 2222}]
+        service = {"metadata": head, "spec": {"clusterIP": "None", "selector": labels, "ports": ports}}
+        await self.ask("POST", SERVICES.format(self.namespace), service)
+        template = job["spec"]["tfReplicaSpecs"][kind]["template"]
+        await self.ask("POST", PODS.format(self.namespace), {"metadata": head, "spec": template["spec"]})
+
+    async def tell(self, job: dict, phases: list[str]) -> None:
+        """Write each phase, one after the other; the last one is the end."""
+        name = job["metadata"]["name"]
+        written = 0
+        while "Succeeded" not in phases[:written]:
+            while written == len(phases):
+                await asyncio.sleep(0.05)
+            status = {"conditions": [{"type": phases[written], "status": "True"}]}
+            await self.ask("PATCH", f"{JOBS.format(self.namespace)}/{name}/status", {"status": status}, MERGE)
+            written += 1
+        if "PS" in job["spec"]["tfReplicaSpecs"]:
+            await self.ask("DELETE", f"{PODS.format(self.namespace)}/{name}-ps-0")
+            await self.ask("DELETE", f"{SERVICES.format(self.namespace)}/{name}-ps-0")
+
+
+async def main(kubeconfig: str, namespace: str) -> None:
+    access = access_from(Path(kubeconfig))
+    headers = {"Authorization": f"Bearer {access.token}", "User-Agent": "floor"}
+    connector = aiohttp.TCPConnector(ssl=access.trust(), limit=AT_ONCE + 4)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(access.server, headers=headers, connector=connector, timeout=timeout) as session:
+        floor = Floor(session, namespace)
+        print("working", flush=True)  # noqa: T201 (whoever started it waits for this)
+        await asyncio.gather(
+            floor.watch(JOBS.format(namespace), floor.on_job), floor.watch(PODS.format(namespace), floor.on_pod)
+        )
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        uvloop.install()
+    asyncio.run(main(*sys.argv[1:]))
