@@ -72,8 +72,9 @@ test-matrix: venv ## Run the integration tests on every supported minor of Kuber
 	done
 
 .PHONY: bench
-bench: venv ## Measure: the first picture of 10,000 pods, beside other clients, in one run
+bench: venv ## Measure: the first picture of 10,000 pods, and what jobs cost, each beside other clients in one run
 	$(BIN)/python test/bench/bench_informer.py
+	PYTHONPATH=test:hack $(BIN)/python test/bench/bench_operator.py
 
 .PHONY: tools
 tools: ## Get every tool that hack/tool knows (builds what cannot be downloaded)
