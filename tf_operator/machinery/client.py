@@ -137,9 +137,18 @@ class ApiClient:
         def has_taken_too_long(state: tenacity.RetryCallState) -> bool:
             return state.attempt_number >= self._attempts or self._clock.monotonic() - began > GIVE_UP_AFTER
 
+        failed: list[errors.ApiError] = []
+
         async def attempt() -> T:
+            if failed:
+                raise failed.pop()
             return read(await self.send_once(request))
 
+        try:
+            return await attempt()
+        except errors.ApiError as error:
+            # Most calls succeed at once; only what did not is worth tenacity's bookkeeping, which begins with this.
+            failed.append(error)
         repeating = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: _may_repeat(request, error)),
             stop=has_taken_too_long,
