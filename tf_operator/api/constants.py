@@ -11,7 +11,6 @@ GROUP: Final = "kubeflow.org"
 
 # Who looks after a job. Everything else is somebody else's, and is left alone.
 OWN_MANAGER: Final = "kubeflow.org/training-operator"
-MULTIKUEUE_MANAGER: Final = "kueue.x-k8s.io/multikueue"
 
 LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"
 LABEL_JOB: Final = "training.kubeflow.org/job-name"
@@ -24,7 +23,6 @@ ROLE_MASTER: Final = "master"
 OPERATOR_NAME: Final = "tfjob-controller"
 
 TF_CONFIG: Final = "TF_CONFIG"
-CLUSTER_DOMAIN_ENV: Final = "CUSTOM_CLUSTER_DOMAIN"
 
 MOST_REPLICAS: Final = 10_000
 LONGEST_NAME: Final = 63
@@ -59,12 +57,8 @@ class EventReason:
 
     CHILDREN_CREATED: Final = "SuccessfulCreatePod"
     CREATE_FAILED: Final = "FailedCreatePod"
-    PODS_DELETED: Final = "SuccessfulDeletePod"
-    JOB_DELETED: Final = "SuccessfulDeleteJob"
     REPLICA_PENDING: Final = "ReplicaPending"
     REPLICA_DISRUPTED: Final = "ReplicaDisrupted"
-    NAME_TAKEN: Final = "NameTaken"
     USER_TF_CONFIG: Final = "UserTFConfigKept"
     TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
     TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
-    GANG_UNAVAILABLE: Final = "PodGroupUnavailable"

@@ -64,8 +64,8 @@ class Executor:
         await self._act(job, plan.actions)
         if not plan.record:
             waits = await self._confirm(seen, plan)
-        elif not plan.status.is_finished:
-            self.memory.progress_told(job.uid)
+        if any(isinstance(action, DeleteJob) for action in plan.actions):
+            self.teller.told(job, plan)  # there is no status any more that could say so
         after = [waits] if waits is not None else []
         after += [plan.requeue_after.total_seconds()] if plan.requeue_after is not None else []
         return min(after, default=None)
@@ -78,6 +78,7 @@ class Executor:
             await self.writer.patch(_owner(job), resources.JOBS, job.key.name, body=body, subresource="status")
             self.teller.told(job, plan)
         self.memory.told_departed(job.uid, tuple(pod for pod in seen.pods if pod.is_gone))
+        self.memory.progress_told(job.uid)
 
     async def _confirm(self, seen: Observed, plan: Plan) -> float | None:
         """Write progress, unless more of it is likely to follow at once; then, how long to wait for it."""
@@ -87,7 +88,6 @@ class Executor:
             if waits > 0:
                 return waits
         await self._store_status(seen, plan)
-        self.memory.progress_told(job.uid)
         return None
 
     async def _act(self, job: TrainingJob, actions: Sequence[Action]) -> None:
@@ -96,8 +96,6 @@ class Executor:
         steps = [self._step(job, action) for action in actions if not isinstance(action, CreateReplica)]
         for start in range(0, len(steps), MOST_AT_ONCE):
             await together(steps[start : start + MOST_AT_ONCE])
-        if any(isinstance(action, DeleteJob) for action in actions):
-            self.teller.counted(job, actions)
         if creates:
             await self._create_replicas(job, creates)
         else:

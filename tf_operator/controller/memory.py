@@ -68,7 +68,7 @@ class Memory:
         notes = self._notes.get(uid)
         return notes.refusal if notes else None
 
-    def note_refused(self, uid: str, what: str, error: errors.Refused, *, message: str = "") -> None:
+    def note_refused(self, uid: str, what: str, error: errors.Refused) -> None:
         """A create was refused: the next one waits, longer each time."""
         notes, now = self._of(uid), self._clock.now()
         is_final = error.code in _FINAL_CODES
@@ -83,7 +83,7 @@ class Memory:
         delay = LONGEST_REFUSAL if is_hopeless_for_now else min(2.0 ** min(notes.refusals - 1, 10), LONGEST_REFUSAL)
         notes.refusal = Refusal(
             what=what,
-            message=message or str(error),
+            message=str(error),
             is_final=is_final,
             retry_at=now + timedelta(seconds=delay),
         )

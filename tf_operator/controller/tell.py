@@ -1,6 +1,5 @@
 """Tells of what has been done: events on the job, and counts. Called only after the status that says so is stored."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -9,7 +8,7 @@ from tf_operator.api.job import TrainingJob
 from tf_operator.controller import resources
 from tf_operator.controller.instruments import JobInstruments
 from tf_operator.machinery.event_object import Reference, Severity, reference_to
-from tf_operator.planning.actions import Action, Count, DeleteJob, Plan, What
+from tf_operator.planning.actions import Count, Plan, What
 
 
 class Recorder(Protocol):
@@ -41,12 +40,6 @@ class Teller:
         """Tell the users of a job."""
         regarding = reference_to(resources.JOBS, job.key, job.uid)
         self.recorder.event(regarding, "Warning" if is_warning else "Normal", reason=reason, message=message)
-
-    def counted(self, job: TrainingJob, actions: Sequence[Action]) -> None:
-        """Actions have been carried out that are counted themselves."""
-        for action in actions:
-            if isinstance(action, DeleteJob):
-                self.instruments.deleted(job.key.namespace)
 
     def _count(self, namespace: str, count: Count) -> None:
         measures = self.instruments

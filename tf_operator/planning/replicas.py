@@ -25,7 +25,6 @@ class Loss:
     type: ReplicaType
     index: int
     outcome: Outcome
-    had_run: bool
     pod: Pod | None = None
 
     @property
@@ -52,12 +51,6 @@ class Slot:
     def is_up(self) -> bool:
         """Whether a pod runs here now."""
         return self.outcome is Outcome.RUNNING
-
-    @property
-    def is_given_up(self) -> bool:
-        """Whether the pod here has been accounted for, and has to go."""
-        account = self.account
-        return self.pod is not None and account is not None and account.is_over and account.uid == self.pod.uid
 
     @property
     def is_being_replaced(self) -> bool:
@@ -142,7 +135,7 @@ def _judged(spec: ReplicaSpec, index: int, found: Outcome, *, had_run: bool, pod
     """Under ``Never``, a disruption of what had run is as final as a failure; what never ran is made again."""
     if found is Outcome.DISRUPTED and spec.restart_policy is RestartPolicy.NEVER and had_run:
         found = Outcome.FAILED_FOR_GOOD
-    return Loss(spec.type, index, found, had_run, pod)
+    return Loss(spec.type, index, found, pod)
 
 
 def restarts_in_place(slots: tuple[Slot, ...]) -> Iterator[tuple[Slot, Pod, int]]:

@@ -9,7 +9,7 @@ from tf_operator.api.status import JobStatus
 from tf_operator.controller.tell import Teller
 from tf_operator.dialects.kubeflow_v1 import PROFILE
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.actions import Count, DeleteJob, Event, Plan, What
+from tf_operator.planning.actions import Count, Event, Plan, What
 
 JOB = TrainingJob(ObjectKey("ns", "j"), "u", "1", PROFILE)
 
@@ -56,9 +56,3 @@ def test_each_transition_has_its_measures(teller, count, words):
 
 def test_a_kubelet_that_tells_of_a_billion_restarts_keeps_nobody_busy(teller):
     assert len(told(teller, Count(What.RESTARTED, kind="PS", why="in-place", by=10**9))) == 1000
-
-
-def test_the_deletion_of_a_job_is_counted_when_it_was_done(teller):
-    teller.counted(JOB, [DeleteJob()])
-
-    assert teller.instruments.told == ["deleted ns"]

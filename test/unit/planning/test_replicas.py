@@ -68,9 +68,8 @@ def test_a_failed_pod_is_one_loss_until_it_is_accounted_for():
     found = replicas.view(seen.observe())
     assert (loss.index, loss.is_for_good) == (1, False)
     assert found.losses == ()
-    assert found.slots[1].is_given_up
     assert found.slots[1].is_being_replaced
-    assert not found.slots[0].is_given_up
+    assert not found.slots[0].is_being_replaced
 
 
 @pytest.mark.parametrize(
