@@ -30,7 +30,7 @@ demo: venv ## Show the operator at work: a real control plane, simulated nodes, 
 .PHONY: test
 test: venv ## Run the unit and integration tests, on a real etcd and kube-apiserver
 	@rm -f .coverage .coverage.*
-	$(PYTEST) --cov --cov-report= test/unit test/properties test/integration
+	$(PYTEST) --cov --cov-report= test/unit test/project test/properties test/integration
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose

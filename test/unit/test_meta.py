@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tf_operator import meta
 from tf_operator.meta import ObjectKey, OwnerRef
@@ -17,12 +15,6 @@ OWNER = {
     "controller": True,
     "blockOwnerDeletion": True,
 }
-LEAF = st.none() | st.booleans() | st.integers() | st.text(alphabet="aé\n/", max_size=3)
-ANY_JSON = st.recursive(
-    LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.just("uid"), inner), max_leaves=5
-)
-# Hypothesis wants its bounds without a zone and adds the zone itself.
-MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 
 
 def test_a_key_reads_as_kubectl_writes_it():
@@ -74,18 +66,6 @@ def test_labels_that_are_no_text_are_left_out():
     assert meta.labels_of({"metadata": {"labels": {"a": 1, "b": "x"}}}) == {"b": "x"}
 
 
-FIELDS = st.sampled_from(["labels", "ownerReferences", "name", "uid"])
-
-
-@given(body=st.fixed_dictionaries({}, optional={"metadata": ANY_JSON | st.dictionaries(FIELDS, ANY_JSON)}))
-def test_no_body_whatsoever_makes_an_accessor_raise(body):
-    assert isinstance(meta.key_of(body), ObjectKey)
-    assert isinstance(meta.uid_of(body), str)
-    assert isinstance(meta.resource_version_of(body), str)
-    assert all(isinstance(value, str) for value in meta.labels_of(body).values())
-    assert all(isinstance(owner, OwnerRef) for owner in meta.owners_of(body))
-
-
 def test_a_selector_is_the_same_text_whatever_the_order_of_the_labels():
     assert meta.selector_text({"b": "2", "a": "1"}) == meta.selector_text({"a": "1", "b": "2"}) == "a=1,b=2"
 
@@ -130,8 +110,3 @@ def test_a_time_is_read_as_any_client_may_have_written_it(text, expected):
 )
 def test_what_is_no_time_is_none(text):
     assert meta.parse_time(text) is None
-
-
-@given(MOMENTS)
-def test_a_micro_time_comes_back_as_it_went(moment):
-    assert meta.parse_time(meta.micro_time(moment)) == moment

@@ -1,13 +1,9 @@
 """Sets of replica indexes are short to write and are read without trust."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tf_operator.api.constants import MOST_REPLICAS
 from tf_operator.api.ranges import NO_INDEXES, Indexes
-
-SETS = st.frozensets(st.integers(0, 40))
 
 
 @pytest.mark.parametrize(
@@ -16,11 +12,6 @@ SETS = st.frozensets(st.integers(0, 40))
 )
 def test_neighbours_are_written_as_one_range(members, text):
     assert str(Indexes.of(members)) == text
-
-
-@given(SETS)
-def test_what_is_written_is_read_again(members):
-    assert Indexes.parse(str(Indexes.of(members))) == Indexes.of(members)
 
 
 @pytest.mark.parametrize("text", [None, 7, [], "", "x", "-1", "1-", "01", "1.5", "٣", "1-2-3"])
@@ -34,15 +25,3 @@ def test_the_ranges_beside_what_is_none_are_kept():
 
 def test_a_range_beyond_any_index_costs_no_memory():
     assert len(Indexes.parse("0-999999")) == MOST_REPLICAS
-
-
-@given(SETS, SETS, st.integers(0, 40))
-def test_it_is_a_set(one, other, count):
-    first, second = Indexes.of(one), Indexes.of(other)
-
-    assert set(first | second) == one | other
-    assert set(first - second) == one - other
-    assert len(first) == len(one)
-    assert list(first) == sorted(one)
-    assert (count in first) == (count in one)
-    assert set(first.below(count)) == {index for index in one if index < count}

@@ -7,8 +7,6 @@ import warnings
 
 import pytest
 import structlog
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tf_operator.app import logs
 
@@ -172,16 +170,6 @@ def test_a_record_may_hold_anything_and_stays_bounded():
     assert stream.record["long"].endswith("... (1000000 characters)")
     assert (stream.record["nothing"], stream.record["several"]) == (None, [1])
     assert len(stream.getvalue()) < 30_000
-
-
-@given(st.dictionaries(st.text(max_size=5), st.none() | st.floats() | st.text(max_size=20), max_size=3))
-def test_any_record_is_one_line_that_can_be_read_back(fields):
-    record = logs.guarded(None, "info", {"message": "m", **fields})
-    line = logs.as_json(None, "info", record)
-
-    assert line.isascii()
-    assert len(line.splitlines()) == 1
-    assert "message" in json.loads(line)
 
 
 def test_a_closed_standard_error_stops_nobody():

@@ -2,11 +2,8 @@
 
 import math
 import re
-from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tf_operator.app import flags, options
 from tf_operator.app.options import Election, OptionError, Options, RestartDelay
@@ -254,10 +251,3 @@ def test_every_default_is_readable_and_every_help_a_sentence(flag):
     flag.read(flag.default)
     assert re.fullmatch(r"[A-Zjc].*\.", flag.help, re.DOTALL)
     assert bool(flag.metavar) is not flag.is_switch
-
-
-@given(st.lists(st.sampled_from(sorted(flags.BY_NAME)) | st.text(max_size=8), max_size=4))
-def test_any_command_line_is_either_understood_or_refused(words):
-    arguments = [word if word[:1] == "x" else f"--{word}" for word in words]
-    with suppress(OptionError):
-        assert isinstance(options.parse(arguments, {}), Options)

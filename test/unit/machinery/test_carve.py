@@ -1,48 +1,10 @@
 """The pieces are the ones that a decoder would find, at any depth, and the time is linear in the text."""
 
-import json
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tf_operator.machinery import carve
-
-TEXTS = st.text(alphabet=st.sampled_from('ab"\\{}[],: \n\té\u2028😀'), max_size=12)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
-    max_leaves=8,
-)
-STYLES = st.sampled_from([
-    {"separators": (",", ":")},
-    {"separators": (" , ", " : ")},
-    {"indent": 2},
-    {"ensure_ascii": False},
-])  # fmt: skip
-
-
-@settings(max_examples=40)
-@given(st.lists(VALUES, max_size=6), STYLES)
-def test_the_elements_of_an_array_are_those_that_a_decoder_finds(values, style):
-    pieces = carve.elements(json.dumps(values, **style).encode())
-
-    assert [json.loads(piece) for piece in pieces] == values
-
-
-@settings(max_examples=40)
-@given(st.dictionaries(TEXTS, VALUES, max_size=6), STYLES)
-def test_the_members_of_an_object_are_those_that_a_decoder_finds(values, style):
-    pieces = carve.members(json.dumps(values, **style).encode())
-
-    assert {name: json.loads(piece) for name, piece in pieces.items()} == values
-
-
-@settings(max_examples=40)
-@given(st.binary(max_size=60) | st.text(alphabet='"\\{}[],: a', max_size=60).map(str.encode))
-def test_pieces_of_what_is_no_json_are_parts_of_it_and_nothing_hangs(text):
-    assert all(piece in text for piece in carve.elements(text))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tf_operator.machinery import errors
 from tf_operator.machinery.errors import Cause, Details, Status
@@ -162,14 +160,6 @@ def test_a_retry_after_is_understood_in_every_form_and_capped(header, seconds):
     assert errors.retry_after(header, NOW) == seconds
 
 
-@settings(max_examples=40)
-@given(st.text(max_size=40))
-def test_no_retry_after_raises_or_is_longer_than_a_minute(header):
-    found = errors.retry_after(header, NOW)
-
-    assert found is None or 0 <= found <= errors.LONGEST_RETRY_AFTER
-
-
 @pytest.mark.parametrize(
     ("header", "seconds", "waits"),
     [
@@ -207,15 +197,6 @@ def test_a_cause_is_found_only_where_it_is():
 def test_what_is_quoted_is_one_bounded_printable_line_without_credentials(text, shown):
     assert errors.one_line(text) == shown
     assert errors.excerpt(text.encode()) == shown
-
-
-@settings(max_examples=40)
-@given(st.text(), st.integers(min_value=10, max_value=50))
-def test_one_line_never_breaks_its_promise(text, most):
-    shown = errors.one_line(text, most=most)
-
-    assert len(shown) <= most
-    assert shown.isprintable()
 
 
 def test_a_message_of_a_megabyte_is_shortened_and_the_status_keeps_it():

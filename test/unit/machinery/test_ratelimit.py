@@ -5,8 +5,6 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from support.fake_clock import FakeClock
 from tf_operator.machinery.ratelimit import Backoff, ExponentialBackoff, MaxOf, TokenBucket
@@ -174,30 +172,6 @@ async def test_a_newcomer_does_not_get_ahead_of_those_who_wait():
     assert not late.done()
     await clock.advance(0.1)
     assert late.done()
-
-
-@settings(deadline=None, max_examples=50, derandomize=True, database=None)
-@given(
-    qps=st.integers(1, 50),
-    burst=st.integers(1, 20),
-    pauses=st.lists(st.floats(0, 1), min_size=1, max_size=60),
-)
-def test_no_window_of_time_sees_more_grants_than_burst_and_rate_allow(qps, burst, pauses):
-    async def grants():
-        clock = FakeClock()
-        bucket = TokenBucket(clock, qps=qps, burst=burst)
-        moments = []
-        for pause in pauses:
-            await clock.advance(pause)
-            moments.append(clock.monotonic() + bucket.delay())
-        return moments
-
-    moments = asyncio.run(grants())
-
-    assert moments == sorted(moments)
-    for first, start in enumerate(moments):
-        for last in range(first, len(moments)):
-            assert last - first + 1 <= burst + qps * (moments[last] - start) + 1e-6
 
 
 # --- MaxOf ------------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """The cache: by key, by UID, by index, and how far it has come."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from support.things import projected
 from tf_operator.machinery.store import Store, number
@@ -176,31 +174,3 @@ def test_the_version_of_a_store_is_that_of_its_oldest_watch(reached, version):
 )
 def test_a_version_is_a_number_or_cannot_be_compared(version, value):
     assert number(version) == value
-
-
-NAMES = st.sampled_from("abcd")
-STEPS = st.lists(st.tuples(NAMES, st.sampled_from(["", "x", "y"]), st.booleans(), st.booleans()), max_size=30)
-
-
-@given(STEPS)
-@settings(deadline=None, max_examples=60, derandomize=True, database=None)
-def test_every_way_to_find_objects_agrees_after_any_history(steps):
-    store = make_store()
-    model = {}
-    for version, (name, owner, is_same, goes) in enumerate(steps):
-        uid = f"{name}-1" if is_same else f"{name}-{version}"
-        if goes:
-            store.remove(ObjectKey("ns", name))
-            model.pop(name, None)
-        else:
-            model[name] = projected(name, version, uid=uid, owner=owner)
-            store.put(model[name])
-
-    assert {item.metadata.name: item for item in store} == model
-    assert {uid: item.metadata.name for uid, item in store._uids.items()} == {
-        item.metadata.uid: name for name, item in model.items()
-    }
-    for owner in ("x", "y"):
-        assert {item.metadata.name for item in store.by_index("owner", owner)} == {
-            name for name, item in model.items() if item.owner == owner
-        }

@@ -4,8 +4,6 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tf_operator.machinery import errors, wire
 from tf_operator.machinery.wire import EVERYWHERE, Bookmark, LineSplitter, Resource, Scope
@@ -356,15 +354,6 @@ def test_lines_are_found_wherever_the_chunks_are_cut():
             splitter = LineSplitter()
             chunks = (text[:first], text[first:second], text[second:])
             assert [line for chunk in chunks for line in splitter.feed(chunk)] == lines
-
-
-@settings(max_examples=50)
-@given(st.lists(st.binary(max_size=8)))
-def test_what_comes_out_is_what_went_in_without_the_unfinished_end(chunks):
-    splitter = LineSplitter()
-    found = [line for chunk in chunks for line in splitter.feed(chunk)]
-
-    assert found == [line for line in b"".join(chunks).split(b"\n")[:-1] if line.strip()]
 
 
 def test_a_line_may_be_as_long_as_the_limit_and_no_longer():

@@ -46,7 +46,7 @@ def test_every_tool_that_the_project_runs_is_there():
     needed = {
         *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kube-proxy"),
         *("kwok", "helm", "helm4", "coredns", "kubeconform", "kube-score", "helm-unittest", "helm-docs", "promtool"),
-        "scheduler-plugins",
+        *("scheduler-plugins", "prometheus"),
     }
 
     assert set(real().tools) == needed
