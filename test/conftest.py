@@ -21,12 +21,14 @@ from support import control_plane as plane_module
 from support import plane_launch, plane_setup
 from support.control_plane import FEATURES, ControlPlane
 from support.plane_directory import DirectoryRefusedError
+from support.prometheus import Prometheus
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 SESSION_FEATURES = frozenset({"audit", "controller-manager"})
 START_SECONDS = 90.0
+PROMETHEUS_PROGRAMS = ("prometheus", "promtool")
 
 Programs = dict[str, str]
 
@@ -67,11 +69,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     if session.config.option.collectonly:
         return
-    if any("plane_programs" in getattr(item, "fixturenames", ()) for item in session.items):
+    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    servers = plane_setup.binaries(FEATURES) if "plane_programs" in wanted else []
+    monitoring = PROMETHEUS_PROGRAMS if wanted & {"prometheus", "promtool"} else ()
+    if names := [*servers, *monitoring]:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         # What cannot be had fails the tests that want it, each with the reason.
         with capture.global_and_fixture_disabled(), contextlib.suppress(plane_launch.ToolsMissingError):
-            plane_launch.programs(*plane_setup.binaries(FEATURES))
+            plane_launch.programs(*names)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -110,3 +115,10 @@ def own_control_plane(
 def namespace(request: pytest.FixtureRequest, control_plane: ControlPlane) -> str:
     """A fresh namespace in the session's plane; it is left until the plane ends, deleting it costs more."""
     return control_plane.make_namespace(request.node.name)
+
+
+@pytest.fixture(scope="session")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A real Prometheus that scrapes nothing yet; each module names jobs of its own in it, and loads its own rules."""
+    with Prometheus.up(tmp_path_factory.mktemp("prometheus")) as server:
+        yield server
