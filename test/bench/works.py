@@ -1,0 +1,135 @@
+"""Kinds of work, and what they cost a contender.
+
+Each run has a real control plane of its own, a fake kubelet, and one contender; figures by name. Jobs are created by
+32 clients at once, as a queue of jobs would, and what happens is read from watches, which cost the apiserver least.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from contenders import FLOOR, HERE, command, running
+
+from support import builders
+from support.api import Api
+from support.audit import AuditLog
+from support.control_plane import ControlPlane
+from support.resources import TFJOBS, Json
+
+LONGEST = 900.0
+AT_ONCE = 32
+CALM_SECONDS, QUIET_SECONDS = 5.0, 30.0
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Jobs that are created at once; ``ends`` is how their pods end, in the words of ``fake_kubelet``."""
+
+    name: str
+    jobs: int
+    workers: int
+    ends: str
+
+    @property
+    def pods(self) -> int:
+        """Of all jobs."""
+        return self.jobs * (self.workers + 2)
+
+    def __str__(self) -> str:
+        return f"{self.jobs} job{'s' if self.jobs > 1 else ''} of 1 chief, {self.workers} workers, 1 parameter server"
+
+    def bodies(self) -> Iterator[Json]:
+        """The jobs."""
+        for index in range(self.jobs):
+            job = builders.tfjob(f"j{index}").chief().workers(self.workers).parameter_servers(1)
+            yield job.clean_pods("Running").body()
+
+
+def measured(work: Work, who: str) -> tuple[Figures, str]:
+    """One contender's work: its figures, and which writes it made."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        plane = stack.enter_context(ControlPlane.up(directory / "plane", {"audit", "controller-manager"}))
+        namespace = plane.make_namespace(work.name)
+        # It gives up before the namespace is left alone for good; so does everybody else in it.
+        arguments = [str(plane.kubeconfig("kubelet")), namespace, str(work.pods), work.ends]
+        kubelet = stack.enter_context(running([str(HERE / "fake_kubelet.py"), *arguments]))
+        contender = stack.enter_context(running(command(who, plane, namespace)))
+        log = AuditLog(plane.audit_log)
+        before, mark = contender.cpu, log.mark()
+        found = asyncio.run(_lived(work, plane, namespace, kubelet))
+        wait_calm(log)
+        requests = log.since(mark)
+        found |= {
+            "requests": len(requests) / work.jobs,
+            "writes": len(requests.writes()) / work.jobs,
+            "CPU": contender.cpu - before,
+            "CPU per job": 1000 * (contender.cpu - before) / work.jobs,
+            "resident": contender.resident,
+            "peak": contender.peak,
+        }
+        if work.ends == "never" and who != FLOOR:
+            found |= quiet(contender, log)
+        tally = Counter(f"{request.verb} {request.resource}" for request in requests.writes())
+        return found, ", ".join(f"{count} {name}" for name, count in tally.most_common())
+
+
+async def _lived(work: Work, plane: ControlPlane, namespace: str, kubelet: running) -> Figures:
+    """Create the jobs, and see them to where the work ends."""
+    async with Api(plane.kubeconfig("admin")) as api:
+        began = time.monotonic()
+        bodies = work.bodies()
+        await asyncio.gather(*(_create(api, namespace, bodies) for _ in range(AT_ONCE)))
+        found = {}
+        if work.ends != "never":
+            succeeded = await _until_succeeded(api, namespace, work.jobs)
+            found = {"to Succeeded": succeeded - began, "jobs a second": work.jobs / (succeeded - began)}
+        told = await asyncio.to_thread(kubelet.wait_said, "all have run at", longest=LONGEST)
+        return found | {"to Running": float(told.split()[-1]) - began}
+
+
+async def _create(api: Api, namespace: str, bodies: Iterator[Json]) -> None:
+    for body in bodies:
+        await api.create(TFJOBS.path(namespace), body)
+
+
+async def _until_succeeded(api: Api, namespace: str, jobs: int) -> float:
+    """When the last job had succeeded."""
+    done: set[str] = set()
+    async with asyncio.timeout(LONGEST), api.watch(TFJOBS.path(namespace), timeoutSeconds=str(int(LONGEST))) as events:
+        async for event in events:
+            if _has_succeeded(event.body):
+                done.add(event.body["metadata"]["uid"])
+            if len(done) == jobs:
+                return time.monotonic()
+    raise RuntimeError("the watch ended")
+
+
+def _has_succeeded(job: Json) -> bool:
+    conditions = job.get("status", {}).get("conditions", [])
+    return any(entry["type"] == "Succeeded" and entry["status"] == "True" for entry in conditions)
+
+
+def wait_calm(log: AuditLog) -> None:
+    """Wait until nothing has been written for a while: what is cleaned up or told late belongs to the work."""
+    calm_since = time.monotonic()
+    mark = log.mark()
+    while time.monotonic() - calm_since < CALM_SECONDS:
+        time.sleep(0.5)
+        if log.since(mark).writes():
+            calm_since, mark = time.monotonic(), log.mark()
+
+
+def quiet(contender: running, log: AuditLog) -> Figures:
+    """What it costs that nothing happens."""
+    before, mark = contender.cpu, log.mark()
+    time.sleep(QUIET_SECONDS)
+    share = 100 * (contender.cpu - before) / QUIET_SECONDS
+    return {"quiet writes": len(log.since(mark).writes()), "quiet CPU": share}
