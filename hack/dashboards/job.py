@@ -1,0 +1,238 @@
+"""One job: what is known of it, from two sides.
+
+The operator's metrics have no series for a job, because jobs come and go by the thousand; they tell how the job's
+namespace is. What its pods do is known to kube-state-metrics, what they use to the kubelet (cAdvisor): panels that need
+one of them say so, and stay empty without it. A pod belongs to the TFJob that owns it, not to whatever its name begins
+with. Neighbours: ``overview``, ``frame``, ``panels``, ``promql``.
+"""
+
+from typing import Final
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards import frame, overview, panels
+from dashboards.panels import (
+    A_MINUTE,
+    BYTES,
+    BYTES_A_SECOND,
+    COUNT,
+    RED,
+    SECONDS,
+    YELLOW,
+    Ask,
+    lines,
+    number,
+)
+from dashboards.promql import RANGE, Source, or_zero, total
+
+UID: Final = "tf-operator-job"
+JOBS: Final = Source('job=~"$job", job_namespace="$namespace"')
+PODS: Final = Source('namespace="$namespace"')
+OWNED: Final = (
+    "on (namespace, pod) group_left () max by (namespace, pod) "
+    '(kube_pod_owner{namespace="$namespace", owner_kind="TFJob", owner_name=~"$name"})'
+)
+MAIN: Final = 'container="tensorflow"'
+GPU: Final = 'resource="nvidia_com_gpu"'
+FROM_STATE: Final = "Needs kube-state-metrics."
+FROM_KUBELET: Final = "Needs kube-state-metrics, and the kubelet's container metrics (cAdvisor)."
+
+
+def make() -> Dashboard:
+    """The dashboard."""
+    return frame.make(
+        uid=UID,
+        title="TFJobs / One job",
+        text="A TFJob's namespace as the operator sees it, and its pods as kube-state-metrics and the kubelet do.",
+        variables=(
+            frame.datasource(),
+            frame.operator(),
+            frame.choice(
+                "namespace",
+                "Namespace",
+                'label_values(tf_operator_jobs{job=~"$job", job_namespace!=""}, job_namespace)',
+                text="The namespace of the job.",
+                is_single=True,
+            ),
+            frame.choice(
+                "name",
+                "TFJob",
+                'label_values(kube_pod_owner{namespace="$namespace", owner_kind="TFJob"}, owner_name)',
+                text="The job; it has to have had pods in the time shown.",
+            ),
+        ),
+        rows=(
+            ("All jobs of the namespace: measured by the operator, which has no series for a single job", _namespace()),
+            ("Pods of the job: need kube-state-metrics", _pods()),
+            ("What they use: needs the kubelet's container metrics, too", _usage()),
+        ),
+    )
+
+
+def _namespace() -> list[panels.AnyPanel]:
+    run, start = "tf_operator_job_duration_seconds", "tf_operator_job_time_to_running_seconds"
+    return [
+        *_counts(),
+        lines(
+            "Jobs by state",
+            "Jobs of this namespace, by their last condition; New has none yet. Created for long means that pods do "
+            "not start.",
+            Ask(overview.phases(JOBS, by="phase"), "{{phase}}"),
+            unit=COUNT,
+            stacked=True,
+        ),
+        lines(
+            "Failures by reason",
+            "Jobs of this namespace that failed, each minute, by the reason in their Failed condition. Normal is none.",
+            Ask(
+                or_zero(JOBS.a_minute("tf_operator_jobs_failed_by_reason_total", by="reason"), by="reason"),
+                "{{reason}}",
+            ),
+            unit=A_MINUTE,
+        ),
+        lines(
+            "Restarts by replica type and reason",
+            "Replicas started again, each minute. failed: their program failed; in-place: the kubelet restarted the "
+            "container; disrupted: evicted, preempted, or their node was lost.",
+            Ask(
+                JOBS.a_minute("tf_operator_replica_restarts_total", by="replica_type, reason"),
+                "{{replica_type}}, {{reason}}",
+            ),
+            unit=A_MINUTE,
+        ),
+        panels.bars(
+            "Typical times, in the time shown",
+            "Half of the namespace's jobs took no longer than the median, nine of ten no longer than the 90th "
+            "percentile.",
+            *(
+                Ask(JOBS.quantile(of, metric, over=RANGE), f"{what}, {name}")
+                for what, metric in (("to running", start), ("to the end", run))
+                for of, name in ((0.5, "median"), (0.9, "90 %"))
+            ),
+            unit=SECONDS,
+            width=24,
+        ),
+    ]
+
+
+def _counts() -> list[panels.AnyPanel]:
+    return [
+        number(
+            "Running",
+            "Jobs of this namespace all of whose replicas have been started.",
+            Ask(overview.phases(JOBS, where='phase="Running"'), "running"),
+            unit=COUNT,
+            width=6,
+        ),
+        number(
+            "Not running yet, or not again",
+            "Jobs that wait for their pods, for the first time or after a failure. Normal is zero, or few for a short "
+            "time.",
+            Ask(overview.phases(JOBS, where='phase=~"New|Created|Restarting"'), "waiting"),
+            unit=COUNT,
+            width=6,
+            steps={1: YELLOW},
+        ),
+        number(
+            "Succeeded, in the time shown",
+            "Jobs of this namespace that have succeeded.",
+            Ask(JOBS.count(overview.SUCCEEDED), "succeeded"),
+            unit=COUNT,
+            width=6,
+        ),
+        number(
+            "Failed, in the time shown",
+            "Jobs of this namespace that have failed. Normal is none.",
+            Ask(JOBS.count(overview.FAILED), "failed"),
+            unit=COUNT,
+            width=6,
+            steps={1: RED},
+        ),
+    ]
+
+
+def _pods() -> list[panels.AnyPanel]:
+    waiting = PODS.series("kube_pod_container_status_waiting_reason")
+    ended = PODS.series("kube_pod_container_status_last_terminated_reason", 'reason="OOMKilled"')
+    restarts = PODS.series("kube_pod_container_status_restarts_total", MAIN)
+    return [
+        lines(
+            "Pods by phase",
+            f"The pods of the job that there are. Pending for long: no node, no image, no volume. {FROM_STATE}",
+            Ask(f"{total(_owned(PODS.series('kube_pod_status_phase')), by='phase')} > 0", "{{phase}}"),
+            unit=COUNT,
+            stacked=True,
+        ),
+        lines(
+            "Why containers wait",
+            "Containers of the job that do not run, by the kubelet's reason; ContainerCreating is normal for a while. "
+            f"{FROM_STATE}",
+            Ask(or_zero(total(_owned(waiting), by="reason"), by="reason"), "{{reason}}"),
+            unit=COUNT,
+        ),
+        lines(
+            "Containers restarted in place",
+            f"Restarts of each pod's tensorflow container by the kubelet, since the pod was made. {FROM_STATE}",
+            Ask(f"max by (pod) ({_owned(restarts)})", "{{pod}}"),
+            unit=COUNT,
+        ),
+        number(
+            "Ended by want of memory",
+            "Containers of the job whose last end was OOMKilled. Normal is none: otherwise the limit is below what "
+            f"the program needs. {FROM_STATE}",
+            Ask(or_zero(total(_owned(f'{ended[:-1]}, reason="OOMKilled"}}'))), "OOMKilled"),
+            unit=COUNT,
+            width=12,
+            steps={1: RED},
+        ),
+        number(
+            "GPUs asked for",
+            "GPUs (nvidia.com/gpu) that the job's pods ask for; they are held also while a program does not use them. "
+            f"{FROM_STATE}",
+            Ask(
+                or_zero(total(_owned(PODS.series("kube_pod_container_resource_requests", GPU)))),
+                "GPUs",
+            ),
+            unit=COUNT,
+            width=12,
+        ),
+    ]
+
+
+def _usage() -> list[panels.AnyPanel]:
+    cpu = f"rate({PODS.series('container_cpu_usage_seconds_total', MAIN)}[$__rate_interval])"
+    memory = PODS.series("container_memory_working_set_bytes", MAIN)
+    return [
+        lines(
+            "CPU",
+            "Processors that each pod's tensorflow container keeps busy. One that idles while the others work waits "
+            f"for them, or for its data. {FROM_KUBELET}",
+            Ask(total(_owned(cpu), by="pod"), "{{pod}}"),
+            unit=COUNT,
+        ),
+        lines(
+            "Memory",
+            "What the kubelet compares with the container's limit. A climb without end ends by OOMKilled. "
+            f"{FROM_KUBELET}",
+            Ask(total(_owned(memory), by="pod"), "{{pod}}"),
+            unit=BYTES,
+        ),
+        lines(
+            "Network",
+            "Bytes received and sent by all pods of the job: gradients and parameters, and data that is read over the "
+            f"network. {FROM_KUBELET}",
+            *(
+                Ask(
+                    total(_owned(f"rate({PODS.series(f'container_network_{way}_bytes_total')}[$__rate_interval])")),
+                    name,
+                )
+                for way, name in (("receive", "received"), ("transmit", "sent"))
+            ),
+            unit=BYTES_A_SECOND,
+        ),
+    ]
+
+
+def _owned(query: str) -> str:
+    """Of what a query finds, what is about pods of the job."""
+    return f"{query} * {OWNED}"

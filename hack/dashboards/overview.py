@@ -1,0 +1,225 @@
+"""Overview: how all jobs are, for whoever is asked that. Every number is the operator's own.
+
+Every replica of the operator counts the jobs that there are, and only the one that leads counts what happens to them:
+of the first kind the highest is taken, of the second the sum. Neighbours: ``frame``, ``panels``, ``promql``.
+"""
+
+from typing import Final
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards import frame, panels
+from dashboards.panels import (
+    A_MINUTE,
+    BLUE,
+    COUNT,
+    ORANGE,
+    PURPLE,
+    RED,
+    SECONDS,
+    SHARE,
+    YELLOW,
+    Ask,
+    bars,
+    heat,
+    lines,
+    number,
+    rows,
+)
+from dashboards.promql import RANGE, Source, or_zero, total
+
+UID: Final = "tf-operator-overview"
+JOB_LINK: Final = "/d/tf-operator-job?${datasource:queryparam}&${__url_time_range}&var-namespace=${__value.text}"
+JOBS: Final = Source('job=~"$job", job_namespace=~"$namespace"')
+NAMED: Final = Source('job=~"$job", job_namespace=~"$namespace", job_namespace!=""')
+CREATED, SUCCEEDED, FAILED, RESTARTED, DELETED = (
+    f"training_operator_jobs_{what}_total" for what in ("created", "successful", "failed", "restarted", "deleted")
+)
+WAITING: Final = 'phase=~"New|Created"'
+
+
+def phases(jobs: Source, *, by: str = "", where: str = "") -> str:
+    """Jobs that there are now, each counted once however many replicas of the operator see it."""
+    return total(jobs.highest("tf_operator_jobs", by="job_namespace, phase", where=where), by=by)
+
+
+def make() -> Dashboard:
+    """The dashboard."""
+    return frame.make(
+        uid=UID,
+        title="TFJobs / Overview",
+        text="How all TFJobs are: what runs, what ends how, how long it takes, and in which namespaces.",
+        variables=(
+            frame.datasource(),
+            frame.operator(),
+            frame.choice(
+                "namespace",
+                "Namespace",
+                'label_values(tf_operator_jobs{job=~"$job", job_namespace!=""}, job_namespace)',
+                text="Namespaces of jobs.",
+            ),
+        ),
+        rows=(
+            ("Now, and in the time shown", _numbers()),
+            ("Jobs", _jobs()),
+            ("Failures and restarts", _failures()),
+            ("How long", _times()),
+            ("Namespaces", [_namespaces()]),
+        ),
+    )
+
+
+def _numbers() -> list[panels.AnyPanel]:
+    ended = f"({JOBS.count(SUCCEEDED)} + {JOBS.count(FAILED)})"
+    return [
+        number(
+            "Running",
+            "Jobs all of whose replicas have been started. Normal is what your users have submitted.",
+            Ask(phases(JOBS, where='phase="Running"'), "running"),
+            unit=COUNT,
+        ),
+        number(
+            "Waiting",
+            "Jobs that do not run yet: their pods are being made, or wait for nodes, images or quota. Normal is a few "
+            "for a short time; a number that stays is worth a look at the pods.",
+            Ask(phases(JOBS, where=WAITING), "waiting"),
+            unit=COUNT,
+            steps={1: YELLOW, 20: ORANGE},
+        ),
+        number(
+            "Restarting",
+            "Jobs that have lost a replica and have not got it back. Normal is zero, or a few after a node was "
+            "drained.",
+            Ask(phases(JOBS, where='phase="Restarting"'), "restarting"),
+            unit=COUNT,
+            steps={1: ORANGE},
+        ),
+        number(
+            "Suspended",
+            "Jobs that somebody has suspended, such as a queue that admits them later. They have no pods.",
+            Ask(phases(JOBS, where='phase="Suspended"'), "suspended"),
+            unit=COUNT,
+            steps={1: PURPLE},
+        ),
+        number(
+            "Failed, in the time shown",
+            "Jobs that have failed. Which reasons there are, and how often, is shown below.",
+            Ask(JOBS.count(FAILED), "failed"),
+            unit=COUNT,
+            steps={1: RED},
+        ),
+        number(
+            "Share that failed",
+            "Of all jobs that ended in the time shown, the share that failed. What is normal depends on your users: "
+            "look for a change.",
+            Ask(f"{JOBS.count(FAILED)} / clamp_min({ended}, 1)", "failed"),
+            unit=SHARE,
+            steps={0.1: YELLOW, 0.3: RED},
+        ),
+    ]
+
+
+def _jobs() -> list[panels.AnyPanel]:
+    return [
+        lines(
+            "Jobs by state",
+            "All jobs that there are, by their last condition; New has none yet. A band of Created that grows means "
+            "that pods do not start; one of Restarting, that replicas fail. Finished jobs stay until they are "
+            "deleted.",
+            Ask(phases(JOBS, by="phase"), "{{phase}}"),
+            unit=COUNT,
+            width=12,
+            stacked=True,
+        ),
+        lines(
+            "What happens to jobs",
+            "Jobs created, ended and deleted after their time to live, each minute. Over hours, as many should end as "
+            "are created.",
+            Ask(JOBS.a_minute(CREATED), "created"),
+            Ask(JOBS.a_minute(SUCCEEDED), "succeeded"),
+            Ask(JOBS.a_minute(FAILED), "failed"),
+            Ask(JOBS.a_minute(DELETED), "deleted"),
+            unit=A_MINUTE,
+            width=12,
+        ),
+    ]
+
+
+def _failures() -> list[panels.AnyPanel]:
+    return [
+        lines(
+            "Failures by reason",
+            "Failed jobs each minute, by the reason in their Failed condition. TFJobFailed is a replica that failed "
+            "for good, TFJobInvalidSpec a manifest that cannot work.",
+            Ask(
+                or_zero(JOBS.a_minute("tf_operator_jobs_failed_by_reason_total", by="reason"), by="reason"),
+                "{{reason}}",
+            ),
+            unit=A_MINUTE,
+        ),
+        lines(
+            "Limits reached",
+            "Jobs that failed because no restart was left (backoffLimit), or because they ran too long "
+            "(activeDeadlineSeconds). Normal is near zero; many at once point to a node, an image or a data set.",
+            Ask(JOBS.a_minute("tf_operator_jobs_backoff_exceeded_total"), "no restart left"),
+            Ask(JOBS.a_minute("tf_operator_jobs_deadline_exceeded_total"), "deadline exceeded"),
+            unit=A_MINUTE,
+        ),
+        lines(
+            "Restarts by reason",
+            "Replicas started again each minute: failed (their program failed), in-place (the kubelet restarted the "
+            "container), disrupted (evicted, preempted, or their node was lost). Disruptions are the cluster's doing.",
+            Ask(or_zero(JOBS.a_minute("tf_operator_replica_restarts_total", by="reason"), by="reason"), "{{reason}}"),
+            unit=A_MINUTE,
+        ),
+    ]
+
+
+def _times() -> list[panels.AnyPanel]:
+    start, run = "tf_operator_job_time_to_running_seconds", "tf_operator_job_duration_seconds"
+    return [
+        heat(
+            "Time to running",
+            "From the start of a job until all of its replicas run. A band that climbs means slow images, scarce "
+            "nodes or a slow API server.",
+            Ask(JOBS.buckets(start), "{{le}}"),
+        ),
+        heat(
+            "Duration of jobs",
+            "From the start of a job to its end, whichever it was. Jobs that end in seconds mostly did not do their "
+            "work.",
+            Ask(JOBS.buckets(run), "{{le}}"),
+            scheme="Greens",
+        ),
+        bars(
+            "Typical times, in the time shown",
+            "Half of the jobs took no longer than the median, nine of ten no longer than the 90th percentile.",
+            *(
+                Ask(JOBS.quantile(of, metric, over=RANGE), f"{what}, {name}")
+                for what, metric in (("to running", start), ("to the end", run))
+                for of, name in ((0.5, "median"), (0.9, "90 %"))
+            ),
+            unit=SECONDS,
+            colour=BLUE,
+        ),
+    ]
+
+
+def _namespaces() -> panels.AnyPanel:
+    by = "job_namespace"
+    return rows(
+        "Namespaces",
+        "Jobs that there are, and what has happened in the time shown. A name leads to the jobs of its namespace.",
+        by,
+        {
+            "Running": phases(NAMED, by=by, where='phase="Running"'),
+            "Waiting": phases(NAMED, by=by, where=WAITING),
+            "Restarting": phases(NAMED, by=by, where='phase="Restarting"'),
+            "Suspended": phases(NAMED, by=by, where='phase="Suspended"'),
+            "Created in the time shown": NAMED.count(CREATED, by=by),
+            "Succeeded": NAMED.count(SUCCEEDED, by=by),
+            "Failed": NAMED.count(FAILED, by=by),
+            "Restarts of replicas": NAMED.count(RESTARTED, by=by),
+        },
+        link=JOB_LINK,
+    )

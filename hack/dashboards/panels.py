@@ -1,0 +1,179 @@
+"""The kinds of panels, each in the one way in which these dashboards use it.
+
+Every panel has a title, a description that tells what is normal and what is not, a unit and queries; a series that has
+no name from its query gets one. Colours mean the same everywhere: ``MEANING`` gives them by what a series is named by.
+Neighbours: ``promql`` writes the queries, ``frame`` puts panels on a dashboard.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from grafana_foundation_sdk.builders import bargauge, common, dashboard, heatmap, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models import heatmap as heat_looks
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+AnyPanel = timeseries.Panel | stat.Panel | bargauge.Panel | table.Panel | heatmap.Panel
+_Panel = TypeVar("_Panel", timeseries.Panel, stat.Panel, bargauge.Panel, table.Panel, heatmap.Panel)
+
+SOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
+COUNT: Final = "short"
+A_MINUTE: Final = "suffix: /min"
+A_SECOND: Final = "suffix: /s"
+SECONDS: Final = "s"
+BYTES: Final = "bytes"
+BYTES_A_SECOND: Final = "Bps"
+SHARE: Final = "percentunit"
+NAME: Final = "string"
+
+GREEN, YELLOW, ORANGE, RED, BLUE, PURPLE, GREY = "green", "yellow", "orange", "red", "blue", "purple", "#8e8e8e"
+MEANING: Final[Mapping[str, Mapping[str, str]]] = {
+    # Conditions of jobs, and phases of pods.
+    "{{phase}}": {
+        "New": GREY,
+        "Created": YELLOW,
+        "Pending": YELLOW,
+        "Running": GREEN,
+        "Restarting": ORANGE,
+        "Suspended": PURPLE,
+        "Succeeded": BLUE,
+        "Failed": RED,
+        "Unknown": GREY,
+    },
+    # Why replicas are started again; other reasons keep the colours of the palette.
+    "{{reason}}": {"failed": RED, "in-place": YELLOW, "disrupted": PURPLE},
+    # How passes end.
+    "{{result}}": {"success": GREEN, "requeue": ORANGE, "requeue_after": BLUE, "error": RED},
+    # Series with names of their own.
+    "created": {"created": YELLOW},
+    "succeeded": {"succeeded": BLUE},
+    "failed": {"failed": RED},
+    "deleted": {"deleted": GREY},
+    "errors": {"errors": RED},
+    "panics": {"panics": PURPLE},
+}
+_LETTERS: Final = "ABCDEFGHIJ"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A query, and what its series are called: words and ``{{label}}``."""
+
+    query: str
+    name: str
+
+
+def lines(
+    title: str, text: str, *asks: Ask, unit: str, width: int = 8, stacked: bool = False, most: float | None = None
+) -> timeseries.Panel:
+    """How something changes; ``stacked`` when the series are parts of a whole."""
+    panel = _of(timeseries.Panel(), title, text, unit=unit, width=width).min(0)
+    if most is not None:
+        panel.max(most)
+    if stacked:
+        panel.fill_opacity(60).line_width(0).stacking(
+            common.StackingConfig().mode(looks.StackingMode.NORMAL).group("A")
+        )
+    else:
+        panel.fill_opacity(8).line_width(1.5)
+    panel.show_points(looks.VisibilityMode.NEVER)
+    panel.legend(
+        common.VizLegendOptions()
+        .show_legend(True)  # noqa: FBT003 (Grafana's library has it so)
+        .display_mode(looks.LegendDisplayMode.LIST)
+        .placement(looks.LegendPlacement.BOTTOM)
+        .calcs([])
+    )
+    panel.tooltip(
+        common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING)
+    ).color_scheme(dashboard.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC))
+    for letter, ask in zip(_LETTERS, asks, strict=False):
+        panel.with_target(_query(letter, ask).range())
+        for name, colour in MEANING.get(ask.name, {}).items():
+            panel.override_by_name(name, [_fixed(colour)])
+    return panel
+
+
+def number(
+    title: str, text: str, ask: Ask, *, unit: str, width: int = 4, steps: Mapping[float, str] | None = None
+) -> stat.Panel:
+    """One number of now, or of the whole range. ``steps`` colour it: from this value on, this colour."""
+    panel = _of(stat.Panel(), title, text, unit=unit, width=width, height=4)
+    panel.graph_mode(looks.BigValueGraphMode.NONE).reduce_options(_last())
+    panel.text_mode(looks.BigValueTextMode.NAME if unit == NAME else looks.BigValueTextMode.VALUE)
+    panel.color_mode(looks.BigValueColorMode.VALUE).thresholds(_thresholds(steps or {}))
+    panel.color_scheme(dashboard.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
+    return panel.with_target(_query("A", ask).instant())
+
+
+def bars(title: str, text: str, *asks: Ask, unit: str, width: int = 8, colour: str = BLUE) -> bargauge.Panel:
+    """Numbers of the whole range beside each other."""
+    panel = _of(bargauge.Panel(), title, text, unit=unit, width=width).min(0)
+    panel.orientation(looks.VizOrientation.HORIZONTAL).display_mode(looks.BarGaugeDisplayMode.BASIC)
+    panel.reduce_options(_last()).thresholds(_thresholds({}, colour))
+    for letter, ask in zip(_LETTERS, asks, strict=False):
+        panel.with_target(_query(letter, ask).instant())
+    return panel
+
+
+def heat(title: str, text: str, ask: Ask, *, width: int = 8, scheme: str = "Blues") -> heatmap.Panel:
+    """How the times that something took are spread, and how that changes."""
+    panel = _of(heatmap.Panel(), title, text, unit=SECONDS, width=width).calculate(False)  # noqa: FBT003
+    panel.y_axis(heatmap.YAxisConfig().unit(SECONDS).axis_placement(looks.AxisPlacement.LEFT))
+    panel.cell_values(heatmap.CellValues().unit(COUNT).decimals(0)).cell_gap(1).show_legend()
+    panel.filter_values(heatmap.FilterValueRange().le(1e-9))
+    panel.color(
+        heatmap.HeatmapColorOptions()
+        .mode(heat_looks.HeatmapColorMode.SCHEME)
+        .scheme(scheme)
+        .scale(heat_looks.HeatmapColorScale.EXPONENTIAL)
+        .exponent(0.5)
+        .steps(32)
+        .fill("dark-blue")
+        .reverse(False)  # noqa: FBT003
+    )
+    return panel.with_target(_query("A", ask).range().format(PromQueryFormat.HEATMAP))
+
+
+def rows(
+    title: str, text: str, key: str, columns: Mapping[str, str], *, link: str = "", width: int = 24
+) -> table.Panel:
+    """A row for each value of the label ``key``, a column for each query; ``link`` leads from the first column."""
+    panel = _of(table.Panel(), title, text, unit=COUNT, width=width, height=9).decimals(0).no_value("0")
+    for letter, query in zip(_LETTERS, columns.values(), strict=False):
+        panel.with_target(_query(letter, Ask(query, "")).instant().format(PromQueryFormat.TABLE))
+    names = {f"Value #{letter}": name for letter, name in zip(_LETTERS, columns, strict=False)}
+    panel.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
+    order = {name: index for index, name in enumerate((key, *names))}
+    tidy = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": {key: "Namespace", **names}}
+    panel.with_transformation(models.DataTransformerConfig(id_val="organize", options=tidy))
+    if link:
+        target = {"title": "Show the jobs of ${__value.text}", "url": link}
+        panel.override_by_name("Namespace", [models.DynamicConfigValue(id_val="links", value=[target])])
+    return panel
+
+
+def _of(panel: _Panel, title: str, text: str, *, unit: str, width: int, height: int = 8) -> _Panel:
+    panel.title(title).description(text).unit(unit).datasource(SOURCE)
+    panel.span(width).height(height)
+    return panel
+
+
+def _query(letter: str, ask: Ask) -> prometheus.Dataquery:
+    return prometheus.Dataquery().expr(ask.query).legend_format(ask.name or "__auto").ref_id(letter).datasource(SOURCE)
+
+
+def _last() -> common.ReduceDataOptions:
+    return common.ReduceDataOptions().calcs(["lastNotNull"]).values(False)  # noqa: FBT003
+
+
+def _thresholds(steps: Mapping[float, str], base: str = GREEN) -> dashboard.ThresholdsConfig:
+    found: Sequence[models.Threshold] = [models.Threshold(value=value, color=colour) for value, colour in steps.items()]
+    first = [] if found and found[0].value == float("-inf") else [models.Threshold(value=None, color=base)]
+    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps([*first, *found])
+
+
+def _fixed(colour: str) -> models.DynamicConfigValue:
+    return models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
