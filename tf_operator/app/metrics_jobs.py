@@ -1,8 +1,9 @@
 """Training jobs: five counters under the Go operator's names, and what it cannot say.
 
 The labels ``job_namespace`` and ``framework`` are the Go operator's as well. No label ever holds the name of a job:
-series would grow without end. A namespace that is not known beforehand appears with its first job; until then a series
-with an empty ``job_namespace`` stands for all, so that sums over namespaces begin with 0. Neighbour: ``metrics``.
+series would grow without end. A namespace that is not known beforehand appears with its first job, with 0 in every
+series; until then a series with an empty ``job_namespace`` stands for all, so that sums over namespaces begin with 0.
+Neighbour: ``metrics``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,12 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from tf_operator.controller.instruments import JobInstruments, Phases
+from tf_operator.controller.instruments import Group, JobInstruments, Phases
 
 FRAMEWORK = "tensorflow"
 OUTCOMES = ("succeeded", "failed")
 PHASES = ("New", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed")
+WAITING_PHASES = ("New", "Created", "Restarting")
+"""Those in which a job does not run although it should."""
 _LABELS = ("job_namespace", "framework")
+_NOBODY = Group(0)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _START_SECONDS = (1, 2, 5, 10, 20, 30, _MINUTE, 120, 300, 600, 1800, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY)
 _RUN_SECONDS = (
@@ -28,7 +32,7 @@ class JobMetrics(JobInstruments):
     """The measures of all jobs."""
 
     def __init__(self, registry: CollectorRegistry, *, namespaces: Iterable[str] = ()) -> None:
-        self._namespaces = tuple(namespaces) or ("",)
+        self._namespaces = set(namespaces) or {""}
 
         def counter(of: str, text: str, *labels: str) -> Counter:
             return Counter(of, text, (*_LABELS, *labels), registry=registry)
@@ -57,15 +61,15 @@ class JobMetrics(JobInstruments):
         )
         self._phases = _PhaseCollector(self._namespaces)
         registry.register(self._phases)
-        self._begin_with_zero()
-
-    def _begin_with_zero(self) -> None:
-        plain = (self._created, self._succeeded, self._failed, self._restarted, self._deleted)
         for namespace in self._namespaces:
-            for family in (*plain, self._backoff, self._deadline, self._time_to_running):
-                family.labels(namespace, FRAMEWORK)
-            for outcome in OUTCOMES:
-                self._duration.labels(namespace, FRAMEWORK, outcome)
+            self._begin_with_zero(namespace)
+
+    def _begin_with_zero(self, namespace: str) -> None:
+        plain = (self._created, self._succeeded, self._failed, self._restarted, self._deleted)
+        for family in (*plain, self._backoff, self._deadline, self._time_to_running):
+            family.labels(namespace, FRAMEWORK)
+        for outcome in OUTCOMES:
+            self._duration.labels(namespace, FRAMEWORK, outcome)
 
     def created(self, namespace: str) -> None:
         """``training_operator_jobs_created_total``."""
@@ -106,30 +110,47 @@ class JobMetrics(JobInstruments):
         self._duration.labels(namespace, FRAMEWORK, outcome).observe(seconds)
 
     def count_phases_by(self, source: Phases) -> None:
-        """``tf_operator_jobs``."""
+        """``tf_operator_jobs`` and ``tf_operator_job_longest_wait_seconds``."""
         self._phases.source = source
 
     def sample(self) -> None:
         """Count the jobs. Only on the event loop that knows them."""
         self._phases.sample()
+        # Before anything ends there, or the first failure would be no increase.
+        for namespace in self._phases.namespaces() - self._namespaces:
+            self._begin_with_zero(namespace)
+            self._namespaces.add(namespace)
 
 
 class _PhaseCollector:
-    """``tf_operator_jobs``: the counts of the last sample, and no series for what is no longer there."""
+    """The jobs of the last sample by their phases, and no series for what is no longer there."""
 
-    def __init__(self, namespaces: tuple[str, ...]) -> None:
+    def __init__(self, namespaces: Iterable[str]) -> None:
         self.source: Phases = dict
-        self._zeros = {(namespace, phase): 0 for namespace in namespaces for phase in PHASES}
-        self._counts: Mapping[tuple[str, str], int] = self._zeros
+        self._zeros = {(namespace, phase): _NOBODY for namespace in namespaces for phase in PHASES}
+        self._groups: Mapping[tuple[str, str], Group] = self._zeros
 
     def sample(self) -> None:
-        """Ask the source; the counts are replaced as a whole, because another thread may be reading them."""
-        self._counts = {**self._zeros, **self.source()}
+        """Ask the source; the groups are replaced as a whole, because another thread may be reading them."""
+        self._groups = {**self._zeros, **self.source()}
+
+    def namespaces(self) -> set[str]:
+        """Those that have jobs, or are known to be served."""
+        return {namespace for namespace, _ in self._groups}
 
     def collect(self) -> Iterator[Metric]:
-        """The family, for the registry."""
+        """The families, for the registry."""
+        groups = self._groups
         text = "Jobs that there are now, by their phase."
         family = GaugeMetricFamily("tf_operator_jobs", text, labels=(*_LABELS, "phase"))
-        for (namespace, phase), count in self._counts.items():
-            family.add_metric((namespace, FRAMEWORK, phase), count)
+        for (namespace, phase), group in groups.items():
+            family.add_metric((namespace, FRAMEWORK, phase), group.jobs)
+        yield family
+
+        text = "How long the job that has waited longest has been in a phase in which it does not run."
+        family = GaugeMetricFamily("tf_operator_job_longest_wait_seconds", text, labels=(*_LABELS, "phase"))
+        for namespace in sorted({namespace for namespace, _ in groups}):
+            for phase in WAITING_PHASES:
+                wait = groups.get((namespace, phase), _NOBODY).longest_wait
+                family.add_metric((namespace, FRAMEWORK, phase), wait)
         yield family

@@ -3,15 +3,15 @@
 Whoever builds the controller of another API on the same machinery writes a page like this one.
 """
 
-from collections import Counter
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 from tf_operator.app.options import Options
 from tf_operator.app.parts import Controller, Parts
 from tf_operator.controller import caches, resources
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
+from tf_operator.controller.instruments import Group
 from tf_operator.controller.loop import Loop
 from tf_operator.controller.memory import Memory
 from tf_operator.controller.observe import Observer
@@ -22,13 +22,13 @@ from tf_operator.controller.writes import Writer
 from tf_operator.dialects import kubeflow_v1
 from tf_operator.machinery.expectations import OwnWrites
 from tf_operator.machinery.ratelimit import ExponentialBackoff
-from tf_operator.machinery.store import Store
 from tf_operator.machinery.workqueue import RateLimitedQueue
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.observed import Settings
 
 FIRST_RETRY, LONGEST_RETRY = 0.05, 60.0
 """Seconds after which a pass that was hindered is repeated: doubled each time, up to the longest."""
+_NOBODY = Group(0)
 
 
 def make_controller(parts: Parts) -> Controller:
@@ -53,7 +53,7 @@ def make_controller(parts: Parts) -> Controller:
         groups=resources.pod_groups(options.gang_scheduler),
     )
     observer = Observer(found, memory, parts.client, parts.clock, dialect, settings(options))
-    parts.job_instruments.count_phases_by(lambda: phases(found.jobs.store))
+    parts.job_instruments.count_phases_by(lambda: phases(found.jobs.store, parts.clock.now()))
     return Loop(
         queue=queue,
         jobs=found.jobs.store,
@@ -77,9 +77,16 @@ def settings(options: Options) -> Settings:
     )
 
 
-def phases(jobs: Store[StoredJob]) -> Mapping[tuple[str, str], int]:
-    """How many jobs there are in each namespace and phase; one that nobody has looked at yet is ``New``."""
-    return Counter((job.metadata.namespace, job.phase or "New") for job in jobs)
+def phases(jobs: Iterable[StoredJob], now: datetime) -> Mapping[tuple[str, str], Group]:
+    """The jobs of each namespace and phase; one that nobody has looked at yet is ``New``."""
+    groups: dict[tuple[str, str], Group] = {}
+    for job in jobs:
+        phase, since = job.standing()
+        place = job.metadata.namespace, phase or "New"
+        known = groups.get(place, _NOBODY)
+        waited = (now - since).total_seconds() if since else 0.0
+        groups[place] = Group(known.jobs + 1, max(known.longest_wait, waited))
+    return groups
 
 
 def _listen(found: caches.Caches, queue: RateLimitedQueue[ObjectKey], memory: Memory) -> None:

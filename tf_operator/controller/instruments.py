@@ -9,9 +9,19 @@ Neighbours: ``machinery.instruments``, the same for queues, clients and watches.
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
-Phases = Callable[[], Mapping[tuple[str, str], int]]
-"""How many jobs there are now, by namespace and phase."""
+
+class Group(NamedTuple):
+    """The jobs of one namespace that are in the same phase."""
+
+    jobs: int
+    longest_wait: float = 0.0
+    """For how many seconds the one that has waited longest has not been running although it should."""
+
+
+Phases = Callable[[], Mapping[tuple[str, str], Group]]
+"""The jobs that there are now, by namespace and phase."""
 
 
 class PassResult(StrEnum):
@@ -67,4 +77,4 @@ class JobInstruments:
         """A job has ended, as ``succeeded`` or ``failed``; seconds since its start."""
 
     def count_phases_by(self, source: Phases) -> None:
-        """Ask ``source`` how many jobs are in which phase, whenever somebody looks."""
+        """Ask ``source`` which jobs there are in which phase, whenever somebody looks."""

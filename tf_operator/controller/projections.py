@@ -11,17 +11,18 @@ is watched, and prove nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from tf_operator.api import constants
 from tf_operator.api.job import TrainingJob
+from tf_operator.api.status import ConditionType
 from tf_operator.dialects.kubeflow_v1 import Dialect
 from tf_operator.machinery import carve, wire
 from tf_operator.machinery.projection import Labels, Shared, decoder
 from tf_operator.machinery.wire import ObjectMeta
-from tf_operator.meta import Body
+from tf_operator.meta import Body, parse_time
 from tf_operator.planning import names
 from tf_operator.planning.observed import MainContainer, Pod, PodGroup, Service
 
@@ -39,12 +40,32 @@ class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class _ConditionHead(msgspec.Struct, frozen=True):
+class _ConditionHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: Shared[str] = ""
+    status: Shared[str] = ""
+    last_transition_time: str | None = None
 
 
-class _StatusHead(msgspec.Struct, frozen=True):
-    conditions: Shared[tuple[_ConditionHead, ...]] = ()
+class _StatusHead(msgspec.Struct, frozen=True, rename="camel"):
+    conditions: tuple[_ConditionHead, ...] = ()
+    start_time: str | None = None
+
+
+class _PolicyHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    managed_by: Shared[str] = constants.OWN_MANAGER
+
+
+class _SpecHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    run_policy: _PolicyHead = _PolicyHead()
+
+
+class Standing(NamedTuple):
+    """Where a job stands."""
+
+    phase: str = ""
+    """The last of its conditions that is true; empty before there is one."""
+    waits_since: datetime | None = None
+    """Since when it does not run, although it should and we look after it."""
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -56,14 +77,25 @@ class StoredJob(msgspec.Struct, frozen=True):
     problem: str = ""
     """Why it could not be read; then there is no spec."""
 
-    @property
-    def phase(self) -> str:
-        """The type of the last condition; empty before there is one."""
+    def standing(self) -> Standing:
+        """Where the job stands; cheap, because every job is asked for it each time somebody reads the metrics."""
         try:
-            conditions = _STATUS_HEAD(self.status).conditions
+            status = _STATUS_HEAD(self.status)
         except (msgspec.DecodeError, RecursionError):
-            return ""
-        return conditions[-1].type if conditions else ""
+            return Standing()
+        last = next((entry for entry in reversed(status.conditions) if entry.status == "True"), _ConditionHead())
+        began = {
+            "": self.metadata.creation_timestamp,
+            ConditionType.CREATED: status.start_time,  # there is none as long as it waits for its gang
+            ConditionType.RESTARTING: last.last_transition_time,
+        }.get(last.type)
+        return Standing(last.type, parse_time(began) if began and self._is_ours() else None)
+
+    def _is_ours(self) -> bool:
+        try:
+            return _SPEC_HEAD(self.spec).run_policy.managed_by == constants.OWN_MANAGER
+        except (msgspec.DecodeError, RecursionError):
+            return True  # whoever looks after it has to say that it is malformed
 
     def body(self) -> Body:
         """The job as JSON, as far as a dialect reads it."""
@@ -201,6 +233,7 @@ class CachedGroup(Child):
 
 _READ_JOB = decoder(StoredJob)
 _STATUS_HEAD = decoder(_StatusHead)
+_SPEC_HEAD = decoder(_SpecHead)
 _READ_POD = decoder(_RawPod)
 _READ_SERVICE = decoder(_RawService)
 _READ_GROUP = decoder(_RawGroup)

@@ -5,6 +5,7 @@ from prometheus_client import generate_latest
 
 from support.fake_clock import FakeClock
 from tf_operator.app.metrics import CONTROLLER, Metrics
+from tf_operator.controller.instruments import Group
 from tf_operator.machinery.workqueue import WorkQueue
 
 
@@ -29,7 +30,7 @@ async def test_numbers_of_the_moment_are_read_when_they_are_asked_for():
     queue = WorkQueue(clock)
     metrics.sample_queue(queue)
     metrics.sample_informers(Idle())
-    metrics.jobs.count_phases_by(lambda: {("ns", "Running"): 2})
+    metrics.jobs.count_phases_by(lambda: {("ns", "Running"): Group(2)})
     queue.add("a")
     await queue.get()
     await clock.advance(5)

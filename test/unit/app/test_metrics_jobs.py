@@ -3,7 +3,8 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tf_operator.app.metrics_jobs import OUTCOMES, PHASES, JobMetrics
+from tf_operator.app.metrics_jobs import OUTCOMES, PHASES, WAITING_PHASES, JobMetrics
+from tf_operator.controller.instruments import Group
 
 NS = {"job_namespace": "ns", "framework": "tensorflow"}
 
@@ -58,10 +59,40 @@ def test_phases_that_are_no_longer_there_have_no_series_unless_they_began_with_z
         return registry.get_sample_value("tf_operator_jobs", labels)
 
     assert [count("ns", phase) for phase in PHASES] == [0] * len(PHASES)
-    now = {("ns", "Running"): 3, ("other", "Failed"): 1}
+    now = {("ns", "Running"): Group(3), ("other", "Failed"): Group(1)}
     jobs.count_phases_by(lambda: now)
     jobs.sample()
     assert (count("ns", "Running"), count("other", "Failed")) == (3, 1)
     now = {}
     jobs.sample()
     assert (count("ns", "Running"), count("other", "Failed")) == (0, None)
+
+
+def test_the_longest_wait_is_told_for_each_namespace_with_jobs_and_is_zero_where_none_waits(registry, jobs):
+    def wait(namespace, phase):
+        labels = {"job_namespace": namespace, "framework": "tensorflow", "phase": phase}
+        return registry.get_sample_value("tf_operator_job_longest_wait_seconds", labels)
+
+    assert [wait("ns", phase) for phase in WAITING_PHASES] == [0, 0, 0]
+    now = {("other", "Created"): Group(2, longest_wait=90.0), ("other", "Running"): Group(1)}
+    jobs.count_phases_by(lambda: now)
+    jobs.sample()
+    assert [wait("other", phase) for phase in WAITING_PHASES] == [0, 90, 0]
+    assert wait("other", "Running") is None
+    now = {}
+    jobs.sample()
+    assert (wait("ns", "Created"), wait("other", "Created")) == (0, None)
+
+
+def test_a_namespace_has_every_series_with_zero_from_the_moment_it_has_a_job_so_that_its_first_failure_shows(registry):
+    jobs = JobMetrics(registry)
+    new = {**NS, "job_namespace": "new"}
+    jobs.count_phases_by(lambda: {("new", "Created"): Group(1)})
+    assert registry.get_sample_value("training_operator_jobs_failed_total", new) is None
+
+    jobs.sample()
+    assert registry.get_sample_value("training_operator_jobs_failed_total", new) == 0
+    jobs.failed("new", "TFJobFailed")
+    jobs.sample()
+
+    assert registry.get_sample_value("training_operator_jobs_failed_total", new) == 1

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +10,16 @@ import pytest
 from tf_operator.app import run, tfjobs
 from tf_operator.app.metrics_jobs import PHASES
 from tf_operator.app.options import Options, RestartDelay
+from tf_operator.controller.instruments import Group
+from tf_operator.controller.projections import Standing
 from tf_operator.planning.observed import Settings
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
-def job(namespace, phase):
-    return SimpleNamespace(metadata=SimpleNamespace(namespace=namespace), phase=phase)
+
+def job(namespace, phase, waits_for=None):
+    since = None if waits_for is None else NOW - timedelta(seconds=waits_for)
+    return SimpleNamespace(metadata=SimpleNamespace(namespace=namespace), standing=lambda: Standing(phase, since))
 
 
 def test_plans_depend_on_what_the_options_say():
@@ -34,10 +39,16 @@ def test_plans_depend_on_what_the_options_say():
 def test_jobs_are_counted_by_namespace_and_phase_and_new_ones_too():
     jobs = [job("a", "Running"), job("a", "Running"), job("b", "Failed"), job("b", "")]
 
-    counted = tfjobs.phases(jobs)
+    counted = tfjobs.phases(jobs, NOW)
 
-    assert counted == {("a", "Running"): 2, ("b", "Failed"): 1, ("b", "New"): 1}
+    assert counted == {("a", "Running"): Group(2), ("b", "Failed"): Group(1), ("b", "New"): Group(1)}
     assert {phase for _, phase in counted} <= set(PHASES)
+
+
+def test_of_several_jobs_that_wait_the_longest_wait_counts_and_a_clock_that_is_behind_counts_nothing():
+    jobs = [job("a", "Created", 5), job("a", "Created", 70), job("a", "Created", 6), job("b", "Created", -3)]
+
+    assert tfjobs.phases(jobs, NOW) == {("a", "Created"): Group(3, 70.0), ("b", "Created"): Group(1, 0.0)}
 
 
 @pytest.mark.usefixtures("own_logging", "own_signals")

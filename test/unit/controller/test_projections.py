@@ -1,6 +1,7 @@
 """What is kept of objects, from their JSON."""
 
 import json
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -44,12 +45,47 @@ def test_a_job_is_read_by_its_dialect():
     assert not job.problems
 
 
-def test_the_phase_of_a_job_is_its_last_condition():
-    conditions = [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}]
+CREATED = {"type": "Created", "status": "True", "lastTransitionTime": "2026-03-01T08:00:00Z"}
+RUNNING = {"type": "Running", "status": "True", "lastTransitionTime": "2026-03-01T08:01:00Z"}
+RESTARTING = {"type": "Restarting", "status": "True", "lastTransitionTime": "2026-03-01T08:02:00Z"}
+SUSPENDED = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-03-01T08:03:00Z"}
+RESUMED = {**SUSPENDED, "status": "False"}
+STARTED, AGAIN, BORN = (datetime(2026, 3, 1, 8, minute, tzinfo=UTC) for minute in (0, 2, 30))
 
-    assert read_job(raw({**JOB, "status": {"conditions": conditions}})).phase == "Running"
-    assert read_job(raw(JOB)).phase == ""
-    assert read_job(raw({**JOB, "status": {"conditions": "all well"}})).phase == ""
+
+@pytest.mark.parametrize(
+    ("conditions", "standing"),
+    [
+        ([], ("", BORN)),
+        ([CREATED], ("Created", STARTED)),
+        ([CREATED, RUNNING], ("Running", None)),
+        ([CREATED, RESTARTING], ("Restarting", AGAIN)),
+        ([CREATED, {**RUNNING, "status": "False"}, SUSPENDED], ("Suspended", None)),
+        ([CREATED, {**RUNNING, "status": "False"}, RESUMED], ("Created", STARTED)),
+        ([{"type": "Created"}], ("", BORN)),
+    ],
+    ids=["new", "created", "running", "restarting", "suspended", "resumed", "nobody knows whether created"],
+)
+def test_a_job_stands_where_its_last_condition_that_is_true_says_and_waits_since_then(conditions, standing):
+    job = {**JOB, "metadata": {**JOB["metadata"], "creationTimestamp": "2026-03-01T08:30:00Z"}}
+    status = {"conditions": conditions, "startTime": "2026-03-01T08:00:00Z"}
+
+    assert read_job(raw({**job, "status": status})).standing() == standing
+
+
+def test_a_job_does_not_wait_when_its_gang_does_or_somebody_else_looks_after_it():
+    others = {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}
+    status = {"conditions": [CREATED], "startTime": "2026-03-01T08:00:00Z"}
+
+    assert read_job(raw({**JOB, "status": {"conditions": [CREATED]}})).standing() == ("Created", None)
+    assert read_job(raw({**JOB, "spec": others, "status": status})).standing() == ("Created", None)
+
+
+def test_a_job_that_is_malformed_stands_somewhere_all_the_same():
+    status = {"conditions": [CREATED], "startTime": "2026-03-01T08:00:00Z"}
+
+    assert read_job(raw({**JOB, "status": {"conditions": "all well"}})).standing() == ("", None)
+    assert read_job(raw({**JOB, "spec": {"runPolicy": 5}, "status": status})).standing() == ("Created", STARTED)
 
 
 @pytest.mark.parametrize("spec", ["nonsense", 5, ["a"], None], ids=str)
@@ -66,7 +102,7 @@ def test_a_job_that_is_nested_too_deep_keeps_its_name_and_its_status():
     found = read_job(msgspec.Raw(text.encode()))
 
     assert "deeper" in found.problem
-    assert found.phase == "Failed"
+    assert found.standing().phase == "Failed"
     assert found.metadata.uid == "u"
     assert job_of(found, kubeflow_v1).status.is_finished
 
