@@ -180,6 +180,26 @@ FLAGS: tuple[Flag, ...] = (
         "Where Prometheus finds /metrics; 0 for nowhere.",
     ),
     Flag(
+        "metrics-secure",
+        SHOW,
+        values.switch,
+        "false",
+        "",
+        "Serve /metrics by HTTPS, and only to those whose bearer token the API server allows to get /metrics. Needs "
+        "the right to create TokenReviews and SubjectAccessReviews.",
+    ),
+    Flag(
+        "metrics-cert-path",
+        SHOW,
+        values.text,
+        "",
+        "FOLDER",
+        "The folder with the certificate for /metrics, which is read again when it changes. Without it, the operator "
+        "makes a certificate that nobody can verify.",
+    ),
+    Flag("metrics-cert-name", SHOW, values.text, "tls.crt", "NAME", "The file of the certificate in that folder."),
+    Flag("metrics-cert-key", SHOW, values.text, "tls.key", "NAME", "The file of its key in that folder."),
+    Flag(
         "health-probe-bind-address",
         SHOW,
         values.address,

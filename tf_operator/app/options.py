@@ -44,6 +44,15 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True)
+class Protection:
+    """That /metrics is served by TLS, to whom the apiserver allows it; and with which files."""
+
+    certificate: str = ""
+    """Empty: the process makes a certificate itself."""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """Everything that can be chosen about the process."""
 
@@ -61,6 +70,8 @@ class Options:
     """``None``: this process is the only one."""
     restart_delay: RestartDelay = RestartDelay()
     metrics_address: Address | None = _METRICS
+    metrics_protection: Protection | None = None
+    """``None``: everybody who can connect may read them."""
     health_address: Address | None = _HEALTH
     log_format: str = "json"
     log_level: str = "info"
@@ -94,6 +105,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         election=_election(found) if found["leader-elect"] else None,
         restart_delay=_restart_delay(found),
         metrics_address=found["metrics-bind-address"],
+        metrics_protection=_protection(found),
         health_address=found["health-probe-bind-address"],
         log_format=found["log-format"],
         log_level=found["log-level"],
@@ -123,6 +135,19 @@ def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:
     if base > cap:
         raise OptionError(f"--restart-delay-base: {base:g}s is longer than --restart-delay-cap, {cap:g}s")
     return RestartDelay(base, cap, found["restart-delay-reset"])
+
+
+def _protection(found: Mapping[str, Any]) -> Protection | None:
+    folder, address = found["metrics-cert-path"], found["metrics-bind-address"]
+    if not found["metrics-secure"]:
+        if folder:
+            raise OptionError("--metrics-cert-path: needs --metrics-secure, or metrics are served without TLS")
+        return None
+    if address and address.port and address == found["health-probe-bind-address"]:
+        raise OptionError("--metrics-secure: the kubelet has no token, so probes need an address of their own")
+    if not folder:
+        return Protection()
+    return Protection(f"{folder}/{found['metrics-cert-name']}", f"{folder}/{found['metrics-cert-key']}")
 
 
 def _cluster_domain(environment: Mapping[str, str]) -> str:

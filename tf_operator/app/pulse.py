@@ -2,14 +2,15 @@
 
 A loop that is blocked looks from the inside like one in which nothing happens. So its heartbeat is read from outside:
 by ``health``, in the thread that answers probes. Neighbours: ``machinery.heartbeat``; ``run`` starts ``measure``;
-``web`` asks for a sample before it shows metrics.
+``web`` asks for a sample before it shows metrics, and ``doorkeeper`` for a verdict.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from tf_operator.app.metrics_process import LoopMetrics
 from tf_operator.machinery.clock import Clock
@@ -18,6 +19,8 @@ from tf_operator.machinery.heartbeat import Heartbeat
 EVERY = 0.25
 """Seconds between two measurements of the lag: one stall of a second cannot hide, and a quiet process stays quiet."""
 ANSWER_WITHIN = 1.0
+
+T = TypeVar("T")
 
 
 class Pulse:
@@ -51,3 +54,19 @@ class Pulse:
             self._loop.call_soon_threadsafe(answer)
             return done.wait(within)
         return False
+
+    def carry_out(self, work: Callable[[], Coroutine[Any, Any, T]], *, within: float) -> T | None:
+        """From another thread: have the loop carry out a coroutine; ``None`` when that is not done in time."""
+        coroutine = work()
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError:  # the loop has ended
+            coroutine.close()
+            return None
+        try:
+            return future.result(within)
+        except CancelledError:  # the process ends
+            return None
+        except TimeoutError:
+            future.cancel()
+            return None

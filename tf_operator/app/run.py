@@ -11,19 +11,19 @@ import math
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from importlib import metadata
 
 import structlog
 
-from tf_operator.app import logs, signals, tfjobs, web
+from tf_operator.app import logs, signals, sites, tfjobs, web
+from tf_operator.app.certificates import CertificateError
+from tf_operator.app.doorkeeper import Doorkeeper
 from tf_operator.app.health import Health
 from tf_operator.app.lifecycle import Alone, Lifecycle
 from tf_operator.app.metrics import Metrics
 from tf_operator.app.options import Options
 from tf_operator.app.parts import MakeController, Parts
 from tf_operator.app.pulse import Pulse
-from tf_operator.app.values import Address
 from tf_operator.machinery import lease
 from tf_operator.machinery.access import ConfigurationError, InCluster, KubeConfig, Source
 from tf_operator.machinery.client import ApiClient
@@ -54,7 +54,7 @@ def run(options: Options, *, make_controller: MakeController = tfjobs.make_contr
     try:
         with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
             runner.run(_live(options, make_controller))
-    except (ConfigurationError, web.WebError) as error:
+    except (ConfigurationError, CertificateError, web.WebError) as error:
         _log.error("cannot start", error=str(error))
         return 1
     except Exception:  # noqa: BLE001 (told in the log, and by the exit code)
@@ -82,6 +82,7 @@ class Process:
         )
         self._pulse = Pulse(self._clock, self._metrics.loop)
         self._health = Health(self._clock, self._pulse.heartbeat)
+        self._doorkeeper = Doorkeeper(self._clock, sites.METRICS_PATH)
 
     async def live(self, make_controller: MakeController) -> None:
         """Build everything, and live until a signal."""
@@ -95,6 +96,7 @@ class Process:
             calling = await stack.enter_async_context(self._connection(places=CALLS_AT_ONCE))
             _log.info("starting", release=_release(), apiserver=calling.host)
 
+            self._doorkeeper.ask(self._reviewer(calling))
             informers = self._informers(watching)
             recorder = self._recorder(calling)
             election = self._election(calling)
@@ -115,18 +117,15 @@ class Process:
             )
             await life.run(pulse=self._pulse.measure())
 
-    def _sites(self) -> list[tuple[Address, dict[str, web.Page]]]:
-        """Which pages are where: at two addresses, or all at one."""
-        sample = partial(self._pulse.ask, self._metrics.sample)
-        measures = {"/metrics": web.exposed(self._metrics.registry, sample)}
-        probes = {
-            "/healthz": web.probe(self._health.why_not_alive),
-            "/readyz": web.probe(self._health.why_not_ready),
-        }
-        there, here = self._options.metrics_address, self._options.health_address
-        if there and there == here and there.port:  # port 0 is another one each time
-            return [(there, measures | probes)]
-        return [(address, pages) for address, pages in ((there, measures), (here, probes)) if address]
+    def _sites(self) -> list[web.Site]:
+        """Which pages are where: metrics first, and as protected as they are to be."""
+        options = self._options
+        found = sites.sites(options, metrics=self._metrics, health=self._health, pulse=self._pulse)
+        if (protection := options.metrics_protection) and options.metrics_address:
+            found[0] = sites.protected(
+                found[0], protection, doorkeeper=self._doorkeeper, pulse=self._pulse, clock=self._clock
+            )
+        return found
 
     def _source(self) -> Source:
         """Where the apiserver is, and as whom to speak to it. Each connection has its own: they remember things."""
@@ -142,6 +141,17 @@ class Process:
             client=ApiClient(connection, clock=self._clock, budget=budget, instruments=self._measures(connection)),
             clock=self._clock,
             instruments=lambda name: self._health.witness(name, self._metrics.reflector(name)),
+        )
+
+    def _reviewer(self, connection: Connection) -> ApiClient:
+        """Sends once, and does not wait for long: whoever wants metrics comes again. The doorkeeper is its budget."""
+        return ApiClient(
+            connection,
+            clock=self._clock,
+            budget=TokenBucket(self._clock, qps=math.inf, burst=1),
+            instruments=self._measures(connection),
+            reply_within=sites.REVIEW_WITHIN,
+            attempts=1,
         )
 
     def _recorder(self, connection: Connection) -> EventRecorder:

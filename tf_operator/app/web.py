@@ -2,16 +2,19 @@
 
 Threads, because the one thing that a liveness probe has to find out is whether the event loop is stuck; a server on
 that loop would be stuck with it. One connection is one request; there are only so many at once, and each only for so
-long, because anybody in the cluster may connect.
+long, because anybody in the cluster may connect. Where a site has a TLS context, each connection asks for it anew,
+and shakes hands in its own thread.
 
-    with web.serving((address, {path: page})): ...     # WebError when an address cannot be had
+    with web.serving(Site(address, {path: page})): ...     # WebError when an address cannot be had
 
-Neighbours: ``health`` knows the answers to the probes, ``metrics`` the numbers, ``run`` which page is where.
+Neighbours: ``health`` knows the answers to the probes, ``metrics`` the numbers, ``doorkeeper`` who may read them,
+``certificates`` what is served with; ``sites`` which page is where.
 """
 
 import gzip
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,7 +22,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import ThreadingMixIn
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import structlog
@@ -52,6 +55,15 @@ Page = Callable[[Message], Reply]
 """Makes the reply to one request, from its headers; called in any thread."""
 
 
+class Site(NamedTuple):
+    """Pages, by path, at one address."""
+
+    address: Address
+    pages: Mapping[str, Page]
+    tls: Callable[[], ssl.SSLContext] | None = None
+    """Asked in the thread of each connection; without it there is no TLS."""
+
+
 def probe(problems: Callable[[], list[str]]) -> Page:
     """A page for the kubelet: 200 without problems, else 500 and what they are."""
 
@@ -77,10 +89,10 @@ def exposed(registry: CollectorRegistry, sample: Callable[[], object]) -> Page:
 
 
 @contextmanager
-def serving(*sites: tuple[Address, Mapping[str, Page]]) -> Iterator[tuple[Address, ...]]:
-    """Serve pages, by path, at each of some addresses, until the block is left; yields what was bound."""
+def serving(*sites: Site) -> Iterator[tuple[Address, ...]]:
+    """Serve sites until the block is left; yields what was bound."""
     with ExitStack() as stack:
-        servers = [stack.enter_context(_Server(_socket(address), pages)) for address, pages in sites]
+        servers = [stack.enter_context(_Server(_socket(site.address), site)) for site in sites]
         for server in servers:
             threading.Thread(target=server.serve_forever, args=(_POLL,), name="web", daemon=True).start()
             stack.callback(server.shutdown)
@@ -101,15 +113,16 @@ def _socket(address: Address) -> socket.socket:
 
 
 class _Server(ThreadingMixIn, HTTPServer):
-    """A socket, its pages, and a bounded number of threads."""
+    """A socket, its site, and a bounded number of threads."""
 
     daemon_threads = True
 
-    def __init__(self, listener: socket.socket, pages: Mapping[str, Page]) -> None:
+    def __init__(self, listener: socket.socket, site: Site) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
-        self.pages = pages
+        self.pages = site.pages
+        self._tls = site.tls
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
 
     @property
@@ -131,6 +144,15 @@ class _Server(ThreadingMixIn, HTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 (as above)
+        """Speak with the client, in the thread: so one that is slow to shake hands keeps nobody else waiting."""
+        if self._tls is None:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(REQUEST_WITHIN)
+        with self._tls().wrap_socket(request, server_side=True) as secured:
+            super().finish_request(secured, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 (as above)
         """Say nothing: a connection that broke is the other side's affair."""

@@ -100,6 +100,13 @@ class TokenBucket:
             await self._clock.sleep(self._seconds_to_token())
             self._take()
 
+    def take_if_any(self) -> bool:
+        """Take a token if there is one now; whether there was. For whoever turns away instead of waiting."""
+        if self._seconds_to_token() > 0:
+            return False
+        self._take()
+        return True
+
     def delay(self, _key: object = None, /) -> float:
         """Take a token now, if need be one of the future; returns the seconds until it is good."""
         seconds = self._seconds_to_token()

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tf_operator.app import flags, options
-from tf_operator.app.options import Election, OptionError, Options, RestartDelay
+from tf_operator.app.options import Election, OptionError, Options, Protection, RestartDelay
 from tf_operator.app.values import Address
 from tf_operator.machinery.leaderelection import ElectionConfig
 
@@ -57,6 +57,10 @@ def test_every_flag_finds_its_place():
         "--restart-delay-cap=1m",
         "--restart-delay-reset=1h",
         "--metrics-bind-address=127.0.0.1:9090",
+        "--metrics-secure",
+        "--metrics-cert-path=/certificates",
+        "--metrics-cert-name=metrics.crt",
+        "--metrics-cert-key=metrics.key",
         "--health-probe-bind-address=0",
         "--log-format=console",
         "--log-level=debug",
@@ -73,10 +77,33 @@ def test_every_flag_finds_its_place():
         election=Election("kubeflow", "lease", ElectionConfig(60, 40, 5)),
         restart_delay=RestartDelay(0.5, 60, 3600),
         metrics_address=Address("127.0.0.1", 9090),
+        metrics_protection=Protection("/certificates/metrics.crt", "/certificates/metrics.key"),
         health_address=None,
         log_format="console",
         log_level="debug",
     )
+
+
+def test_protected_metrics_without_files_have_a_certificate_of_their_own():
+    assert parse("--metrics-secure").metrics_protection == Protection()
+
+
+def test_a_certificate_has_the_names_that_kubernetes_gives_it():
+    found = parse("--metrics-secure", "--metrics-cert-path=/certificates").metrics_protection
+
+    assert found == Protection("/certificates/tls.crt", "/certificates/tls.key")
+
+
+def test_a_certificate_that_nobody_would_be_shown_is_refused():
+    assert refusal("--metrics-cert-path=/certificates") == (
+        "--metrics-cert-path: needs --metrics-secure, or metrics are served without TLS"
+    )
+
+
+def test_probes_cannot_be_behind_the_door_of_protected_metrics():
+    told = refusal("--metrics-secure", "--metrics-bind-address=:8081")
+
+    assert told == "--metrics-secure: the kubelet has no token, so probes need an address of their own"
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,49 @@ def test_a_loop_that_has_ended_does_not_answer(registry):
     assert not asyncio.run(made()).ask(int)
 
 
+async def test_another_thread_gets_what_the_loop_has_carried_out(registry):
+    pulse = Pulse(FakeClock(), LoopMetrics(registry))
+
+    async def work():
+        await asyncio.sleep(0)
+        return asyncio.get_running_loop()
+
+    assert await asyncio.to_thread(pulse.carry_out, work, within=5) is asyncio.get_running_loop()
+
+
+async def test_what_takes_too_long_is_given_up(registry):
+    pulse, given_up = Pulse(FakeClock(), LoopMetrics(registry)), asyncio.Event()
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    assert await asyncio.to_thread(pulse.carry_out, work, within=0.01) is None
+    await given_up.wait()
+
+
+async def test_what_is_cancelled_with_the_process_has_no_result(registry):
+    pulse = Pulse(FakeClock(), LoopMetrics(registry))
+
+    async def work():
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    assert await asyncio.to_thread(pulse.carry_out, work, within=5) is None
+
+
+def test_a_loop_that_has_ended_carries_nothing_out(registry):
+    async def made():
+        return Pulse(FakeClock(), LoopMetrics(registry))
+
+    async def work():
+        raise AssertionError
+
+    assert asyncio.run(made()).carry_out(work, within=5) is None
+
+
 async def test_the_age_of_the_heartbeat_is_a_metric(registry):
     clock = FakeClock()
     with Pulse(clock, LoopMetrics(registry)).heartbeat.beating():

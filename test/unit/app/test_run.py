@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tf_operator.app import run, web
-from tf_operator.app.options import Election, Options
+from tf_operator.app.options import Election, Options, Protection
 from tf_operator.app.parts import Parts
 from tf_operator.app.values import Address
 from tf_operator.machinery.fence import NotLeading
@@ -131,7 +131,7 @@ def test_two_addresses_of_any_port_are_two(kubeconfig, capsys):
 
 
 def test_one_address_may_have_all_pages(kubeconfig, capsys):
-    with web.serving((ANYWHERE, {})) as (free,):
+    with web.serving(web.Site(ANYWHERE, {})) as (free,):
         pass
     run.run(Options(kubeconfig=kubeconfig, metrics_address=free, health_address=free), make_controller=Idle)
 
@@ -154,10 +154,19 @@ def test_a_pod_without_its_account_is_one_clear_line(capsys, monkeypatch):
 
 
 def test_an_address_that_is_taken_is_one_clear_line(kubeconfig, capsys):
-    with web.serving((ANYWHERE, {})) as (taken,):
+    with web.serving(web.Site(ANYWHERE, {})) as (taken,):
         assert run.run(Options(kubeconfig=kubeconfig, metrics_address=taken), make_controller=Idle) == 1
 
     assert records(capsys)[-1]["error"] == f"cannot listen on {taken}: Address already in use"
+
+
+def test_a_certificate_that_cannot_be_used_is_one_clear_line(kubeconfig, capsys):
+    protection = Protection("/nowhere/tls.crt", "/nowhere/tls.key")
+    options = Options(kubeconfig=kubeconfig, metrics_address=ANYWHERE, metrics_protection=protection)
+    assert run.run(options, make_controller=Idle) == 1
+
+    told = records(capsys)[-1]["error"]
+    assert told == "/nowhere/tls.crt with /nowhere/tls.key cannot be used: No such file or directory"
 
 
 def test_a_bug_is_told_with_its_traceback_and_ends_the_process_with_1(kubeconfig, capsys):

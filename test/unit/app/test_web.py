@@ -2,11 +2,13 @@
 
 import gzip
 import socket
+import ssl
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
 
 import pytest
+import trustme
 from prometheus_client import CollectorRegistry, Counter
 
 from support.settle import eventually
@@ -17,7 +19,7 @@ ANYWHERE = Address("127.0.0.1", 0)
 
 
 def served(pages):
-    return web.serving((ANYWHERE, pages))
+    return web.serving(web.Site(ANYWHERE, pages))
 
 
 def fetch(address, path, *, method="GET", **headers):
@@ -105,33 +107,36 @@ def test_head_has_no_body_and_other_methods_are_refused_in_plain_words():
 
 
 def test_two_addresses_have_two_sets_of_pages():
-    with web.serving((ANYWHERE, {"/a": answer}), (Address("localhost", 0), {"/b": answer})) as (one, other):
+    with web.serving(web.Site(ANYWHERE, {"/a": answer}), web.Site(Address("localhost", 0), {"/b": answer})) as (
+        one,
+        other,
+    ):
         assert [fetch(one, "/a")[0], fetch(one, "/b")[0]] == [200, 404]
         assert [fetch(other, "/a")[0], fetch(other, "/b")[0]] == [404, 200]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 def test_no_host_means_every_address_of_both_families(host):
-    with web.serving((Address("", 0), {"/a": answer})) as (bound,):
+    with web.serving(web.Site(Address("", 0), {"/a": answer})) as (bound,):
         assert fetch(f"{host}:{bound.port}", "/a")[0] == 200
 
 
 def test_without_ipv6_every_address_means_ipv4(monkeypatch):
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
-    with web.serving((Address("", 0), {"/a": answer})) as (bound,):
+    with web.serving(web.Site(Address("", 0), {"/a": answer})) as (bound,):
         assert bound.host == "0.0.0.0"
         assert fetch(f"127.0.0.1:{bound.port}", "/a")[0] == 200
 
 
 def test_an_ipv6_address_is_listened_on():
-    with web.serving((Address("::1", 0), {"/a": answer})) as (bound,):
+    with web.serving(web.Site(Address("::1", 0), {"/a": answer})) as (bound,):
         assert fetch(bound, "/a")[0] == 200
 
 
 def test_an_address_that_is_taken_is_named_with_the_reason():
     second = ExitStack()
     with served({"/a": answer}) as (taken,), pytest.raises(web.WebError) as refused:
-        second.enter_context(web.serving((taken, {"/b": answer})))
+        second.enter_context(web.serving(web.Site(taken, {"/b": answer})))
     assert str(refused.value) == f"cannot listen on {taken}: Address already in use"
 
 
@@ -141,7 +146,7 @@ def test_a_host_that_nobody_knows_is_an_address_that_cannot_be_had(monkeypatch):
 
     monkeypatch.setattr(socket, "create_server", unknown)
     with pytest.raises(web.WebError, match=r"^cannot listen on elsewhere:80: Name or service not known$"):
-        ExitStack().enter_context(web.serving((Address("elsewhere", 80), {})))
+        ExitStack().enter_context(web.serving(web.Site(Address("elsewhere", 80), {})))
 
 
 async def test_after_the_block_nobody_listens_any_more():
@@ -188,3 +193,50 @@ async def test_a_connection_that_breaks_is_nobodys_trouble(capsys):
         assert fetch(address, "/healthz")[0] == 200
 
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.fixture
+def authority():
+    return trustme.CA()
+
+
+@pytest.fixture
+def tls(authority):
+    """A context for a server at 127.0.0.1."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+def fetch_safely(address, authority):
+    trust = ssl.create_default_context()
+    authority.configure_trust(trust)
+    with urllib.request.urlopen(f"https://{address}/a", timeout=10, context=trust) as reply:
+        return reply.status, reply.read()
+
+
+def test_a_site_with_a_certificate_is_served_by_tls_and_not_without(authority, tls):
+    with web.serving(web.Site(ANYWHERE, {"/a": answer}, lambda: tls)) as (address,):
+        assert fetch_safely(address, authority) == (200, b"hello\n")
+        with pytest.raises(OSError, match=r"closed|reset"):
+            fetch(address, "/a")
+
+
+def test_each_connection_is_served_with_the_certificate_of_the_moment(authority, tls):
+    successor = trustme.CA()
+    renewed = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    successor.issue_cert("127.0.0.1").configure_cert(renewed)
+    contexts = iter([tls, renewed])
+    with web.serving(web.Site(ANYWHERE, {"/a": answer}, lambda: next(contexts))) as (address,):
+        assert fetch_safely(address, authority)[0] == 200
+        assert fetch_safely(address, successor)[0] == 200
+
+
+def test_who_never_shakes_hands_keeps_nobody_waiting_and_is_sent_away(authority, tls, monkeypatch):
+    monkeypatch.setattr(web, "REQUEST_WITHIN", 0.2)
+    with web.serving(web.Site(ANYWHERE, {"/a": answer}, lambda: tls)) as (address,), ExitStack() as idle:
+        silent = [
+            idle.enter_context(socket.create_connection((address.host, address.port), timeout=10)) for _ in range(5)
+        ]
+        assert fetch_safely(address, authority)[0] == 200
+        assert [connection.recv(1) for connection in silent] == [b""] * 5

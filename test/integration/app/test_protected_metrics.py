@@ -1,0 +1,185 @@
+"""``--metrics-secure`` on a real apiserver, with real tokens of service accounts: who gets metrics, and who does not.
+
+The roles are those of manifests/overlays/protected-metrics, so what they grant is what is needed.
+"""
+
+import asyncio
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+import trustme
+import yaml
+
+from support.operator_process import operator, start
+from support.settle import eventually
+
+ROOT = Path(__file__).resolve().parents[3]
+ROLES = ROOT / "manifests" / "overlays" / "protected-metrics"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+SECURE = ("--leader-elect=false", "--metrics-secure", "--metrics-bind-address=127.0.0.1:0")
+NOT_VERIFIED = ssl.create_default_context()
+NOT_VERIFIED.check_hostname = False
+NOT_VERIFIED.verify_mode = ssl.CERT_NONE
+
+
+def manifest(name):
+    return yaml.safe_load((ROLES / f"{name}.yaml").read_text())
+
+
+@pytest.fixture
+def rights(plane):
+    """The operator may ask who somebody is, while the test runs."""
+    made = [("clusterroles", manifest("cluster-role-metrics-auth"))]
+    made += [("clusterrolebindings", manifest("cluster-role-binding-metrics-auth"))]
+    for plural, body in made:
+        plane.admin.create(f"{RBAC}/{plural}", body)
+    yield
+    for plural, body in made:
+        plane.admin.delete(f"{RBAC}/{plural}/{body['metadata']['name']}")
+
+
+@pytest.fixture
+def token(plane):
+    """A function that gives a token of a new service account; bound to the reader's role, or not."""
+    namespace = plane.make_namespace("metrics")
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    role = manifest("cluster-role-metrics-reader")
+    plane.admin.create(f"{RBAC}/clusterroles", role)
+    reader = role["metadata"]["name"]
+
+    def make(name, *, may_read, audience=None):
+        plane.admin.create(accounts, {"metadata": {"name": name}})
+        if may_read:
+            binding = {
+                "metadata": {"name": f"{namespace}-{name}"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": reader},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+            }
+            plane.admin.create(f"{RBAC}/clusterrolebindings", binding)
+        asked = {"spec": {"audiences": [audience]} if audience else {}}
+        return plane.admin.create(f"{accounts}/{name}/token", asked)["status"]["token"]
+
+    yield make
+    plane.admin.delete(f"{RBAC}/clusterroles/{reader}")
+
+
+def fetch(url, token=None, trust=NOT_VERIFIED):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=15, context=trust) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read().decode()
+
+
+async def scraped(process, token=None):
+    url = (await process.address(0)).replace("http:", "https:")
+    return await asyncio.to_thread(fetch, f"{url}/metrics", token)
+
+
+async def wait_for(process, token, status):
+    """Wait until it answers so; roles reach the authorizer a moment after they were stored."""
+
+    async def check():
+        found, body = await scraped(process, token)
+        assert found == status, f"{found}: {body[:200]}"
+        return body
+
+    return await eventually(check, within=30)
+
+
+@pytest.mark.usefixtures("rights")
+async def test_metrics_are_for_those_whom_the_apiserver_allows(plane, token):
+    prometheus, stranger = token("prometheus", may_read=True), token("stranger", may_read=False)
+    elsewhere = token("elsewhere", may_read=True, audience="another-service")
+    async with operator(plane, arguments=SECURE) as process:
+        body = await wait_for(process, prometheus, 200)
+        assert "tf_operator_build_info" in body
+        assert (await scraped(process))[0] == 401
+        assert (await scraped(process, "garbage"))[0] == 401
+        assert (await scraped(process, elsewhere))[0] == 401
+        status, words = await scraped(process, stranger)
+        assert (status, "nonResourceURLs" in words) == (403, True)
+
+        probes = await process.address(1)
+        assert (await asyncio.to_thread(fetch, f"{probes}/readyz")) == (200, "ok\n")
+        assert not [secret for secret in (prometheus, stranger, elsewhere) if secret in str(process.records)]
+
+
+async def test_nobody_is_let_in_when_the_operator_may_not_ask_and_the_log_says_what_is_missing(plane, token):
+    prometheus = token("prometheus", may_read=True)
+    async with operator(plane, arguments=SECURE) as process:
+        process.expected_errors.add("nobody can be let in")
+        assert (await scraped(process, prometheus))[0] == 503
+        told = await process.wait_for("nobody can be let in")
+
+    assert told["hint"] == "the ClusterRole for protected metrics is missing"
+    assert "tokenreviews" in told["error"]
+
+
+@pytest.mark.usefixtures("rights")
+async def test_nobody_new_is_let_in_while_the_apiserver_hangs_and_health_is_told_all_the_same(plane, token):
+    prometheus, late = token("prometheus", may_read=True), token("late", may_read=True)
+    async with operator(plane, arguments=SECURE) as process:
+        await wait_for(process, prometheus, 200)
+        process.expected_errors.add("nobody can be let in")
+        apiserver = plane.servers["kube-apiserver"]
+        apiserver.pause()
+        try:
+            assert (await scraped(process, late))[0] == 503
+            assert (await scraped(process, prometheus))[0] == 200
+            assert (await asyncio.to_thread(fetch, f"{await process.address(1)}/healthz"))[0] == 200
+        finally:
+            apiserver.resume()
+        await wait_for(process, late, 200)
+
+
+@pytest.mark.usefixtures("rights")
+async def test_a_flood_of_bad_tokens_is_turned_away_and_the_scraper_is_not(plane, token):
+    prometheus = token("prometheus", may_read=True)
+    async with operator(plane, arguments=SECURE) as process:
+        await wait_for(process, prometheus, 200)
+        found = await asyncio.gather(*(scraped(process, f"bad-{number}") for number in range(25)))
+        body = await wait_for(process, prometheus, 200)
+
+    assert {status for status, _ in found} == {401, 429}
+    asked = [line for line in body.splitlines() if line.startswith("rest_client_requests_total") and '"POST"' in line]
+    # The scraper's two reviews (and perhaps some before its role was known), ten strangers at once, two a second.
+    assert sum(float(line.rpartition(" ")[2]) for line in asked) < 40
+
+
+@pytest.mark.usefixtures("rights")
+async def test_a_renewed_certificate_is_shown_without_a_restart(plane, token, tmp_path):
+    prometheus = token("prometheus", may_read=True)
+
+    def issue():
+        authority = trustme.CA()
+        issued = authority.issue_cert("127.0.0.1")
+        (tmp_path / "tls.key").write_bytes(issued.private_key_pem.bytes())
+        (tmp_path / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+        trust = ssl.create_default_context()
+        authority.configure_trust(trust)
+        return trust
+
+    first = issue()
+    async with operator(plane, arguments=(*SECURE, f"--metrics-cert-path={tmp_path}")) as process:
+        await wait_for(process, prometheus, 200)
+        url = (await process.address(0)).replace("http:", "https:") + "/metrics"
+        assert (await asyncio.to_thread(fetch, url, prometheus, first))[0] == 200
+
+        second = issue()
+        assert (await asyncio.to_thread(fetch, url, prometheus, second))[0] == 200
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            await asyncio.to_thread(fetch, url, prometheus, first)
+
+
+async def test_a_certificate_that_is_not_there_keeps_it_from_starting(plane, tmp_path):
+    process = await start(plane, arguments=(*SECURE, f"--metrics-cert-path={tmp_path}"))
+
+    assert await process.wait() == 1
+    (told,) = process.said("cannot start")
+    assert told["error"] == f"{tmp_path}/tls.crt with {tmp_path}/tls.key cannot be used: No such file or directory"
