@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-FILES = sorted((Path(__file__).resolve().parents[3] / "manifests/examples").glob("*.yaml"))
+FILES = sorted((Path(__file__).resolve().parents[3] / "manifests/examples").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
