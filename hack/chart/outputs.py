@@ -12,13 +12,16 @@ from typing import Final
 CHART: Final = Path("charts/tf-operator")
 CRD: Final = Path("manifests/crd/tfjobs.yaml")
 RBAC: Final = Path("manifests/rbac")
+METRICS: Final = Path("manifests/overlays/protected-metrics")
 HEADER: Final = "{{{{- /* Generated from {source}: edit it and run hack/update-chart. */ -}}}}\n"
 # The name of a template, and the manifest whose rules it is.
 RULES: Final = {
-    "rules": "cluster-role.yaml",
-    "leaseRules": "role-leader-election.yaml",
-    "viewRules": "user-role-view.yaml",
-    "editRules": "user-role-edit.yaml",
+    "rules": RBAC / "cluster-role.yaml",
+    "leaseRules": RBAC / "role-leader-election.yaml",
+    "viewRules": RBAC / "user-role-view.yaml",
+    "editRules": RBAC / "user-role-edit.yaml",
+    "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",
+    "metricsReaderRules": METRICS / "cluster-role-metrics-reader.yaml",
 }
 LEASE: Final = "resourceNames: [tf-operator]"
 CRD_NAME: Final = "  name: tfjobs.kubeflow.org\n"
@@ -47,7 +50,7 @@ def render(root: Path) -> dict[Path, str]:
     return {
         CHART / "templates/crd.yaml": crd_template((root / CRD).read_text(encoding="utf-8")),
         CHART / "templates/_rules.tpl": rules_template(
-            {name: (root / RBAC / file).read_text(encoding="utf-8") for name, file in RULES.items()}
+            {name: (root / file).read_text(encoding="utf-8") for name, file in RULES.items()}
         ),
     }
 
@@ -57,13 +60,13 @@ def crd_template(manifest: str) -> str:
     _, _, body = manifest.partition("\n")  # its first line names another generator
     if "{{" in body:
         raise UnlikeExpectedError(f"{CRD} has '{{{{' in it, which Helm would take for its own")
-    filled = replace_once(body, CRD_NAME, CRD_NAME + CRD_METADATA, where=str(CRD))
+    filled = replace_once(body, CRD_NAME, CRD_NAME + CRD_METADATA, where=CRD)
     return f"{HEADER.format(source=CRD)}{{{{- if .Values.crds.enabled }}}}\n{filled}{{{{- end }}}}\n"
 
 
 def rules_template(manifests: dict[str, str]) -> str:
     """The rules of each role, as templates that the roles include."""
-    parts = [HEADER.format(source=RBAC)]
+    parts = [HEADER.format(source=f"{RBAC} and {METRICS}")]
     for name, manifest in manifests.items():
         rules = rules_of(manifest, where=RULES[name])
         if name == "leaseRules":
@@ -73,15 +76,15 @@ def rules_template(manifests: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-def rules_of(manifest: str, *, where: str) -> str:
+def rules_of(manifest: str, *, where: Path) -> str:
     """What stands below ``rules:``, with its comments, moved to the left."""
     _, found, rules = manifest.partition("\nrules:\n")
     if not found:
-        raise UnlikeExpectedError(f"{RBAC / where} has no rules")
+        raise UnlikeExpectedError(f"{where} has no rules")
     return textwrap.dedent(rules)
 
 
-def replace_once(text: str, old: str, new: str, *, where: str) -> str:
+def replace_once(text: str, old: str, new: str, *, where: Path) -> str:
     """Replace what must be there exactly once."""
     if text.count(old) != 1:
         raise UnlikeExpectedError(f"{where} has {old.strip()!r} {text.count(old)} times; once was expected")

@@ -9,7 +9,7 @@ from support.helm import CHART, of_kind, one, parsed
 from support.plane_api import ApiRefusedError
 
 ROOT = CHART.parents[1]
-OVERLAYS = ("cluster-wide", "high-availability", "namespaced")
+OVERLAYS = ("cluster-wide", "high-availability", "namespaced", "protected-metrics")
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
@@ -54,6 +54,16 @@ def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
     }
     (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["run", "--namespace=default"]
+
+
+def test_protected_metrics_come_with_the_right_to_ask_who_may_read_them(render):
+    objects = render("protected-metrics")
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+
+    assert container["args"] == ["run", "--metrics-secure"]
+    assert one(objects, "ClusterRoleBinding", "tf-operator-metrics-auth")["subjects"] == [
+        {"kind": "ServiceAccount", "name": "tf-operator", "namespace": "tf-operator"}
+    ]
 
 
 def test_the_pods_of_the_overlays_are_those_of_the_chart(render, helm_3):

@@ -32,6 +32,18 @@ PROFILES = {
             "prometheusRule": {"enabled": True, "additionalLabels": {"release": "prometheus"}},
         }
     },
+    "protected": {
+        "metrics": {
+            "secure": {"enabled": True, "readers": [{"name": "prometheus", "namespace": "monitoring"}]},
+            "serviceMonitor": {"enabled": True},
+        }
+    },
+    "protected with a certificate": {
+        "metrics": {
+            "secure": {"enabled": True, "certificateSecret": "certificate", "tokenSecret": "token"},
+            "podMonitor": {"enabled": True},
+        }
+    },
     "bare": {
         "metrics": {"enabled": False, "service": False},
         "networkPolicy": {"enabled": False},
@@ -96,12 +108,18 @@ def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
 
 
 def test_every_flag_can_be_chosen(helm_3):
-    chosen = {"watch": {"namespaces": ["a"]}, "controller": {"gangSchedulerName": "volcano"}}
+    chosen = {
+        "watch": {"namespaces": ["a"]},
+        "controller": {"gangSchedulerName": "volcano"},
+        "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
+    }
     (container,) = one(helm_3.objects(chosen), "Deployment")["spec"]["template"]["spec"]["containers"]
     given = {argument.removeprefix("--").partition("=")[0] for argument in container["args"][1:]}
 
-    # The pod's own account, and its own namespace, are what there is in a pod.
-    assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace"}
+    # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
+    # Kubernetes gives them.
+    files = {"metrics-cert-name", "metrics-cert-key"}
+    assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace", *files}
 
 
 def test_no_object_is_outside_of_namespaces_when_namespaces_are_served_and_the_cluster_s_own_are_left_out(helm_3):
@@ -119,6 +137,19 @@ def test_rights_in_a_namespace_are_those_of_the_manifests(helm_3):
 
     assert [role["rules"] for role in roles] == [wanted, wanted]
     assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == wanted
+
+
+def test_rights_to_ask_who_may_read_metrics_are_those_of_the_manifests_and_there_only_when_needed(helm_3):
+    folder = ROOT / "manifests/overlays/protected-metrics"
+    objects = helm_3.objects(PROFILES["protected"])
+    for name in ("metrics-auth", "metrics-reader"):
+        wanted = yaml.safe_load((folder / f"cluster-role-{name}.yaml").read_text())["rules"]
+        assert one(objects, "ClusterRole", f"tf-tf-operator-{name}")["rules"] == wanted
+    bindings = {body["metadata"]["name"]: body["subjects"] for body in of_kind(objects, "ClusterRoleBinding")}
+
+    assert [subject["name"] for subject in bindings["tf-tf-operator-metrics-auth"]] == ["tf-tf-operator"]
+    assert [subject["namespace"] for subject in bindings["tf-tf-operator-metrics-reader"]] == ["monitoring"]
+    assert "metrics" not in str([body["metadata"]["name"] for body in of_kind(helm_3.objects(), "ClusterRole")])
 
 
 def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3):

@@ -15,6 +15,7 @@ PROFILES = {
     "defaults": {},
     "namespaced": {"watch": {"namespaces": ["team-a"]}},
     "monitored": {"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}},
+    "protected": {"metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
 }
 KINDS_OF_OTHERS = "PodMonitor,ServiceMonitor,PrometheusRule"

@@ -49,6 +49,11 @@ def test_a_wrong_value_is_named(helm, values, words):
         pytest.param(
             {"metrics": {"enabled": False, "podMonitor": {"enabled": True}}}, "need metrics.enabled", id="no metrics"
         ),
+        pytest.param(
+            {"metrics": {"secure": {"enabled": True}, "podMonitor": {"enabled": True}}},
+            "metrics.podMonitor needs metrics.secure.tokenSecret",
+            id="a monitor without a token",
+        ),
         pytest.param({"serviceAccount": {"create": False}}, "serviceAccount.name is needed", id="no account"),
         pytest.param(
             {"watch": {"namespaces": ["a"]}, "test": {"namespace": "b"}},

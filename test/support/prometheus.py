@@ -55,12 +55,15 @@ class Target:
     address: str
     """``host:port``, or a URL whose path is that of the metrics."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    access: Json = field(default_factory=dict)
+    """How to be let in: more of the scrape configuration, such as ``authorization``."""
 
     def config(self) -> Json:
         """The scrape configuration for it."""
         url = urlsplit(self.address if "://" in self.address else f"http://{self.address}")
         static = {"targets": [url.netloc], "labels": dict(self.labels)}
-        return {"job_name": self.job, "metrics_path": url.path.rstrip("/") or "/metrics", "static_configs": [static]}
+        path = url.path.rstrip("/") or "/metrics"
+        return {"job_name": self.job, "metrics_path": path, "static_configs": [static], **self.access}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,14 @@
 - --leader-election-retry-period={{ .Values.leaderElection.retryPeriod }}
 {{- end }}
 - --metrics-bind-address={{ ternary (printf ":%d" (int .Values.metrics.port)) "0" .Values.metrics.enabled }}
+{{- with .Values.metrics }}
+{{- if and .enabled .secure.enabled }}
+- --metrics-secure=true
+{{- if .secure.certificateSecret }}
+- --metrics-cert-path=/etc/tf-operator/metrics-certificate
+{{- end }}
+{{- end }}
+{{- end }}
 - --health-probe-bind-address=:{{ int .Values.health.port }}
 - --log-format={{ .Values.logs.format }}
 - --log-level={{ .Values.logs.level }}

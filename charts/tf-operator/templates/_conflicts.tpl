@@ -77,6 +77,11 @@ yes
 {{- if and (or .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled) (not .Values.metrics.enabled) -}}
 {{- fail "metrics.serviceMonitor and metrics.podMonitor need metrics.enabled" -}}
 {{- end -}}
+{{- with .Values.metrics -}}
+{{- if and .secure.enabled .podMonitor.enabled (not .secure.tokenSecret) -}}
+{{- fail "metrics.podMonitor needs metrics.secure.tokenSecret when metrics.secure.enabled is true: a PodMonitor cannot use the token of Prometheus' own pod; a ServiceMonitor can" -}}
+{{- end -}}
+{{- end -}}
 {{- if eq (int .Values.metrics.port) (int .Values.health.port) -}}
 {{- fail "metrics.port and health.port must differ" -}}
 {{- end -}}

@@ -73,6 +73,11 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{/* The Secret with the certificate of protected metrics; nothing when the operator makes its own. */}}
+{{- define "tf-operator.metricsCertificate" -}}
+{{- with .Values.metrics -}}{{- if and .enabled .secure.enabled -}}{{- .secure.certificateSecret -}}{{- end -}}{{- end -}}
+{{- end -}}
+
 {{/* Where the job of `helm test` runs. */}}
 {{- define "tf-operator.testNamespace" -}}
 {{- $served := .Values.watch.namespaces -}}

@@ -1,4 +1,4 @@
-{{- /* Generated from manifests/rbac: edit it and run hack/update-chart. */ -}}
+{{- /* Generated from manifests/rbac and manifests/overlays/protected-metrics: edit it and run hack/update-chart. */ -}}
 
 {{- define "tf-operator.rules" -}}
 # get: a live look before anything irreversible; list, watch: the cache; delete: ttlSecondsAfterFinished.
@@ -57,4 +57,21 @@
 - apiGroups: [kubeflow.org]
   resources: [tfjobs/scale]
   verbs: [update, patch]
+{{- end -}}
+
+{{- define "tf-operator.metricsAuthRules" -}}
+# Who shows this token? The answer tells the user's name and groups, and whether the token is any good.
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+# May they read /metrics? Whoever has this right can find out what anybody may do.
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end -}}
+
+{{- define "tf-operator.metricsReaderRules" -}}
+# A path of ours, not an object of the API server.
+- nonResourceURLs: [/metrics]
+  verbs: [get]
 {{- end -}}

@@ -13,7 +13,9 @@ import pytest
 import trustme
 import yaml
 
+from support.helm import Helm, one
 from support.operator_process import operator, start
+from support.prometheus import Target
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,6 +76,16 @@ def fetch(url, token=None, trust=NOT_VERIFIED):
     except urllib.error.HTTPError as refusal:
         with refusal:
             return refusal.code, refusal.read().decode()
+
+
+def issue(folder, name):
+    """Put a new certificate and its key into a folder; the file with the certificate of who issued it."""
+    authority = trustme.CA()
+    issued = authority.issue_cert(name)
+    (folder / "tls.key").write_bytes(issued.private_key_pem.bytes())
+    (folder / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+    authority.cert_pem.write_to_path(folder / "ca.crt")
+    return folder / "ca.crt"
 
 
 async def scraped(process, token=None):
@@ -152,26 +164,64 @@ async def test_a_flood_of_bad_tokens_is_turned_away_and_the_scraper_is_not(plane
     assert sum(float(line.rpartition(" ")[2]) for line in asked) < 40
 
 
+def scrape_config(endpoint, *, token_file, authority):
+    """What the Prometheus operator makes of a monitor's endpoint; files take the place of Secrets."""
+    config = {"scheme": endpoint["scheme"]}
+    if "authorization" in endpoint:
+        assert endpoint["authorization"]["credentials"]["name"]
+        config["authorization"] = {"credentials_file": str(token_file)}
+    if "bearerTokenFile" in endpoint:
+        config["bearer_token_file"] = str(token_file)
+    trust = endpoint["tlsConfig"]
+    if trust.get("insecureSkipVerify"):
+        config["tls_config"] = {"insecure_skip_verify": True}
+    else:
+        assert trust["ca"]["secret"]["key"] == "ca.crt"
+        config["tls_config"] = {"ca_file": str(authority), "server_name": trust["serverName"]}
+    return config
+
+
+@pytest.mark.usefixtures("rights")
+@pytest.mark.parametrize(
+    "secure",
+    [
+        pytest.param({}, id="a certificate of its own"),
+        pytest.param({"certificateSecret": "certificate", "tokenSecret": "reader"}, id="a given one"),
+    ],
+)
+async def test_prometheus_scrapes_it_as_the_monitors_of_the_chart_tell_it_to(
+    plane, token, prometheus, tmp_path, secure
+):
+    values = {"metrics": {"secure": {"enabled": True, **secure}, "serviceMonitor": {"enabled": True}}}
+    (endpoint,) = one(Helm("helm-3", tmp_path).objects(values), "ServiceMonitor")["spec"]["endpoints"]
+    token_file = tmp_path / "token"
+    token_file.write_text(token("prometheus", may_read=True))
+    issued = issue(tmp_path, endpoint["tlsConfig"].get("serverName", "unused"))
+    arguments = (*SECURE, f"--metrics-cert-path={tmp_path}") if secure else SECURE
+    async with operator(plane, arguments=arguments) as process:
+        url = f"{await process.address(0)}/metrics"
+        access = scrape_config(endpoint, token_file=token_file, authority=issued)
+        prometheus.scrape(Target("protected", url, access=access))
+
+        def check():
+            found = [target for target in prometheus.targets() if target["labels"]["job"] == "protected"]
+            assert [target["health"] for target in found] == ["up"], found
+            return found
+
+        await eventually(check, within=60)
+
+
 @pytest.mark.usefixtures("rights")
 async def test_a_renewed_certificate_is_shown_without_a_restart(plane, token, tmp_path):
     prometheus = token("prometheus", may_read=True)
 
-    def issue():
-        authority = trustme.CA()
-        issued = authority.issue_cert("127.0.0.1")
-        (tmp_path / "tls.key").write_bytes(issued.private_key_pem.bytes())
-        (tmp_path / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
-        trust = ssl.create_default_context()
-        authority.configure_trust(trust)
-        return trust
-
-    first = issue()
+    first = ssl.create_default_context(cafile=issue(tmp_path, "127.0.0.1"))
     async with operator(plane, arguments=(*SECURE, f"--metrics-cert-path={tmp_path}")) as process:
         await wait_for(process, prometheus, 200)
         url = (await process.address(0)).replace("http:", "https:") + "/metrics"
         assert (await asyncio.to_thread(fetch, url, prometheus, first))[0] == 200
 
-        second = issue()
+        second = ssl.create_default_context(cafile=issue(tmp_path, "127.0.0.1"))
         assert (await asyncio.to_thread(fetch, url, prometheus, second))[0] == 200
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
             await asyncio.to_thread(fetch, url, prometheus, first)
