@@ -49,19 +49,23 @@ class ClientMetrics(ClientInstruments):
     def __init__(self, families: ClientFamilies, *, host: str) -> None:
         self._families = families
         self._host = host.removeprefix("https://").removeprefix("http://")
-        for method in ("GET", *_METHODS.values()):
-            families.seconds.labels(method, self._host)
-            families.waits.labels(method, self._host)
+        # Found once: to look labels up costs more than to count, and this is done for every request.
+        methods = ("GET", *_METHODS.values())
+        self._seconds = {method: families.seconds.labels(method, self._host) for method in methods}
+        self._waits = {method: families.waits.labels(method, self._host) for method in methods}
+        self._requests: dict[tuple[str, str], Counter] = {}
 
     def replied(self, verb: str, code: str, seconds: float) -> None:
         """``rest_client_requests_total`` and ``rest_client_request_duration_seconds``."""
         method = _method(verb)
-        self._families.requests.labels(code, method, self._host).inc()
-        self._families.seconds.labels(method, self._host).observe(seconds)
+        if (code, method) not in self._requests:
+            self._requests[code, method] = self._families.requests.labels(code, method, self._host)
+        self._requests[code, method].inc()
+        self._seconds[method].observe(seconds)
 
     def throttled(self, verb: str, seconds: float) -> None:
         """``rest_client_rate_limiter_duration_seconds``."""
-        self._families.waits.labels(_method(verb), self._host).observe(seconds)
+        self._waits[_method(verb)].observe(seconds)
 
     def retried(self, verb: str, cause: str) -> None:
         """``rest_client_request_retries_total``."""

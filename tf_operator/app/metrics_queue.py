@@ -74,15 +74,14 @@ class PassMetrics(PassInstruments):
     """``controller_runtime_reconcile_*`` of one controller."""
 
     def __init__(self, registry: CollectorRegistry, *, controller: str, workers: int) -> None:
-        self._controller = controller
-
         def counter(of: str, text: str, *labels: str) -> Counter:
             return Counter(f"controller_runtime_{of}", text, ("controller", *labels), registry=registry)
 
         def gauge(of: str, text: str) -> Gauge:
             return Gauge(f"controller_runtime_{of}", text, ("controller",), registry=registry).labels(controller)
 
-        self._ends = counter("reconcile_total", "Passes, by how they ended.", "result")
+        ends = counter("reconcile_total", "Passes, by how they ended.", "result")
+        self._ends = {result: ends.labels(controller, result.value) for result in PassResult}
         self._errors = counter("reconcile_errors_total", "Passes that failed.").labels(controller)
         self._panics = counter("reconcile_panics_total", "Passes that ended by a bug.").labels(controller)
         self._busy = gauge("active_workers", "Workers that have a key.")
@@ -94,8 +93,6 @@ class PassMetrics(PassInstruments):
             registry=registry,
             buckets=_PASS_SECONDS,
         ).labels(controller)
-        for result in PassResult:
-            self._ends.labels(controller, result.value)
 
     def began(self) -> None:
         """``controller_runtime_active_workers``."""
@@ -105,7 +102,7 @@ class PassMetrics(PassInstruments):
         """``controller_runtime_reconcile_total`` and its time."""
         self._busy.dec()
         self._seconds.observe(seconds)
-        self._ends.labels(self._controller, result.value).inc()
+        self._ends[result].inc()
         if result is PassResult.ERROR:
             self._errors.inc()
 

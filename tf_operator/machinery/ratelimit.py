@@ -87,6 +87,8 @@ class TokenBucket:
         self._slack = (burst - 1) * self._interval
         self._full_at = clock.monotonic()
         self._turnstile = asyncio.Lock()
+        self._in_line = 0
+        """How many have come and have no token yet."""
 
     async def wait(self) -> None:
         """Wait for a token and take it. First come, first served.
@@ -96,9 +98,16 @@ class TokenBucket:
         behind it gives nothing back. The turnstile lets only the first in line sleep: one timer, however many
         wait. Should that one be woken late, the tokens of the meantime have gathered for the next ones.
         """
-        async with self._turnstile:
-            await self._clock.sleep(self._seconds_to_token())
-            self._take()
+        if not self._in_line and self._seconds_to_token() <= 0:
+            self._take()  # the rule; to pass the turnstile takes a turn of the event loop, a seventh of what a call costs
+            return
+        self._in_line += 1
+        try:
+            async with self._turnstile:
+                await self._clock.sleep(self._seconds_to_token())
+                self._take()
+        finally:
+            self._in_line -= 1
 
     def take_if_any(self) -> bool:
         """Take a token if there is one now; whether there was. For whoever turns away instead of waiting."""
