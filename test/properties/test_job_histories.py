@@ -176,9 +176,11 @@ class Histories(RuleBasedStateMachine):
     def the_operator_will_be_killed(self, writes):
         self.world.crash_after = self.world.writes + writes
 
-    @rule()
-    def somebody_suspends_the_job(self):
+    @rule(polite=st.booleans())
+    def somebody_suspends_the_job(self, polite):
+        self.world.is_polite = polite  # to end with 0 then is no success
         self.happens(suspend)
+        self.world.is_polite = False
 
     @rule()
     def somebody_resumes_the_job(self):

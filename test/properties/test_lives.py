@@ -15,6 +15,7 @@ from support.kubelet_moves import (
     everything_runs,
     fails,
     is_deleted,
+    is_deleted_gracefully,
     is_deleted_unseen,
     is_drained,
     is_evicted,
@@ -24,6 +25,7 @@ from support.kubelet_moves import (
     resume,
     runs,
     scale_workers,
+    stops_politely,
     succeeds,
     suspend,
     the_gang_is_admitted,
@@ -183,6 +185,26 @@ LIVES = [
         (
             ((everything_runs, suspend, resume, everything_runs), "Created !Suspended Running",
              "chief-0#2:Running worker-0#2:Running"),
+        ),
+    ),
+    Life(
+        "a program that saves its work and ends with 0 when its job is suspended has not finished: it goes on later",
+        both("OnFailure"),
+        (
+            ((everything_runs, stops_politely, suspend), "Created !Running Suspended", ""),
+            ((resume, everything_runs), "Created !Suspended Running", "chief-0#2:Running worker-0#2:Running"),
+            ((suspend, resume, everything_runs), "Created !Suspended Running", "chief-0#3:Running worker-0#3:Running"),
+            ((succeeds("chief-0"),), "Created !Suspended !Running Succeeded", "chief-0#3:Succeeded worker-0#3:Running"),
+        ),
+    ),
+    Life(
+        "a drained program that ends with 0 has finished, also in a job that was suspended before",
+        both("OnFailure"),
+        (
+            ((everything_runs, suspend, resume, everything_runs), "Created !Suspended Running",
+             "chief-0#2:Running worker-0#2:Running"),
+            ((stops_politely, is_deleted_gracefully("chief-0")), "Created !Suspended !Running Succeeded",
+             "worker-0#2:Running"),
         ),
     ),
     Life(

@@ -126,8 +126,11 @@ def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
 
 
 def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
-    """S3: unless it is restarted always."""
+    """S3: unless it is restarted always; what ended well only because a suspension stopped it has not succeeded."""
+    suspended = [entry.revision for entry in life.versions if _is_true(entry.last_body, "Suspended")]
     for pod, later in _pairs(life.pods):
+        if any(pod.born < revision < later.born and pod.was_told_to_stop(revision) for revision in suspended):
+            continue
         if pod.replica == later.replica and pod.succeeded_before(later.born) and life.policy_of(pod.kind) != "Always":
             yield f"{later.name} had succeeded, and was made again at revision {later.born}"
 

@@ -22,7 +22,16 @@ from tf_operator.dialects import kubeflow_v1
 from tf_operator.meta import labels_of
 from tf_operator.planning import actions, names
 from tf_operator.planning.actions import Action, Plan
-from tf_operator.planning.observed import DEFAULT_SETTINGS, Observed, Pod, PodGroup, Refusal, Service, Settings
+from tf_operator.planning.observed import (
+    DEFAULT_SETTINGS,
+    MainContainer,
+    Observed,
+    Pod,
+    PodGroup,
+    Refusal,
+    Service,
+    Settings,
+)
 from tf_operator.planning.plan import make_plan
 
 MORNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -51,6 +60,8 @@ class World:
     refusal: Refusal | None = None
     crash_after: int | None = None
     """The write after which the operator is killed, once."""
+    is_polite: bool = False
+    """Whether programs save their work and end with 0 when they are told to stop, instead of being killed."""
 
     writes: int = 0
     is_deleted: bool = False
@@ -229,7 +240,11 @@ class World:
     def _reap(self) -> bool:
         leaving = [name for name, pod in self.pods.items() if pod.is_terminating]
         for name in leaving:
-            self.remove(name)
+            if self.is_polite and self.pods[name].phase == "Running":
+                main = MainContainer(0, "Completed", started_at=self.now, finished_at=self.now)
+                self.pods[name] = replace(self.pods[name], phase="Succeeded", main=main)
+            else:
+                self.remove(name)
         return bool(leaving)
 
     # --- What there is to be seen ------------------------------------------------------------------------------

@@ -82,6 +82,11 @@ def is_deleted(replica: str) -> Move:
     return move
 
 
+def is_deleted_gracefully(replica: str) -> Move:
+    """Somebody deletes the pod: its program is told to stop."""
+    return _change(replica, lambda pod, _: replace(pod, is_terminating=True))
+
+
 def is_deleted_unseen(replica: str) -> Move:
     """The same, while no operator watched."""
 
@@ -104,6 +109,11 @@ def the_operator_sleeps(seconds: float) -> Move:
 def suspend(world: World) -> None:
     """Somebody suspends the job."""
     world.edit({"spec": {"runPolicy": {"suspend": True}}})
+
+
+def stops_politely(world: World) -> None:
+    """From now on programs that are told to stop end with 0, after they have saved their work."""
+    world.is_polite = True
 
 
 def resume(world: World) -> None:

@@ -80,6 +80,13 @@ class PodLife:
         """Whether anybody could see it Succeeded before then."""
         return self._was(revision, "Succeeded")
 
+    def was_told_to_stop(self, since: int) -> bool:
+        """Whether it was on its way out, from this revision on or later, before it ended in any way."""
+        for version in self.versions:
+            if version.body is not None and version.body["status"].get("phase") in _OVER:
+                return version.revision > since and "deletionTimestamp" in version.body["metadata"]
+        return False
+
     def failed_before(self, revision: int) -> bool:
         """Whether it was Failed before then by its own mistake."""
         return self._was(revision, "Failed") and not any(map(_is_disrupted, self._bodies()))

@@ -171,6 +171,16 @@ class Scene:
 
         return await eventually(check, within=within)
 
+    async def wait_leaving(self, name: str) -> Json:
+        """Wait until a pod is on its way out; the pod."""
+
+        async def check() -> Json:
+            found = (await self.pods())[name]
+            assert "deletionTimestamp" in found["metadata"], f"{name} stays"
+            return found
+
+        return await eventually(check, within=PATIENCE)
+
     # --- The kubelet -----------------------------------------------------------------------------------------------
 
     async def run(self, *names: str) -> None:

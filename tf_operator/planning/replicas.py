@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tf_operator.api.constants import MOST_REPLICAS
 from tf_operator.api.job import ReplicaSpec, RestartPolicy
-from tf_operator.api.status import Account, ReplicaType
+from tf_operator.api.status import Account, ConditionType, JobStatus, ReplicaType
 from tf_operator.planning import outcome
 from tf_operator.planning.observed import Observed, Pod
 from tf_operator.planning.outcome import Outcome, Policy
@@ -101,7 +101,7 @@ def _slot(seen: Observed, spec: ReplicaSpec, index: int, pods: list[Pod], accoun
     known = seen.job.status.of(spec.type)
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is accounted for.
     pod = next((pod for pod in pods if not pod.is_gone), None)
-    outcomes = [(found, outcome.outcome_of(found, policy)) for found in ([pod] if pod else pods)]
+    outcomes = [(found, _outcome(found, policy, seen.job.status)) for found in ([pod] if pod else pods)]
     # Remembered, or seen now. Under Always only while its pod is there.
     was_completed = index in known.completed and spec.restart_policy is not RestartPolicy.ALWAYS
     is_completed = was_completed or any(found is Outcome.SUCCEEDED for _, found in outcomes)
@@ -115,6 +115,23 @@ def _slot(seen: Observed, spec: ReplicaSpec, index: int, pods: list[Pod], accoun
         loss=None if is_completed else _loss(spec, index, outcomes, account, had_started=index in known.started),
         departed=() if pod else tuple(pods),
     )
+
+
+def _outcome(pod: Pod, policy: Policy, status: JobStatus) -> Outcome:
+    """What has become of a pod. One that was stopped by a suspension has not done its work, although it says 0."""
+    found = outcome.outcome_of(pod, policy)
+    if found is not Outcome.SUCCEEDED or not pod.is_terminating or not _is_suspended_away(pod, status):
+        return found
+    return Outcome.DISRUPTED if pod.is_gone else Outcome.LEAVING
+
+
+def _is_suspended_away(pod: Pod, status: JobStatus) -> bool:
+    """Whether a pod that is on its way out is of the time before the job was suspended, or last resumed."""
+    suspended = status.condition(ConditionType.SUSPENDED)
+    if suspended is None or suspended.is_true:
+        return suspended is not None
+    resumed_at, made_at = suspended.last_transition, pod.created_at
+    return bool(resumed_at and made_at and made_at < resumed_at)
 
 
 def _loss(

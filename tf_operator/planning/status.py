@@ -28,16 +28,17 @@ def next_status(view: View, verdict: Verdict) -> JobStatus:
 def is_progress(view: View, new: JobStatus) -> bool:
     """Whether the step only tells of progress: nothing ended, nothing was restarted, no state was left.
 
-    That a replica succeeded may wait to be written only as long as there is its pod, which says so.
+    That a replica succeeded may wait to be written only as long as there is its pod, which says so; a suspension
+    takes it away.
     """
     old = view.seen.job.status
     return (
         not new.is_finished
+        and not any(status.has(ConditionType.SUSPENDED) for status in (old, new))
         and not any(slot.departed and slot.is_completed for slot in view.slots)
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.accounts == new.accounts
-        and old.has(ConditionType.SUSPENDED) == new.has(ConditionType.SUSPENDED)
     )
 
 

@@ -123,6 +123,25 @@ async def test_what_has_succeeded_is_not_run_again_after_a_suspension(scene: Sce
     assert set(await scene.pods()) == {"j-worker-0"}
 
 
+async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_it_is_resumed(scene: Scene) -> None:
+    """Rule 27: to end with 0 on SIGTERM is what a good program does; the work is not done by that."""
+    await scene.begin_running(builders.tfjob("j").workers(1, restart="OnFailure"))
+    await scene.kubelet.bind("j-worker-0")
+    await scene.edit_policy(suspend=True)
+    await scene.wait("j", "Suspended")
+    old = await scene.wait_leaving("j-worker-0")
+    await scene.kubelet.succeed("j-worker-0")
+    await scene.quiet()
+    assert "succeeded" not in (await scene.job())["status"]["replicaStatuses"]["Worker"]
+    await scene.edit_policy(suspend=False)
+    await scene.quiet()
+    assert states(await scene.job()) == ["Created", "!Running", "!Suspended"]
+    await scene.kubelet.end(old)
+    await scene.wait_replaced(old)
+    await scene.run("j-worker-0")
+    await scene.wait("j", "Running")
+
+
 async def test_one_suspension_is_told_once(scene: Scene) -> None:
     """9.6: 1.9 tells of it in every pass."""
     await scene.begin_running(builders.tfjob("j").workers(1))

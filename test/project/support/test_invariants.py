@@ -102,6 +102,18 @@ def test_an_invariant_notices_what_breaks_it(name, tell):
     assert name in tell(Tale()).broken()
 
 
+def test_a_pod_that_ended_well_because_its_job_was_suspended_may_run_again():
+    tale = Tale().pod("a").status("Created", "Suspended").pod("a", deletionTimestamp="t")
+    tale.pod("a", phase="Succeeded", deletionTimestamp="t").gone("pods", "j-worker-0").pod("b")
+    assert "S3" not in tale.broken()
+
+
+@pytest.mark.parametrize("fields", [{}, {"deletionTimestamp": "t"}], ids=["by itself", "before the suspension"])
+def test_a_pod_that_had_ended_well_before_its_job_was_suspended_must_not_run_again(fields):
+    tale = Tale().pod("a").pod("a", phase="Succeeded", **fields).status("Created", "Suspended")
+    assert "S3" in tale.gone("pods", "j-worker-0").pod("b").broken()
+
+
 @pytest.mark.parametrize(
     "tell",
     [

@@ -1,6 +1,7 @@
 """Slots: which pod holds a replica, what is lost, and what is beyond what is wanted."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -8,9 +9,11 @@ from support.builders import tfjob
 from support.job_world import MORNING, world
 from support.kubelet_moves import everything_runs, fails, is_deleted
 from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.status import ReplicaType
+from tf_operator.api.status import Condition, ConditionType, ReplicaType
 from tf_operator.planning import replicas
-from tf_operator.planning.observed import MainContainer, Pod
+from tf_operator.planning.observed import MainContainer, Observed, Pod
+
+SECOND = timedelta(seconds=1)
 
 
 def running(job):
@@ -88,3 +91,27 @@ def test_a_pod_ran_for_long_when_its_container_did(main, long):
 
     assert replicas.ran_for_long(pod, world(tfjob().workers(1)).observe()) is long
     assert not replicas.ran_for_long(None, world(tfjob().workers(1)).observe())
+
+
+@pytest.mark.parametrize(
+    ("told", "created_at", "counts"),
+    [
+        (None, MORNING, True),
+        (Condition(ConditionType.SUSPENDED, True, last_transition=MORNING), MORNING, False),
+        (Condition(ConditionType.SUSPENDED, False, last_transition=MORNING + SECOND), MORNING, False),
+        (Condition(ConditionType.SUSPENDED, False, last_transition=MORNING), MORNING, True),
+        (Condition(ConditionType.SUSPENDED, False), MORNING, True),
+        (Condition(ConditionType.SUSPENDED, False, last_transition=MORNING), None, True),
+    ],
+    ids=["never suspended", "suspended", "resumed since", "made afterwards", "resumed, nobody knows when", "of no age"],
+)
+def test_a_pod_that_ends_well_on_its_way_out_counts_unless_a_suspension_took_it_away(told, created_at, counts):
+    job = running(tfjob().workers(1, restart="OnFailure")).job
+    job = replace(job, status=job.status.changed(conditions=(told,) if told else ()))
+    main = MainContainer(0, "Completed", started_at=MORNING)
+    pod = Pod("job-worker-0", "u", ReplicaType.WORKER, 0, "Succeeded", is_terminating=True, main=main)
+
+    (slot,) = replicas.view(Observed(job, MORNING, pods=(replace(pod, created_at=created_at),))).slots
+
+    assert slot.is_completed is counts
+    assert slot.loss is None
