@@ -42,7 +42,7 @@ def verify(root: Path, arguments: Sequence[str]) -> int:
             f"hack/verify-dashboards: {path} is not what hack/dashboards says: run hack/update-dashboards",
             file=sys.stderr,
         )
-    strangers = {path.relative_to(root) for path in (root / FOLDER).iterdir()} - wanted.keys()
+    strangers = {path.relative_to(root) for path in (root / FOLDER).glob("*.json")} - wanted.keys()
     for path in sorted(strangers):
         print(f"hack/verify-dashboards: {path} is made by nothing in hack/dashboards: delete it", file=sys.stderr)
     return 1 if stale or strangers else 0

@@ -33,6 +33,8 @@ UID: Final = "tf-operator-internals"
 SELF: Final = Source('job=~"$job", instance=~"$instance"')
 QUEUE: Final = 'name="tfjob-controller"'
 CONTROLLER: Final = 'controller="tfjob-controller"'
+# Standbys fill a queue, too, to be ready, and nobody works on theirs.
+AT_WORK: Final = f"unless on (job, instance) {SELF.series('leader_election_master_status')} == 0"
 TROUBLE: Final = 'code=~"5..|429|<error>"'
 
 
@@ -84,7 +86,7 @@ def _health() -> list[panels.AnyPanel]:
         number(
             "Jobs in the queue",
             "Jobs that wait for a worker now. Normal is near zero: a worker needs milliseconds for a job.",
-            Ask(total(SELF.series("workqueue_depth", QUEUE)), "jobs"),
+            Ask(or_zero(total(f"{SELF.series('workqueue_depth', QUEUE)} {AT_WORK}")), "jobs"),
             unit=COUNT,
             steps={50: YELLOW, 500: RED},
         ),
@@ -117,9 +119,9 @@ def _queue() -> list[panels.AnyPanel]:
     return [
         lines(
             "Depth",
-            "Jobs that wait for a worker. Peaks after a start or many submissions are normal when they drain; a "
-            "plateau that grows is not.",
-            Ask(total(SELF.series("workqueue_depth", QUEUE), by="instance"), "{{instance}}"),
+            "Jobs that wait for a worker of the replica that leads. Peaks after a start or many submissions are "
+            "normal when they drain; a plateau that grows is not.",
+            Ask(total(f"{SELF.series('workqueue_depth', QUEUE)} {AT_WORK}", by="instance"), "{{instance}}"),
             unit=COUNT,
             width=6,
         ),
@@ -127,7 +129,7 @@ def _queue() -> list[panels.AnyPanel]:
             "Work that comes in",
             "Jobs added to the queue each second, and how many of these after a delay or a failure. Follows what "
             "happens to pods; much of it with nothing happening is a loop.",
-            Ask(SELF.rate("workqueue_adds_total", where=QUEUE), "added"),
+            Ask(total(f"rate({SELF.series('workqueue_adds_total', QUEUE)}[$__rate_interval]) {AT_WORK}"), "added"),
             Ask(SELF.rate("workqueue_retries_total", where=QUEUE), "of these again"),
             unit=A_SECOND,
             width=6,
@@ -238,7 +240,7 @@ def _watches() -> list[panels.AnyPanel]:
             "Silence",
             "How long the quietest watch of each kind has heard nothing. The API server sends a bookmark each minute: "
             "above 90 s the watch is dead, and the probe /healthz says so.",
-            Ask(SELF.highest("tf_operator_watch_silent_seconds", by="informer"), "{{informer}}"),
+            Ask(_short(SELF.highest("tf_operator_watch_silent_seconds", by="informer")), "{{informer}}"),
             unit=SECONDS,
         ),
         lines(
@@ -252,7 +254,7 @@ def _watches() -> list[panels.AnyPanel]:
         lines(
             "Objects in the caches",
             "Objects in the last complete picture of each kind. They are those of TFJobs only; memory follows them.",
-            Ask(SELF.highest("tf_operator_informer_listed_objects", by="informer"), "{{informer}}"),
+            Ask(_short(SELF.highest("tf_operator_informer_listed_objects", by="informer")), "{{informer}}"),
             unit=COUNT,
         ),
         lines(
@@ -260,7 +262,9 @@ def _watches() -> list[panels.AnyPanel]:
             "How long a complete picture takes, at the start and after it was lost. Normal is below a second for "
             "thousands of objects.",
             Ask(
-                SELF.quantile(0.9, "tf_operator_informer_list_duration_seconds", by="informer", over="$__range"),
+                _short(
+                    SELF.quantile(0.9, "tf_operator_informer_list_duration_seconds", by="informer", over="$__range")
+                ),
                 "{{informer}}",
             ),
             unit=SECONDS,
@@ -314,7 +318,6 @@ def _process() -> list[panels.AnyPanel]:
             "How late tasks are woken: everything in the operator shares one loop. Normal is milliseconds; above a "
             "second something blocks it, and at 8 s the probe /healthz fails.",
             Ask(SELF.quantile(0.99, loop, by="instance"), "{{instance}}"),
-            Ask(SELF.highest("tf_operator_event_loop_heartbeat_age_seconds"), "since it last turned"),
             unit=SECONDS,
         ),
         lines(
@@ -331,11 +334,16 @@ def _process() -> list[panels.AnyPanel]:
             unit=BYTES,
         ),
         lines(
+            "Since the event loop last turned",
+            "Normal is at most about a second. A line that climbs: something blocks the loop now.",
+            Ask(SELF.highest("tf_operator_event_loop_heartbeat_age_seconds", by="instance"), "{{instance}}"),
+            unit=SECONDS,
+        ),
+        lines(
             "Open files and connections",
             "Normal is some tens. A climb is a leak.",
             Ask(total(SELF.series("process_open_fds"), by="instance"), "{{instance}}"),
             unit=COUNT,
-            width=12,
         ),
         lines(
             "Events about jobs",
@@ -344,9 +352,13 @@ def _process() -> list[panels.AnyPanel]:
             Ask(SELF.a_minute("tf_operator_events_sent_total"), "sent"),
             Ask(SELF.a_minute("tf_operator_events_lost_total"), "given up"),
             unit=A_MINUTE,
-            width=12,
         ),
     ]
+
+
+def _short(query: str) -> str:
+    """Name an informer by its resource only; with its namespaces and selectors, the name would fill the legend."""
+    return f'label_replace({query}, "informer", "$1", "informer", "([^ ]+).*")'
 
 
 def _quantiles(metric: str, *, where: str) -> list[Ask]:

@@ -30,7 +30,7 @@ JOBS: Final = Source('job=~"$job", job_namespace="$namespace"')
 PODS: Final = Source('namespace="$namespace"')
 OWNED: Final = (
     "on (namespace, pod) group_left () max by (namespace, pod) "
-    '(kube_pod_owner{namespace="$namespace", owner_kind="TFJob", owner_name=~"$name"})'
+    '(kube_pod_owner{namespace="$namespace", owner_kind="TFJob", owner_name="$name"})'
 )
 MAIN: Final = 'container="tensorflow"'
 GPU: Final = 'resource="nvidia_com_gpu"'
@@ -59,6 +59,7 @@ def make() -> Dashboard:
                 "TFJob",
                 'label_values(kube_pod_owner{namespace="$namespace", owner_kind="TFJob"}, owner_name)',
                 text="The job; it has to have had pods in the time shown.",
+                is_single=True,
             ),
         ),
         rows=(
@@ -79,6 +80,7 @@ def _namespace() -> list[panels.AnyPanel]:
             "not start.",
             Ask(overview.phases(JOBS, by="phase"), "{{phase}}"),
             unit=COUNT,
+            width=6,
             stacked=True,
         ),
         lines(
@@ -89,6 +91,7 @@ def _namespace() -> list[panels.AnyPanel]:
                 "{{reason}}",
             ),
             unit=A_MINUTE,
+            width=6,
         ),
         lines(
             "Restarts by replica type and reason",
@@ -99,6 +102,7 @@ def _namespace() -> list[panels.AnyPanel]:
                 "{{replica_type}}, {{reason}}",
             ),
             unit=A_MINUTE,
+            width=6,
         ),
         panels.bars(
             "Typical times, in the time shown",
@@ -110,7 +114,7 @@ def _namespace() -> list[panels.AnyPanel]:
                 for of, name in ((0.5, "median"), (0.9, "90 %"))
             ),
             unit=SECONDS,
-            width=24,
+            width=6,
         ),
     ]
 
@@ -120,7 +124,7 @@ def _counts() -> list[panels.AnyPanel]:
         number(
             "Running",
             "Jobs of this namespace all of whose replicas have been started.",
-            Ask(overview.phases(JOBS, where='phase="Running"'), "running"),
+            Ask(or_zero(overview.phases(JOBS, where='phase="Running"')), "running"),
             unit=COUNT,
             width=6,
         ),
@@ -128,7 +132,7 @@ def _counts() -> list[panels.AnyPanel]:
             "Not running yet, or not again",
             "Jobs that wait for their pods, for the first time or after a failure. Normal is zero, or few for a short "
             "time.",
-            Ask(overview.phases(JOBS, where='phase=~"New|Created|Restarting"'), "waiting"),
+            Ask(or_zero(overview.phases(JOBS, where='phase=~"New|Created|Restarting"')), "waiting"),
             unit=COUNT,
             width=6,
             steps={1: YELLOW},

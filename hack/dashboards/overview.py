@@ -75,14 +75,14 @@ def _numbers() -> list[panels.AnyPanel]:
         number(
             "Running",
             "Jobs all of whose replicas have been started. Normal is what your users have submitted.",
-            Ask(phases(JOBS, where='phase="Running"'), "running"),
+            Ask(or_zero(phases(JOBS, where='phase="Running"')), "running"),
             unit=COUNT,
         ),
         number(
             "Waiting",
             "Jobs that do not run yet: their pods are being made, or wait for nodes, images or quota. Normal is a few "
             "for a short time; a number that stays is worth a look at the pods.",
-            Ask(phases(JOBS, where=WAITING), "waiting"),
+            Ask(or_zero(phases(JOBS, where=WAITING)), "waiting"),
             unit=COUNT,
             steps={1: YELLOW, 20: ORANGE},
         ),
@@ -90,14 +90,14 @@ def _numbers() -> list[panels.AnyPanel]:
             "Restarting",
             "Jobs that have lost a replica and have not got it back. Normal is zero, or a few after a node was "
             "drained.",
-            Ask(phases(JOBS, where='phase="Restarting"'), "restarting"),
+            Ask(or_zero(phases(JOBS, where='phase="Restarting"')), "restarting"),
             unit=COUNT,
             steps={1: ORANGE},
         ),
         number(
             "Suspended",
             "Jobs that somebody has suspended, such as a queue that admits them later. They have no pods.",
-            Ask(phases(JOBS, where='phase="Suspended"'), "suspended"),
+            Ask(or_zero(phases(JOBS, where='phase="Suspended"')), "suspended"),
             unit=COUNT,
             steps={1: PURPLE},
         ),
@@ -183,13 +183,23 @@ def _times() -> list[panels.AnyPanel]:
             "From the start of a job until all of its replicas run. A band that climbs means slow images, scarce "
             "nodes or a slow API server.",
             Ask(JOBS.buckets(start), "{{le}}"),
+            width=6,
         ),
         heat(
             "Duration of jobs",
             "From the start of a job to its end, whichever it was. Jobs that end in seconds mostly did not do their "
             "work.",
             Ask(JOBS.buckets(run), "{{le}}"),
+            width=6,
             scheme="Greens",
+        ),
+        lines(
+            "Longest wait",
+            "How long the job that has waited longest has been New, Created or Restarting. Lines that climb steadily "
+            "are one job that does not get on: kubectl get tfjobs -A shows which.",
+            Ask(JOBS.highest("tf_operator_job_longest_wait_seconds", by="phase"), "{{phase}}"),
+            unit=SECONDS,
+            width=6,
         ),
         bars(
             "Typical times, in the time shown",
@@ -200,6 +210,7 @@ def _times() -> list[panels.AnyPanel]:
                 for of, name in ((0.5, "median"), (0.9, "90 %"))
             ),
             unit=SECONDS,
+            width=6,
             colour=BLUE,
         ),
     ]

@@ -90,7 +90,7 @@ def built(progress: Progress) -> Iterator[Stage]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-demo-")))
         with progress.step("starting a control plane (etcd, kube-apiserver, controller-manager, scheduler)", expect=10):
             plane = stack.enter_context(ControlPlane.up(folder / "plane", FEATURES))
-        kwok = stack.enter_context(_running("kwok", _kwok(tools["kwok"], plane), folder))
+        kwok = stack.enter_context(running("kwok", _kwok(tools["kwok"], plane), folder))
         with progress.step(f"adding {len(NODES)} nodes, which kwok simulates"):
             for name in NODES:
                 plane.admin.create(
@@ -98,7 +98,7 @@ def built(progress: Progress) -> Iterator[Stage]:
                 )
             _wait_until("the nodes are ready", lambda: all(_is_ready(plane, name) for name in NODES), kwok)
             plane.admin.wait_for(_SERVICE_ACCOUNT)
-        operator = stack.enter_context(_running("the operator", _operator(plane), folder))
+        operator = stack.enter_context(running("the operator", operator_command(plane), folder))
         with progress.step("starting the operator, with the rights of manifests/rbac and no others"):
             _wait_until("the operator works", lambda: '"working"' in operator.log.read_text(), operator)
         yield Stage(plane, tools["kubectl"], operator, kwok)
@@ -108,14 +108,15 @@ def _kwok(program: str, plane: ControlPlane) -> list[str]:
     return [program, "--kubeconfig", str(plane.kubeconfig("admin")), "--config", str(_STAGES), "--manage-all-nodes"]
 
 
-def _operator(plane: ControlPlane) -> list[str]:
+def operator_command(plane: ControlPlane) -> list[str]:
+    """How an operator is started, on ports that it chooses itself and tells in its log."""
     access = ("--kubeconfig", str(plane.kubeconfig("operator")))
     pages = ("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0")
     return [sys.executable, "-m", "tf_operator", "run", *access, *pages]
 
 
 @contextlib.contextmanager
-def _running(name: str, command: Sequence[str], folder: Path) -> Iterator[Program]:
+def running(name: str, command: Sequence[str], folder: Path) -> Iterator[Program]:
     """Run a program out of reach of the terminal's Ctrl-C, which is for the demo to hear."""
     log = folder / f"{name.removeprefix('the ')}.log"
     with log.open("wb") as output:

@@ -1,0 +1,77 @@
+"""Panels of kind heatmap, from the buckets of a histogram: the more there is of a time, the darker."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from matplotlib import colormaps
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from rendering import lines, units
+from rendering.answers import Answered
+from rendering.look import GRID, Box, Sheet
+from rendering.prometheus import Span
+
+_LEFT: Final = 62.0
+_MOST_LABELS: Final = 7
+
+
+def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
+    """Draw one."""
+    edges, cells = own_counts(answered, span)
+    if not edges:
+        return
+    first, last = _worth_showing(cells)
+    bounds = [edges[first - 1] if first else 0.0, *edges[first : last + 1]]
+    axes = sheet.axes(box.inside(left=_LEFT, top=6, right=lines.RIGHT, bottom=30))
+    lines.show_time(axes, span)
+    times = [span.start + (step - 0.5) * span.step for step in range(len(cells[0]) + 1)]
+    shown = [[value if value > 0.001 else math.nan for value in row] for row in cells[first : last + 1]]
+    highest = max((value for row in shown for value in row if not math.isnan(value)), default=1.0)
+    axes.pcolormesh(
+        times,
+        range(len(bounds)),
+        shown,
+        cmap=_shades(answered.panel.scheme),
+        norm=PowerNorm(0.5, vmin=0, vmax=highest),
+        edgecolors="white",
+        linewidth=0.3,
+    )
+    apart = math.ceil(len(bounds) / _MOST_LABELS)
+    axes.yaxis.set_major_locator(FixedLocator(range(0, len(bounds), apart)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda at, _: _bound(bounds[round(at)], answered.panel.unit)))
+    axes.set_ylim(0, max(len(bounds) - 1, 1))
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def own_counts(answered: Answered, span: Span) -> tuple[list[float], list[list[float]]]:
+    """The upper bounds of the buckets, and what each has of its own: Prometheus' buckets include the lower ones."""
+    by_bound = {float(line.series.labels["le"]): line for line in answered.lines if "le" in line.series.labels}
+    edges = sorted(by_bound)
+    steps = range(round(span.seconds / span.step) + 1)
+    below: list[float] = [0.0 for _ in steps]
+    cells = []
+    for edge in edges:
+        known = {round((at - span.start) / span.step): value for at, value in by_bound[edge].series.points}
+        upto = [known.get(step, 0.0) for step in steps]
+        cells.append([max(0.0, value - before) for value, before in zip(upto, below, strict=True)])
+        below = upto
+    return edges, cells
+
+
+def _worth_showing(cells: Sequence[Sequence[float]]) -> tuple[int, int]:
+    """From the first to the last bucket that ever had anything, and one more on each side."""
+    used = [index for index, row in enumerate(cells) if max(row) > 0.001] or [0, min(4, len(cells) - 1)]
+    return max(0, used[0] - 1), min(len(cells) - 1, used[-1] + 1)
+
+
+def _bound(value: float, unit: str) -> str:
+    return "more" if math.isinf(value) else units.write(value, unit)
+
+
+def _shades(scheme: str) -> LinearSegmentedColormap:
+    """Grafana's scheme without its palest part, which nobody sees on white."""
+    whole = colormaps[scheme or "Blues"]
+    return LinearSegmentedColormap.from_list(scheme, [whole(0.2 + 0.8 * part / 32) for part in range(33)])
