@@ -224,8 +224,8 @@ def _after_start(status: JobStatus, seconds: int | None) -> datetime | None:
 
 
 def _has_vanished(pod: Pod) -> bool:
-    """Whether it was deleted while it ran; what had failed by then, has failed."""
-    return pod.is_gone and (pod.is_terminating or pod.phase != "Failed")
+    """Whether somebody deleted it while it ran, and nobody said why; what had failed by then, has failed."""
+    return pod.is_gone and (pod.is_terminating or pod.phase != "Failed") and not outcome.is_disrupted(pod)
 
 
 def _is_tolerated(loss: Loss, view: View) -> bool:
