@@ -338,9 +338,18 @@ LIVES = [
         ),
     ),
     Life(
-        "a job without any process makes nothing and waits",
-        tfjob("job").workers(0).startup_deadline(5),
-        (((time_passes(60),), "Created", ""),),
+        "a job that never has any process has nothing to do, and has done it",
+        tfjob("job").workers(0).parameter_servers(0).startup_deadline(5),
+        (((), "Created Succeeded", ""),),
+    ),
+    Life(
+        "a job of dynamic workers waits for the first of them",
+        tfjob("job").workers(0).dynamic_workers(),
+        (
+            ((time_passes(60),), "Created", ""),
+            ((scale_workers(1), everything_runs), "Created Running", "worker-0#1:Running"),
+            ((scale_workers(0), time_passes(60)), "Created Running", ""),
+        ),
     ),
 ]  # fmt: skip
 

@@ -42,7 +42,7 @@ def sentences(found: Rehearsal) -> Iterator[tuple[str, str]]:
 
 def _success(job: TrainingJob) -> str:
     if not job.pod_count:
-        return "never: it has no replicas"
+        return "not before it has replicas" if job.has_dynamic_workers else "at once: it has no replicas"
     if job.leader:
         return f"when the {job.leader.type.lower()} has exited with code 0"
     workers = job.spec_of(ReplicaType.WORKER)

@@ -118,7 +118,7 @@ def _told(
 
 def _going_on(view: View, _: Verdict, status: JobStatus) -> JobStatus:
     job = view.seen.job
-    trouble = waiting.trouble(view)
+    note = waiting.note(view)
     current = _current(view, status)
     for kind, reason, message in (
         (ConditionType.CREATED, Reason.CREATED, f"{job.profile.kind} {job.key.name} is created."),
@@ -126,7 +126,7 @@ def _going_on(view: View, _: Verdict, status: JobStatus) -> JobStatus:
         (ConditionType.RESTARTING, Reason.RESTARTING, _restarting_message(view)),
     ):
         if kind is current:
-            status = _told(status, view, kind, reason=reason, message=message + trouble)
+            status = _told(status, view, kind, reason=reason, message=message + note)
         elif kind is ConditionType.CREATED:
             status = _told(status, view, kind, reason=reason, message=message)  # without trouble that is over
     return _with_evidence(view, status)
@@ -176,9 +176,9 @@ def _suspended(view: View, _: Verdict, status: JobStatus) -> JobStatus:
     return _with_evidence(view, status)
 
 
-def _succeeded(view: View, _: Verdict, status: JobStatus) -> JobStatus:
+def _succeeded(view: View, verdict: Verdict, status: JobStatus) -> JobStatus:
     job = view.seen.job
-    message = f"{job.profile.kind} {job.key} successfully completed."
+    message = f"{job.profile.kind} {job.key} successfully completed. {verdict.message}".rstrip()
     status = _told(status, view, ConditionType.SUCCEEDED, reason=Reason.SUCCEEDED, message=message)
     return _with_evidence(view, status.changed(completion_time=view.seen.now))
 

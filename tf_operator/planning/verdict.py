@@ -33,7 +33,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where the job stands, and of a failure the reason, the message and the pod that is to blame."""
+    """Where the job stands and why; of a failure also the pod that is to blame."""
 
     end: End
     reason: str = ""
@@ -107,8 +107,10 @@ def _is_suspended(view: View) -> Verdict | None:
 
 
 def _has_succeeded(view: View) -> Verdict | None:
-    """A chief or master decides alone; then worker 0, or all workers; without any of them, everybody."""
+    """A chief or master decides alone; then worker 0, or all workers; without any of them, everybody, or nobody."""
     job = view.seen.job
+    if not view.slots and not job.has_dynamic_workers:
+        return Verdict(End.SUCCEEDED, Reason.SUCCEEDED, "It has no replicas, so there was nothing to do.")
     deciding = view.of(job.leader.type if job.leader else ReplicaType.WORKER) or view.slots
     is_done = bool(deciding) and all(slot.is_completed for slot in deciding)
     if not job.leader and job.success_policy is SuccessPolicy.DEFAULT and deciding:

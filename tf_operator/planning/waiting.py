@@ -15,8 +15,13 @@ _MOST_TEXT = 300
 _WAITS = " waits: "
 
 
+def note(view: View) -> str:
+    """What to add to the message of the current condition: what is wrong, or that nobody wants any replicas."""
+    return trouble(view) or ("" if view.slots else " It has no replicas: nothing runs until there are some.")
+
+
 def trouble(view: View) -> str:
-    """What to add to the message of the current condition; empty when nothing is wrong, or not for long enough."""
+    """What is wrong, in words; empty when nothing is, or not for long enough."""
     refusal = view.seen.refusal
     if refusal is not None:
         return f" {refusal.what} was refused: {refusal.message[:_MOST_TEXT]}"

@@ -24,7 +24,8 @@ def sentences(builder, settings=DEFAULT_SETTINGS):
         pytest.param(
             tfjob("j").parameter_servers(2), "when all replicas have exited with code 0", id="neither chief nor worker"
         ),
-        pytest.param(tfjob("j").workers(0), "never: it has no replicas", id="nobody"),
+        pytest.param(tfjob("j").workers(0), "at once: it has no replicas", id="nobody"),
+        pytest.param(tfjob("j").workers(0).dynamic_workers(), "not before it has replicas", id="nobody yet"),
     ],
 )
 def test_it_is_told_what_success_is(builder, sentence):
