@@ -29,7 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from support import plane_directory
+from support import plane_directory, plane_remains
 from support.plane_process import ProcessId, die_with
 
 # How often it looks for its owner and its directory.
@@ -87,6 +87,7 @@ class Keeper:
             os.killpg(child.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
         for child in running:
             child.wait(_KILL_SECONDS)
+        plane_remains.remove(self._state)
         plane_directory.clear(self._root)
 
     def _on_input(self) -> None:
@@ -167,7 +168,9 @@ def sweep(root: Path) -> list[str]:
     """
     lock = plane_directory.claim(root)
     try:
-        _end_servers(plane_directory.read_state(root) or {"servers": {}})
+        state = plane_directory.read_state(root) or {"servers": {}}
+        _end_servers(state)
+        plane_remains.remove(state)
         return plane_directory.clear(root)
     finally:
         os.close(lock)

@@ -139,5 +139,7 @@ def _server_state(root: Path, record: Mapping[str, Any]) -> str:
         return "gone" if record["code"] is None else f"ended with code {record['code']}"
     if condition is Condition.PAUSED:
         return "paused"
+    if record["url"] is None:  # one that cannot be asked, as a cluster's node
+        return "up"
     is_ready = plane_servers.is_ready(plane_directory.Layout(root), binary=record["binary"], url=record["url"])
     return "up" if is_ready else "not ready"

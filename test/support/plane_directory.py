@@ -19,7 +19,7 @@ from typing import Any, Final
 MARKER: Final = "tf-operator control plane"
 # Everything a plane makes in its directory. The marker goes last, so that a clearing which was
 # interrupted can still be recognised and finished by the next one.
-_MADE: Final = ("*.kubeconfig", "etcd", "pki", "audit", "logs", "state.json.new", "state.json")
+_MADE: Final = ("*.kubeconfig", "nodes", "etcd", "pki", "audit", "logs", "state.json.new", "state.json")
 
 
 class DirectoryRefusedError(Exception):

@@ -65,7 +65,7 @@ class Launcher:
         self._wait_ready(name, self._spawn(name, record["binary"], record["argv"], record["port"], record["url"]))
 
     def _spawn_fresh(self, spec: ServerSpec) -> int:
-        port = plane_servers.free_port()
+        port = plane_servers.free_port(spec.host)
         argv = spec.argv(programs(spec.binary)[spec.binary], port)
         return self._spawn(spec.name, spec.binary, argv, port, spec.url(port))
 

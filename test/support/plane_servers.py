@@ -26,18 +26,37 @@ _HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """Where the servers of a plane are reached, and what kube-apiserver is told beyond what every plane needs.
+
+    As it stands, for tests on this machine alone; a cluster has nodes that need an address of their own to come to.
+    """
+
+    host: str = _HOST
+    services: str = "10.96.0.0/16"
+    # Loopback may not be published as the endpoint of the `kubernetes` service, and nobody needs it there.
+    endpoint_reconciler: str = "none"
+    admission: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+ON_LOOPBACK: Final = Reach()
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSpec:
     """One server: *name* is unique in the plane, *binary* is what hack/tool calls the program."""
 
     name: str
     binary: str
     flags: tuple[str, ...]
+    host: str = _HOST
 
     def argv(self, program: str, port: int) -> list[str]:
         return [program, *(flag.replace("{port}", str(port)) for flag in self.flags)]
 
     def url(self, port: int) -> str:
-        return f"{'http' if self.binary == ETCD else 'https'}://{_HOST}:{port}"
+        return f"{'http' if self.binary == ETCD else 'https'}://{self.host}:{port}"
 
 
 def etcd(layout: Layout) -> ServerSpec:
@@ -64,7 +83,9 @@ def etcd(layout: Layout) -> ServerSpec:
     )
 
 
-def kube_apiserver(layout: Layout, *, etcd_url: str, features: Iterable[str], name: str = APISERVER) -> ServerSpec:
+def kube_apiserver(
+    layout: Layout, *, etcd_url: str, features: Iterable[str], name: str = APISERVER, reach: Reach = ON_LOOPBACK
+) -> ServerSpec:
     """An API server that keeps all history in *etcd_url*, readable as JSON."""
     return ServerSpec(
         name,
@@ -74,12 +95,11 @@ def kube_apiserver(layout: Layout, *, etcd_url: str, features: Iterable[str], na
             # The history recorder reads every revision since the start, and reads it as JSON.
             "--etcd-compaction-interval=0",
             "--storage-media-type=application/json",
-            f"--bind-address={_HOST}",
+            f"--bind-address={reach.host}",
             "--secure-port={port}",
-            # Loopback may not be published as the endpoint of the `kubernetes` service, and nobody needs it.
-            f"--advertise-address={_HOST}",
-            "--endpoint-reconciler-type=none",
-            "--service-cluster-ip-range=10.96.0.0/16",
+            f"--advertise-address={reach.host}",
+            f"--endpoint-reconciler-type={reach.endpoint_reconciler}",
+            f"--service-cluster-ip-range={reach.services}",
             # It makes its own serving certificate in cert-dir at the first start, before it wants the keys
             # for service account tokens: one key pair serves both.
             f"--cert-dir={layout.pki}",
@@ -88,28 +108,31 @@ def kube_apiserver(layout: Layout, *, etcd_url: str, features: Iterable[str], na
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--token-auth-file={layout.tokens}",
             "--authorization-mode=Node,RBAC",
-            *_admission(features),
+            *_admission(features, reach),
             *_audit(layout, name, features),
+            *reach.flags,
         ),
+        reach.host,
     )
 
 
-def controller_manager(layout: Layout) -> ServerSpec:
+def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK) -> ServerSpec:
     """All controllers that are on by default, each with its own service account, as clusters have it."""
     return ServerSpec(
         "controller-manager",
         "kube-controller-manager",
         (
-            *_client_of_apiserver(layout, CONTROLLER_MANAGER.name),
+            *_client_of_apiserver(layout, CONTROLLER_MANAGER.name, reach),
             "--use-service-account-credentials=true",
             f"--root-ca-file={layout.serving_cert}",
         ),
+        reach.host,
     )
 
 
-def scheduler(layout: Layout) -> ServerSpec:
+def scheduler(layout: Layout, reach: Reach = ON_LOOPBACK) -> ServerSpec:
     """The default scheduler."""
-    return ServerSpec("scheduler", "kube-scheduler", _client_of_apiserver(layout, SCHEDULER.name))
+    return ServerSpec("scheduler", "kube-scheduler", _client_of_apiserver(layout, SCHEDULER.name, reach), reach.host)
 
 
 def audit_policy() -> str:
@@ -130,16 +153,16 @@ def audit_policy() -> str:
     return json.dumps(policy, indent=1)
 
 
-def free_port() -> int:
-    """A port that nobody listens on at this moment."""
+def free_port(host: str = _HOST) -> int:
+    """A port of *host* that nobody listens on at this moment."""
     for port in random.sample(_PORTS, 200):
         with socket.socket() as probe:
             try:
-                probe.bind((_HOST, port))
+                probe.bind((host, port))
             except OSError:
                 continue
             return port
-    raise OSError(f"no free loopback port in {_PORTS}")
+    raise OSError(f"no free port of {host} in {_PORTS}")
 
 
 def is_ready(layout: Layout, *, binary: str, url: str) -> bool:
@@ -180,20 +203,21 @@ def _member(layout: Layout) -> str:
     return f"plane-{hashlib.sha256(str(layout.root).encode()).hexdigest()[:12]}"
 
 
-def _client_of_apiserver(layout: Layout, user: str) -> tuple[str, ...]:
+def _client_of_apiserver(layout: Layout, user: str, reach: Reach) -> tuple[str, ...]:
     return (
         f"--kubeconfig={layout.kubeconfig(user)}",
         "--leader-elect=false",
-        f"--bind-address={_HOST}",
+        f"--bind-address={reach.host}",
         "--secure-port={port}",
         f"--tls-cert-file={layout.serving_cert}",
         f"--tls-private-key-file={layout.serving_key}",
     )
 
 
-def _admission(features: Iterable[str]) -> tuple[str, ...]:
+def _admission(features: Iterable[str], reach: Reach) -> tuple[str, ...]:
     """What clusters have, and the check that makes owner references need a right."""
-    flags = ["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]
+    plugins = ("OwnerReferencesPermissionEnforcement", *reach.admission)
+    flags = [f"--enable-admission-plugins={','.join(plugins)}"]
     if "controller-manager" not in features:
         # Without a controller-manager no namespace gets its default ServiceAccount, and this plugin would
         # refuse every pod.

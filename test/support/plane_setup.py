@@ -15,10 +15,12 @@ from typing import Any, Final
 import yaml
 
 from support import plane_access, plane_directory, plane_servers
+from support.plane_access import User
 from support.plane_api import BlockingApi
 from support.plane_directory import Layout
 from support.plane_launch import Launcher
 from support.plane_link import KeeperLink
+from support.plane_servers import Reach
 
 _MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
 # In the order in which `kubectl apply` gets them: folder by folder, by name.
@@ -38,38 +40,51 @@ def binaries(features: AbstractSet[str]) -> list[str]:
 
 def set_up(layout: Layout, link: KeeperLink, features: AbstractSet[str]) -> None:
     """Start all servers of a fresh plane and return when they are ready and every user has its rights."""
-    launcher = Launcher(layout, link)
-    _write_inputs(layout, features)
+    layout.pki.mkdir()
+    start_servers(layout, link, features, install=_install)
+    _wait_for_rights(layout)
+    link.ask("publish", facts={"phase": "ready"})
+
+
+def start_servers(
+    layout: Layout,
+    link: KeeperLink,
+    features: AbstractSet[str],
+    *,
+    install: Callable[[BlockingApi], None],
+    users: Iterable[User] = plane_access.USERS,
+    reach: Reach = plane_servers.ON_LOOPBACK,
+) -> None:
+    """Start the servers of a plane, with *install* between kube-apiserver and the rest; return when they are ready."""
+    launcher, users = Launcher(layout, link), tuple(users)
+    _write_inputs(layout, features, users)
     link.ask("publish", facts={"features": sorted(features)})
     launcher.start(plane_servers.etcd(layout))
     etcd_url = _url(layout, plane_servers.ETCD)
-    launcher.start(plane_servers.kube_apiserver(layout, etcd_url=etcd_url, features=features))
-    _write_kubeconfigs(layout, plane_servers.APISERVER)
-    _install(_api(layout, plane_access.ADMIN))
-    launcher.start(*(spec(layout) for name, spec in _MORE_SERVERS.items() if name in features))
-    _wait_for_rights(layout)
-    link.ask("publish", facts={"phase": "ready"})
+    launcher.start(plane_servers.kube_apiserver(layout, etcd_url=etcd_url, features=features, reach=reach))
+    _write_kubeconfigs(layout, plane_servers.APISERVER, users)
+    install(_api(layout, plane_access.ADMIN))
+    launcher.start(*(spec(layout, reach) for name, spec in _MORE_SERVERS.items() if name in features))
 
 
 def add_apiserver(layout: Layout, launcher: Launcher, features: Iterable[str], *, name: str, etcd_url: str) -> None:
     """Start one more API server under *name* and write the users' kubeconfigs for it."""
     launcher.start(plane_servers.kube_apiserver(layout, etcd_url=etcd_url, features=features, name=name))
-    _write_kubeconfigs(layout, name)
+    _write_kubeconfigs(layout, name, plane_access.USERS)
 
 
-def _write_inputs(layout: Layout, features: AbstractSet[str]) -> None:
-    layout.pki.mkdir()
-    plane_access.write_tokens(layout.tokens)
+def _write_inputs(layout: Layout, features: AbstractSet[str], users: Iterable[User]) -> None:
+    plane_access.write_tokens(layout.tokens, users)
     if "audit" in features:
         layout.audit_policy.parent.mkdir()
         layout.audit_policy.write_text(plane_servers.audit_policy())
 
 
-def _write_kubeconfigs(layout: Layout, server: str) -> None:
+def _write_kubeconfigs(layout: Layout, server: str, users: Iterable[User]) -> None:
     """Named after the user for the first API server, user@server for any other."""
     suffix = "" if server == plane_servers.APISERVER else f"@{server}"
     tokens = plane_access.read_tokens(layout.tokens)
-    for user in plane_access.USERS:
+    for user in users:
         path = layout.kubeconfig(f"{user.name}{suffix}")
         path.touch(mode=0o600)
         path.write_text(

@@ -300,7 +300,7 @@ def test_a_port_that_somebody_took_in_between_is_replaced_by_another(root, monke
         taken = somebody.getsockname()[1]
         free = plane_servers.free_port
         offers = iter([taken, free(), taken, free()])
-        monkeypatch.setattr(plane_servers, "free_port", lambda: next(offers))
+        monkeypatch.setattr(plane_servers, "free_port", lambda _host: next(offers))
         with ControlPlane.up(root) as plane:
             assert taken not in {server.port for server in plane.servers.values()}
             assert plane.admin.get("/api/v1/namespaces/default")["kind"] == "Namespace"

@@ -1,0 +1,133 @@
+"""The command line of hack/cluster: arguments in, sentences and exit codes out."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from support import cluster, cluster_network
+from support.cluster import Cluster, NotLoadedError
+from support.cluster_cgroups import NoCgroupsError
+from support.cluster_host import UnfitHostError
+from support.cluster_network import NoFreeRangeError
+from support.control_plane import NoPlaneError
+from support.plane_api import ApiRefusedError
+from support.plane_directory import DirectoryRefusedError
+from support.plane_launch import ServerFailedError, ToolsMissingError
+from support.plane_link import KeeperLostError
+from support.plane_process import ProcessId
+from toolbox.errors import ToolError
+
+# What can go wrong without a bug in here; OSError is also a time-out.
+_KNOWN_ERRORS: Final = (
+    ApiRefusedError,
+    DirectoryRefusedError,
+    KeeperLostError,
+    NoCgroupsError,
+    NoFreeRangeError,
+    NoPlaneError,
+    NotLoadedError,
+    OSError,
+    ServerFailedError,
+    ToolError,
+    ToolsMissingError,
+)
+_INTERRUPTED: Final = 130
+_UNFIT: Final = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 when it did what it says, 2 when this machine or this user cannot have a cluster."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except UnfitHostError as error:
+        return _complain(str(error), _UNFIT)
+    except _KNOWN_ERRORS as error:
+        return _complain(str(error), 1)
+    except KeyboardInterrupt:
+        return _complain("interrupted", _INTERRUPTED)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cluster", description="A real one-machine Kubernetes cluster without Docker."
+    )
+    commands = parser.add_subparsers(required=True, metavar="up | load | status | down")
+    up = commands.add_parser("up", help="start one and return when pods can run in it")
+    up.set_defaults(run=_up)
+    up.add_argument("--nodes", type=_nodes, default=2, metavar="N", help="how many nodes (default: 2)")
+    up.add_argument("--owner", type=_process, metavar="PID", help="end it when this process ends")
+    load = commands.add_parser("load", help="give an image archive to every node")
+    load.set_defaults(run=_load)
+    load.add_argument("archive", type=Path, metavar="IMAGE.tar", help="an OCI or Docker archive")
+    status = commands.add_parser("status", help="a line for each node and each server; exit 0 when all are up")
+    status.set_defaults(run=_status)
+    down = commands.add_parser("down", help="end it and remove what it made")
+    down.set_defaults(run=_down)
+    for command in (up, load, status, down):
+        command.add_argument("--dir", type=Path, required=True, help="the cluster's own directory")
+    return parser
+
+
+def _nodes(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= cluster_network.MOST_NODES:
+        raise argparse.ArgumentTypeError(f"between 1 and {cluster_network.MOST_NODES} nodes, not {text}")
+    return int(text)
+
+
+def _process(text: str) -> int:
+    if ProcessId.of(int(text)).is_gone():
+        raise argparse.ArgumentTypeError(f"there is no process {text}")
+    return int(text)
+
+
+def _up(options: argparse.Namespace) -> int:
+    started = time.monotonic()
+
+    def say(what: str) -> None:
+        _print(f"{time.monotonic() - started:6.1f} s  {what}")
+
+    try:
+        made = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
+        made.detach()
+    except KeyboardInterrupt:
+        return _complain("interrupted; nothing is left running", _INTERRUPTED)
+    if made.has_swept:
+        _print(f"(removed first what a killed cluster had left in {made.dir})")
+    say("ready")
+    _print(f"export KUBECONFIG={made.kubeconfig}")
+    return 0
+
+
+def _load(options: argparse.Namespace) -> int:
+    for said in Cluster.attach(options.dir).load(options.archive):
+        _print(said)
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    rows = cluster.status_rows(options.dir)
+    if not rows:
+        _print(f"there is no cluster in {options.dir}")
+    for name, pid, state in rows:
+        _print(f"{name:<20} pid {pid:<8} {state}")
+    return 0 if rows and all(state == "up" for _, _, state in rows) else 1
+
+
+def _down(options: argparse.Namespace) -> int:
+    _print(cluster.take_down(options.dir))
+    return 0
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _complain(text: str, code: int) -> int:
+    sys.stderr.write(f"hack/cluster: {text}\n")
+    return code
