@@ -78,6 +78,14 @@ FLAGS: tuple[Flag, ...] = (
         "How many jobs are worked on at the same time.",
     ),
     Flag(
+        "override-existing-controller",
+        SERVE,
+        values.switch,
+        "false",
+        "",
+        "Start although another controller of TFJobs is seen at work. Two destroy each other's jobs.",
+    ),
+    Flag(
         "drain-timeout",
         SERVE,
         values.duration,

@@ -10,7 +10,7 @@ its controller is cancelled at once, without draining, and the process stands fo
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, Self, cast
 
@@ -55,6 +55,10 @@ class Alone:
         return cast("Ending", await asyncio.get_running_loop().create_future())
 
 
+async def _nothing_to_wait_for() -> None:
+    pass
+
+
 class Lifecycle:
     """One life of the process; ``run`` returns after ``stop`` is set and all has ended in order."""
 
@@ -68,7 +72,9 @@ class Lifecycle:
         clock: Clock,
         stop: asyncio.Event,
         drain_timeout: float,
+        wait_clear: Callable[[], Awaitable[object]] = _nothing_to_wait_for,
     ) -> None:
+        """``wait_clear`` returns when the process may stand for election; it is called with complete caches."""
         self._controller = controller
         self._informers = informers
         self._recorder = recorder
@@ -76,6 +82,7 @@ class Lifecycle:
         self._clock = clock
         self._stop = stop
         self._drain_timeout = drain_timeout
+        self._wait_clear = wait_clear
 
     async def run(self, **others: Coroutine[Any, Any, object]) -> None:
         """Live, with ``others`` beside what runs always. Raises when a part dies."""
@@ -99,6 +106,7 @@ class Lifecycle:
         """Lead whenever that is possible."""
         await self._informers.wait_synced()
         _log.info("the caches are complete")
+        await self._wait_clear()
         while True:
             async with self._election.term() as term:
                 # What the predecessor wrote last may still be on its way to the caches.

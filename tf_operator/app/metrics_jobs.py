@@ -47,6 +47,7 @@ class JobMetrics(JobInstruments):
         self._deleted = counter("training_operator_jobs_deleted_total", "Jobs deleted when their time was over.")
         self._backoff = counter("tf_operator_jobs_backoff_exceeded_total", "Jobs that failed: no restart was left.")
         self._deadline = counter("tf_operator_jobs_deadline_exceeded_total", "Jobs that failed: they ran too long.")
+        self._others = counter("tf_operator_jobs_changed_by_others_total", "Statuses that others have changed.")
         self._reasons = counter("tf_operator_jobs_failed_by_reason_total", "Jobs that have failed.", "reason")
         self._restarts = counter(
             "tf_operator_replica_restarts_total", "Starts of a replica after its first.", "replica_type", "reason"
@@ -66,7 +67,7 @@ class JobMetrics(JobInstruments):
 
     def _begin_with_zero(self, namespace: str) -> None:
         plain = (self._created, self._succeeded, self._failed, self._restarted, self._deleted)
-        for family in (*plain, self._backoff, self._deadline, self._time_to_running):
+        for family in (*plain, self._backoff, self._deadline, self._others, self._time_to_running):
             family.labels(namespace, FRAMEWORK)
         for outcome in OUTCOMES:
             self._duration.labels(namespace, FRAMEWORK, outcome)
@@ -108,6 +109,10 @@ class JobMetrics(JobInstruments):
     def duration(self, namespace: str, seconds: float, *, outcome: str) -> None:
         """``tf_operator_job_duration_seconds``."""
         self._duration.labels(namespace, FRAMEWORK, outcome).observe(seconds)
+
+    def changed_by_another(self, namespace: str) -> None:
+        """``tf_operator_jobs_changed_by_others_total``."""
+        self._others.labels(namespace, FRAMEWORK).inc()
 
     def count_phases_by(self, source: Phases) -> None:
         """``tf_operator_jobs`` and ``tf_operator_job_longest_wait_seconds``."""

@@ -60,6 +60,7 @@ class Options:
     """Empty: all of them."""
     gang_scheduler: str = ""
     workers: int = 16
+    overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
     kubeconfig: str | None = None
     """``None``: the pod's service account, or the file that ``kubectl`` would take."""
@@ -97,6 +98,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         namespaces=tuple(dict.fromkeys(found["namespace"])),
         gang_scheduler="" if gang_scheduler.lower() == "none" else gang_scheduler,
         workers=found["controller-threads"],
+        overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
         kubeconfig=found["kubeconfig"] or None,
         is_in_cluster=not kubeconfig and bool(environment.get("KUBERNETES_SERVICE_HOST")),

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from tf_operator.app.options import Options
 from tf_operator.controller.instruments import JobInstruments, PassInstruments
+from tf_operator.controller.rivals import Rivals
 from tf_operator.machinery.client import ApiClient
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.informers import Informers
@@ -33,6 +34,8 @@ class Parts:
     queue_instruments: QueueInstruments
     pass_instruments: PassInstruments
     job_instruments: JobInstruments
+    rivals: Rivals
+    """Has to be shown the jobs, to see who else changes them."""
 
     def scopes(self, label_selector: str = "") -> tuple[Scope, ...]:
         """What to watch of a resource: everything, or each namespace that is served."""

@@ -24,6 +24,7 @@ from tf_operator.app.metrics import Metrics
 from tf_operator.app.options import Options
 from tf_operator.app.parts import MakeController, Parts
 from tf_operator.app.pulse import Pulse
+from tf_operator.controller.rivals import AnotherController, Rivals
 from tf_operator.machinery import lease
 from tf_operator.machinery.access import ConfigurationError, InCluster, KubeConfig, Source
 from tf_operator.machinery.client import ApiClient
@@ -54,7 +55,7 @@ def run(options: Options, *, make_controller: MakeController = tfjobs.make_contr
     try:
         with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
             runner.run(_live(options, make_controller))
-    except (ConfigurationError, CertificateError, web.WebError) as error:
+    except (ConfigurationError, CertificateError, AnotherController, web.WebError) as error:
         _log.error("cannot start", error=str(error))
         return 1
     except Exception:  # noqa: BLE001 (told in the log, and by the exit code)
@@ -65,7 +66,12 @@ def run(options: Options, *, make_controller: MakeController = tfjobs.make_contr
 
 
 async def _live(options: Options, make_controller: MakeController) -> None:
-    await Process(options).live(make_controller)  # made here, because its pulse is that of the running loop
+    try:
+        await Process(options).live(make_controller)  # made here, because its pulse is that of the running loop
+    except ExceptionGroup as failures:  # of parts that live beside each other
+        if refusal := failures.subgroup(AnotherController):
+            raise refusal.exceptions[0] from None
+        raise
 
 
 class Process:
@@ -101,7 +107,15 @@ class Process:
             recorder = self._recorder(calling)
             election = self._election(calling)
             guard = election.fence.check if election else never_objects
-            controller = make_controller(self._parts(calling, guard, informers=informers, recorder=recorder))
+            rivals = Rivals(
+                self._clock,
+                recorder=recorder,
+                instruments=self._metrics.jobs,
+                is_overridden=self._options.overrides_existing_controller,
+            )
+            controller = make_controller(
+                self._parts(calling, guard, informers=informers, recorder=recorder, rivals=rivals)
+            )
 
             self._health.watch(informers)
             self._metrics.sample_informers(informers)
@@ -114,8 +128,9 @@ class Process:
                 clock=self._clock,
                 stop=stop,
                 drain_timeout=self._options.drain_timeout,
+                wait_clear=rivals.wait_clear,
             )
-            await life.run(pulse=self._pulse.measure())
+            await life.run(pulse=self._pulse.measure(), rivals=rivals.watch())
 
     def _sites(self) -> list[web.Site]:
         """Which pages are where: metrics first, and as protected as they are to be."""
@@ -178,7 +193,13 @@ class Process:
         )
 
     def _parts(
-        self, connection: Connection, guard: Callable[[], object], *, informers: Informers, recorder: EventRecorder
+        self,
+        connection: Connection,
+        guard: Callable[[], object],
+        *,
+        informers: Informers,
+        recorder: EventRecorder,
+        rivals: Rivals,
     ) -> Parts:
         budget = TokenBucket(self._clock, qps=self._options.qps, burst=self._options.burst)
         measures = self._measures(connection)
@@ -191,6 +212,7 @@ class Process:
             queue_instruments=self._metrics.queue,
             pass_instruments=self._metrics.passes,
             job_instruments=self._metrics.jobs,
+            rivals=rivals,
         )
 
     def _measures(self, connection: Connection) -> ClientInstruments:

@@ -43,6 +43,8 @@ def make_controller(parts: Parts) -> Controller:
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
     queue = RateLimitedQueue[ObjectKey](parts.clock, backoff, instruments=parts.queue_instruments)
     _listen(found, queue, memory)
+    parts.rivals.look_at(found.jobs.store)
+    found.jobs.add_handler(parts.rivals)
 
     own_writes = OwnWrites(found.views(), parts.clock)
     executor = Executor(

@@ -76,5 +76,8 @@ class JobInstruments:
     def duration(self, namespace: str, seconds: float, *, outcome: str) -> None:
         """A job has ended, as ``succeeded`` or ``failed``; seconds since its start."""
 
+    def changed_by_another(self, namespace: str) -> None:
+        """Another controller changed the status of a job."""
+
     def count_phases_by(self, source: Phases) -> None:
         """Ask ``source`` which jobs there are in which phase, whenever somebody looks."""

@@ -31,6 +31,15 @@ _UNTOLD: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons for waiting that every pod has on its way."""
 
 
+class Writer(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Who has changed an object, in the words of ``managedFields``."""
+
+    name: Shared[str] = msgspec.field(name="manager", default="")
+    subresource: Shared[str] = ""
+    time: str = ""
+    """Of its last change."""
+
+
 class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
     """Metadata of a job."""
 
@@ -38,6 +47,7 @@ class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
     annotations: Labels = Labels()
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
+    managed_fields: tuple[Writer, ...] = ()
 
 
 class _ConditionHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -89,9 +99,14 @@ class StoredJob(msgspec.Struct, frozen=True):
             ConditionType.CREATED: status.start_time,  # there is none as long as it waits for its gang
             ConditionType.RESTARTING: last.last_transition_time,
         }.get(last.type)
-        return Standing(last.type, parse_time(began) if began and self._is_ours() else None)
+        return Standing(last.type, parse_time(began) if began and self.is_ours() else None)
 
-    def _is_ours(self) -> bool:
+    def status_writers(self) -> tuple[Writer, ...]:
+        """Who has changed the status, and still has a part in it."""
+        return tuple(writer for writer in self.metadata.managed_fields if writer.subresource == "status")
+
+    def is_ours(self) -> bool:
+        """Whether it names no other controller."""
         try:
             return _SPEC_HEAD(self.spec).run_policy.managed_by == constants.OWN_MANAGER
         except (msgspec.DecodeError, RecursionError):

@@ -8,6 +8,7 @@
 {{- with .gangSchedulerName }}
 - --gang-scheduler-name={{ . }}
 {{- end }}
+- --override-existing-controller={{ .overrideExisting }}
 - --drain-timeout={{ .drainTimeout }}
 - --restart-delay-base={{ .restartDelay.base }}
 - --restart-delay-cap={{ .restartDelay.cap }}

@@ -99,7 +99,7 @@ class Elections:
 class Life:
     """A lifecycle and all that is in it."""
 
-    def __init__(self, clock, *, election=None):
+    def __init__(self, clock, *, election=None, wait_clear=None):
         self.diary = Diary()
         self.clock = clock
         self.stop = asyncio.Event()
@@ -114,6 +114,7 @@ class Life:
             clock=clock,
             stop=self.stop,
             drain_timeout=8.0,
+            **({"wait_clear": wait_clear} if wait_clear else {}),
         )
         self.task = None
 
@@ -275,3 +276,25 @@ async def test_without_an_election_the_work_begins_at_once_and_ends_in_the_same_
 
     assert life.task.done()
     assert life.diary[1:5] == ["refreshes", "works", "drains", "has drained"]
+
+
+async def test_it_does_not_stand_before_the_way_is_clear_and_looks_only_when_the_caches_are_complete(clock):
+    looks, is_clear = [], asyncio.Event()
+
+    async def wait_clear():
+        looks.append(life.informers.synced.is_set())
+        await is_clear.wait()
+
+    life = Life(clock, wait_clear=wait_clear)
+    life.informers.synced.clear()
+    await life.begin()
+    assert looks == []
+
+    life.informers.synced.set()
+    await clock.idle()
+    assert (looks, "leads" in life.diary) == ([True], False)
+
+    is_clear.set()
+    await clock.idle()
+    assert "works" in life.diary
+    await life.end()

@@ -13,6 +13,6 @@ from tf_operator.machinery.wire import Scope
     ids=["cluster", "two namespaces"],
 )
 def test_what_is_watched_follows_the_namespaces_that_are_served(namespaces, scopes):
-    parts = Parts(*[None] * 4, Options(namespaces=namespaces), *[None] * 3)
+    parts = Parts(*[None] * 4, Options(namespaces=namespaces), *[None] * 4)
 
     assert parts.scopes("app=x") == scopes

@@ -12,6 +12,7 @@ from tf_operator.app import run, web
 from tf_operator.app.options import Election, Options, Protection
 from tf_operator.app.parts import Parts
 from tf_operator.app.values import Address
+from tf_operator.controller.rivals import AnotherController
 from tf_operator.machinery.fence import NotLeading
 from tf_operator.machinery.leaderelection import ElectionConfig
 from tf_operator.machinery.wire import ObjectMeta, Resource
@@ -167,6 +168,28 @@ def test_a_certificate_that_cannot_be_used_is_one_clear_line(kubeconfig, capsys)
 
     told = records(capsys)[-1]["error"]
     assert told == "/nowhere/tls.crt with /nowhere/tls.key cannot be used: No such file or directory"
+
+
+class Waiting(Idle):
+    """A controller that has nothing to do, and no signal comes."""
+
+    def __init__(self, parts):
+        self.queue = WorkQueue(parts.clock)
+        parts.informers.get(PODS, decode=READ_POD, scopes=parts.scopes())
+
+
+async def seen_at_once(_rivals):
+    raise AnotherController("there is another one")
+
+
+def test_another_controller_is_one_clear_line_without_a_traceback(kubeconfig, capsys, monkeypatch):
+    monkeypatch.setattr(run.Rivals, "watch", seen_at_once)
+    options = Options(kubeconfig=kubeconfig, election=None, **NOWHERE)
+    assert run.run(options, make_controller=Waiting) == 1
+
+    last = records(capsys)[-1]
+    assert (last["message"], last["error"]) == ("cannot start", "there is another one")
+    assert "exception" not in last
 
 
 def test_a_bug_is_told_with_its_traceback_and_ends_the_process_with_1(kubeconfig, capsys):
