@@ -17,9 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from support import cluster as cluster_module
 from support import control_plane as plane_module
 from support import plane_launch, plane_setup
+from support.cluster import Cluster
+from support.cluster_host import UnfitHostError
 from support.control_plane import FEATURES, ControlPlane
+from support.given_cluster import GivenCluster
 from support.plane_directory import DirectoryRefusedError
 from support.prometheus import Prometheus
 
@@ -38,6 +42,11 @@ class SessionPlane(NamedTuple):
 
     root: Path
     owner: int
+
+    @property
+    def cluster(self) -> Path:
+        """Where the cluster of this session is, or will be."""
+        return self.root.with_name(f"{self.root.name}-cluster")
 
 
 SESSION_PLANE = pytest.StashKey[SessionPlane]()
@@ -72,7 +81,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     servers = plane_setup.binaries(FEATURES) if "plane_programs" in wanted else []
     monitoring = PROMETHEUS_PROGRAMS if wanted & {"prometheus", "promtool"} else ()
-    if names := [*servers, *monitoring]:
+    nodes = cluster_module.PROGRAMS if "cluster" in wanted and GivenCluster.from_environment() is None else ()
+    if names := [*servers, *monitoring, *nodes]:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         # What cannot be had fails the tests that want it, each with the reason.
         with capture.global_and_fixture_disabled(), contextlib.suppress(plane_launch.ToolsMissingError):
@@ -81,7 +91,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        plane_module.take_down(config.stash[SESSION_PLANE].root)
+        session = config.stash[SESSION_PLANE]
+        plane_module.take_down(session.root)
+        plane_module.take_down(session.cluster)
 
 
 @pytest.fixture(scope="session")
@@ -115,6 +127,22 @@ def own_control_plane(
 def namespace(request: pytest.FixtureRequest, control_plane: ControlPlane) -> str:
     """A fresh namespace in the session's plane; it is left until the plane ends, deleting it costs more."""
     return control_plane.make_namespace(request.node.name)
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Cluster | GivenCluster:
+    """A real cluster with two nodes: the one that E2E_KUBECONFIG names, or else one of the session's own."""
+    if (given := GivenCluster.from_environment()) is not None:
+        return given
+    session = request.config.stash[SESSION_PLANE]
+    try:
+        made = Cluster.up(session.cluster, nodes=2, owner=session.owner)
+    except UnfitHostError as error:
+        pytest.fail(f"{error}; or name a cluster by E2E_KUBECONFIG", pytrace=False)
+    except DirectoryRefusedError:  # another worker was first
+        return Cluster.attach(session.cluster, patience=START_SECONDS)
+    made.detach()
+    return made
 
 
 @pytest.fixture(scope="session")
