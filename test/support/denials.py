@@ -1,4 +1,4 @@
-"""An admission policy that refuses pods with a label, as a policy engine would: 403, with words of its own."""
+"""Who keeps pods from being created: a policy that refuses them (403), and a webhook that nobody answers (500)."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from support import builders
 from support.api import Api, RefusedError
 from support.control_plane import namespace_name
-from support.resources import PODS, Resource
+from support.resources import PODS, Json, Resource
 from support.settle import eventually
 
 _POLICIES = Resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
 _BINDINGS = Resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings")
+_WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +73,36 @@ def _policy(denial: Denial, message: str) -> dict[str, object]:
             "validations": [{"expression": "false", "message": message, "reason": "Forbidden"}],
         },
     }
+
+
+@asynccontextmanager
+async def dead_webhook(admin: Api, namespace: str) -> AsyncIterator[None]:
+    """Have the pods of a namespace wait for a webhook that does not answer, while the body runs."""
+    name = namespace_name("webhook")
+    await admin.create(_WEBHOOKS.path(), {"metadata": {"name": name}, "webhooks": [_dead(namespace)]})
+    try:
+        is_asked: bool = await eventually(lambda: _fails(admin, namespace), within=30)
+        assert is_asked
+        yield
+    finally:
+        await admin.delete(_WEBHOOKS.path(name=name))
+
+
+def _dead(namespace: str) -> Json:
+    return {
+        "name": "dead.test.example",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+async def _fails(admin: Api, namespace: str) -> bool:
+    try:
+        await admin.create(PODS.path(namespace), builders.pod("probe").body(), dryRun="All")
+    except RefusedError as refusal:
+        return refusal.status == 500
+    return False

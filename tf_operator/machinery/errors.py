@@ -11,6 +11,7 @@
         |-- Unauthorized 401   |-- Forbidden 403 -- NamespaceTerminating
         |-- NotFound 404       |-- Conflict 409 --- AlreadyExists
         |-- Expired 410        |-- TooLarge 413     |-- Invalid 422     |-- Throttled 429
+        |-- WebhookFailed 500
         `-- ServerFailed 5xx -- Unavailable 503, ServerTimeout 504 -- ResourceVersionTooLarge
 
 An error says what is so; what to do about it is decided by whoever catches it. Two facts that many need are
@@ -158,6 +159,10 @@ class Throttled(Refused):
     """429: the apiserver asks for patience; nothing was carried out."""
 
 
+class WebhookFailed(Refused):
+    """500, and still a no: an admission webhook could not be asked, so nothing was carried out."""
+
+
 class ServerFailed(Refused):
     """5xx: the apiserver, or a proxy before it, failed; a write may have been carried out."""
 
@@ -191,6 +196,8 @@ _BY_CODE: dict[int, type[Refused]] = {
     504: ServerTimeout,
 }
 
+# An apiserver's own words, for which there is no reason and no cause.
+_WEBHOOK_FAILED = "failed calling webhook"
 # Past 1.5 MiB etcd refuses, past 2 MiB its client does; the apiserver passes both on as a 500 without a reason.
 _ETCD_REFUSES = ("etcdserver: request is too large", "trying to send message larger than max")
 
@@ -222,6 +229,8 @@ def _kind(code: int, status: Status) -> type[Refused]:
         return ResourceVersionTooLarge
     if code == 500 and any(text in (status.message or "") for text in _ETCD_REFUSES):
         return TooLarge
+    if code == 500 and _WEBHOOK_FAILED in (status.message or ""):
+        return WebhookFailed
     return kind
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from support import builders
 from support.audit import Tally
 from support.crew import ONE_CREW, QUICK, Crew
-from support.denials import denied_pods
+from support.denials import dead_webhook, denied_pods
 from support.resources import TFJOBS, Json, Resource
 from support.scene import Scene, moment, states
 from support.settle import eventually
@@ -38,6 +38,19 @@ async def test_a_refusal_is_told_and_tried_again_later_each_time(scene: Scene) -
     await scene.run("j-ps-0", "j-worker-0", "j-worker-1")
     found = await scene.wait("j", "Running")
     assert not [entry for entry in found["status"]["conditions"] if "no room" in entry["message"]]
+
+
+async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(scene: Scene) -> None:
+    """Rule 21: a 500 in the apiserver's eyes, and for the job's owner the reason why there are no pods."""
+    async with dead_webhook(scene.admin, scene.namespace):
+        await scene.submit(builders.tfjob("j").workers(2))
+        found = await scene.wait("j", "Created", text='failed calling webhook "dead.test.example"')
+        assert states(found) == ["Created"]
+        assert (await scene.wait_event("FailedCreatePod", "failed calling webhook"))["type"] == "Warning"
+    await scene.wait_pods("j-worker-0", "j-worker-1", within=60)
+    await scene.run("j-worker-0", "j-worker-1")
+    found = await scene.wait("j", "Running")
+    assert not [entry for entry in found["status"]["conditions"] if "webhook" in entry["message"]]
 
 
 async def test_a_quota_that_is_raised_lets_the_job_go_on(scene: Scene) -> None:

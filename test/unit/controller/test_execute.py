@@ -55,6 +55,16 @@ async def test_a_server_that_fails_is_no_refusal(rig):
     assert rig.memory.refusal(rig.job["metadata"]["uid"]) is None
 
 
+async def test_a_webhook_that_does_not_answer_is_a_refusal_that_is_told(rig):
+    rig.api.fail("create pods", refused(500, "InternalError", 'failed calling webhook "istio": connection refused'))
+
+    await rig.reconcile()
+
+    refusal = rig.memory.refusal(rig.job["metadata"]["uid"])
+    assert (refusal.what, refusal.is_final) == ("pod j-worker-0", False)
+    assert refusal.message == 'failed calling webhook "istio": connection refused'
+
+
 async def test_a_connection_that_was_never_made_is_passed_on(rig):
     rig.api.fail("create pods", errors.Unreachable("refused"))
 
@@ -155,14 +165,14 @@ async def test_services_of_an_older_operator_are_deleted_one_by_one(rig):
 
 
 async def test_an_action_on_a_pod_group_without_a_gang_scheduler_is_a_bug(rig):
-    seen = rig.reconciler.observer.from_caches(rig.reconciler.observer.job(KEY))
+    seen = rig.reconciler.observer.from_caches(rig.reconciler.observer.stored(KEY))
 
     with pytest.raises(TypeError, match="no gang scheduler"):
         await rig.executor.carry_out(seen, Plan(seen.job.status, actions=(CreatePodGroup({}),)))
 
 
 async def test_replicas_are_never_made_outside_their_batches(rig):
-    job = rig.reconciler.observer.job(KEY)
+    job = rig.reconciler.observer.from_caches(rig.reconciler.observer.stored(KEY)).job
     action = CreateReplica(job.replicas[0].type, 0, Recipe(job, Settings()))
 
     with pytest.raises(TypeError, match="in batches"):

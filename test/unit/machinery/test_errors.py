@@ -45,6 +45,13 @@ FUTURE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "x"}], "re
         pytest.param(500, status(500, "InternalError"), errors.ServerFailed, "InternalError", id="internal error"),
         pytest.param(500, status(500, None, "etcdserver: no leader"), errors.ServerFailed, "", id="no reason"),
         pytest.param(
+            500,
+            status(500, "InternalError", 'Internal error occurred: failed calling webhook "w": connection refused'),
+            errors.WebhookFailed,
+            "InternalError",
+            id="a webhook does not answer",
+        ),
+        pytest.param(
             500, status(500, None, "etcdserver: request is too large"), errors.TooLarge, "", id="etcd refuses the size"
         ),
         pytest.param(
@@ -105,7 +112,7 @@ def test_the_code_of_an_error_line_comes_from_its_status():
 
 def test_the_tree_is_the_one_that_is_drawn():
     drawing = inspect.getdoc(errors)
-    assert len(TREE) == 22
+    assert len(TREE) == 23
     for kind in TREE:
         assert kind.__name__ in drawing
         assert kind.__doc__
