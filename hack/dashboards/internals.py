@@ -341,7 +341,8 @@ def _process() -> list[panels.AnyPanel]:
         ),
         lines(
             "Open files and connections",
-            "Normal is some tens. A climb is a leak.",
+            "Files and connections that each replica has open. Normal is some tens: watches, and as many connections "
+            "as there were requests at once. A climb without end is a leak.",
             Ask(total(SELF.series("process_open_fds"), by="instance"), "{{instance}}"),
             unit=COUNT,
         ),

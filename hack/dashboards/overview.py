@@ -220,14 +220,15 @@ def _namespaces() -> panels.AnyPanel:
     by = "job_namespace"
     return rows(
         "Namespaces",
-        "Jobs that there are, and what has happened in the time shown. A name leads to the jobs of its namespace.",
+        "Jobs that there are now, and, from Created on, what has happened in the time shown. A name leads to the jobs "
+        "of its namespace.",
         by,
         {
             "Running": phases(NAMED, by=by, where='phase="Running"'),
             "Waiting": phases(NAMED, by=by, where=WAITING),
             "Restarting": phases(NAMED, by=by, where='phase="Restarting"'),
             "Suspended": phases(NAMED, by=by, where='phase="Suspended"'),
-            "Created in the time shown": NAMED.count(CREATED, by=by),
+            "Created": NAMED.count(CREATED, by=by),
             "Succeeded": NAMED.count(SUCCEEDED, by=by),
             "Failed": NAMED.count(FAILED, by=by),
             "Restarts of replicas": NAMED.count(RESTARTED, by=by),

@@ -141,7 +141,7 @@ def rows(
     title: str, text: str, key: str, columns: Mapping[str, str], *, link: str = "", width: int = 24
 ) -> table.Panel:
     """A row for each value of the label ``key``, a column for each query; ``link`` leads from the first column."""
-    panel = _of(table.Panel(), title, text, unit=COUNT, width=width, height=9).decimals(0).no_value("0")
+    panel = _of(table.Panel(), title, text, unit=COUNT, width=width, height=7).decimals(0).no_value("0")
     for letter, query in zip(_LETTERS, columns.values(), strict=False):
         panel.with_target(_query(letter, Ask(query, "")).instant().format(PromQueryFormat.TABLE))
     names = {f"Value #{letter}": name for letter, name in zip(_LETTERS, columns, strict=False)}

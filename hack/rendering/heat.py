@@ -15,6 +15,7 @@ from rendering.prometheus import Span
 
 _LEFT: Final = 62.0
 _MOST_LABELS: Final = 7
+_WIDE_CELL: Final = 10
 
 
 def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
@@ -36,7 +37,7 @@ def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
         cmap=_shades(answered.panel.scheme),
         norm=PowerNorm(0.5, vmin=0, vmax=highest),
         edgecolors="white",
-        linewidth=0.3,
+        linewidth=0.4 if axes.get_window_extent().width / len(shown[0]) > _WIDE_CELL else 0,
     )
     apart = math.ceil(len(bounds) / _MOST_LABELS)
     axes.yaxis.set_major_locator(FixedLocator(range(0, len(bounds), apart)))

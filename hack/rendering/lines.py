@@ -16,6 +16,7 @@ _LEFT: Final = 62.0
 RIGHT: Final = 26.0
 _LEGEND_LINE: Final = 17.0
 _LEGEND_LINES: Final = 2
+_MOST_FILLED: Final = 4
 _NICE_SECONDS: Final = (15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
 
@@ -30,7 +31,7 @@ def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
         _stack(axes, lines, paints, span)
     else:
         for line, paint in zip(lines, paints, strict=True):
-            _line(axes, line, paint, span)
+            _line(axes, line, paint, span, is_filled=len(lines) <= _MOST_FILLED)
     _scale(axes, answered)
 
 
@@ -74,10 +75,11 @@ def _paints(answered: Answered, lines: list[Line]) -> list[str]:
     ]
 
 
-def _line(axes: Axes, line: Line, paint: str, span: Span) -> None:
+def _line(axes: Axes, line: Line, paint: str, span: Span, *, is_filled: bool) -> None:
     times, values = _with_gaps(line, span)
     axes.plot(times, values, color=paint, linewidth=1.4, solid_capstyle="round")
-    axes.fill_between(times, values, color=paint, alpha=0.07, linewidth=0)
+    if is_filled:
+        axes.fill_between(times, values, color=paint, alpha=0.07, linewidth=0)
 
 
 def _with_gaps(line: Line, span: Span) -> tuple[list[float], list[float]]:

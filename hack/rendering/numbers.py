@@ -19,7 +19,6 @@ def draw_stat(sheet: Sheet, box: Box, answered: Answered) -> None:
     for index, (text, paint) in enumerate(values):
         middle = box.x + apart * (index + 0.5)
         words = sheet.text(middle, box.y + box.height / 2 - 2, text, size=25, colour=paint, ha="center", va="center")
-        words.set_fontweight("medium")
         while sheet.width_of(words) > apart - 16 and words.get_fontsize() > 8:
             words.set_fontsize(words.get_fontsize() - 1)
 

@@ -30,7 +30,7 @@ def write(value: float, unit: str) -> str:
 def step_size(most: float, unit: str) -> float:
     """What the lines of a scale up to ``most`` should be multiples of: whole minutes, whole MiB."""
     sizes = {"s": _TIMES, "bytes": _BINARY, "Bps": _DECIMAL}.get(unit, ())
-    return next((size for size, _ in sizes if most >= 2 * size), 1.0)
+    return next((size for size, _ in sizes if most >= size), 1.0)
 
 
 def _short(value: float) -> str:
