@@ -74,8 +74,9 @@ class ReplicaProcess:
 
     def send(self, number: signal.Signals) -> float:
         """Send a signal; the moment."""
+        sent_at = time.monotonic()  # before: what answers may be faster than this process
         self._process.send_signal(number)
-        return time.monotonic()
+        return sent_at
 
     def when(self, what: str, *, since: float = 0.0) -> list[float]:
         """The moments at which it said something."""

@@ -64,8 +64,9 @@ class Replica:
                 self.said.append(json.loads(line))
 
     def send(self, number):
+        sent_at = time.monotonic()  # before: what answers may be faster than this process
         self._process.send_signal(number)
-        return time.monotonic()
+        return sent_at
 
     def when(self, what, *, since=0.0):
         """The moments at which it said something."""
