@@ -315,6 +315,7 @@ def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta
     status = found.status
     containers = (*status.container_statuses, *status.init_container_statuses)
     main = next((entry for entry in status.container_statuses if entry.name == container), None)
+    disruption = _disruption(status)
     return Pod(
         name=core.name,
         uid=core.uid,
@@ -322,9 +323,9 @@ def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta
         index=index,
         phase=status.phase,
         is_terminating=found.metadata.deletion_timestamp is not None,
-        reason=status.reason,
-        message=status.message,
-        is_disrupted=any(entry.type == "DisruptionTarget" and entry.status == "True" for entry in status.conditions),
+        reason=status.reason or (disruption.reason if disruption else ""),
+        message=status.message or (disruption.message if disruption else _failed_init(status)),
+        is_disrupted=disruption is not None,
         main=_main(main.state) if main else None,
         restarts=sum(entry.restart_count for entry in containers),
         waits_for=_waits_for(status) if status.phase == "Pending" else "",
@@ -337,6 +338,22 @@ def _main(state: _State) -> MainContainer | None:
         ended = state.terminated
         return MainContainer(ended.exit_code, ended.reason, ended.message, ended.started_at, ended.finished_at)
     return MainContainer(started_at=state.running.started_at) if state.running else None
+
+
+def _disruption(status: _PodStatus) -> _PodCondition | None:
+    """Who is about to end the pod, or has, for a reason outside of it; none of which the pod's own status may tell."""
+    for condition in status.conditions:
+        if condition.type == "DisruptionTarget" and condition.status == "True":
+            return condition
+    return None
+
+
+def _failed_init(status: _PodStatus) -> str:
+    """Which init container failed a pod, whose deciding container then never began."""
+    for entry in status.init_container_statuses if status.phase == "Failed" else ():
+        if entry.state.terminated and entry.state.terminated.exit_code:
+            return f"init container {entry.name} exited with code {entry.state.terminated.exit_code}"
+    return ""
 
 
 def _waits_for(status: _PodStatus) -> str:

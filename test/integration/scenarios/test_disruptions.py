@@ -62,6 +62,7 @@ async def test_a_drained_node_fails_no_job(scene: Scene) -> None:
     found = await scene.wait_status(disruptions=2)
     assert "Failed" not in states(found)
     await scene.wait("j", "Running")
+    await scene.wait_event("ReplicaDisrupted", "EvictionByEvictionAPI: Eviction API: evicting")
 
 
 async def test_a_preempted_pod_is_replaced(scene: Scene) -> None:

@@ -197,6 +197,38 @@ def test_a_disrupted_pod_says_so_in_a_condition():
     assert not read(conditions=[{"type": "DisruptionTarget", "status": "False"}]).is_disrupted
 
 
+EVICTING = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+FETCHED = {"name": "prepare", "state": {"terminated": {"exitCode": 0}}}
+NOT_FETCHED = {"name": "fetch", "state": {"terminated": {"exitCode": 3}}}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message"),
+    [
+        ({"conditions": [EVICTING]}, "EvictionByEvictionAPI", "Eviction API: evicting"),
+        ({"conditions": [{**EVICTING, "status": "False"}]}, "", ""),
+        ({"conditions": [EVICTING], "reason": "Evicted", "message": "low on memory"}, "Evicted", "low on memory"),
+        (
+            {"phase": "Failed", "initContainerStatuses": [FETCHED, NOT_FETCHED]},
+            "",
+            "init container fetch exited with code 3",
+        ),
+        ({"phase": "Failed", "initContainerStatuses": [FETCHED]}, "", ""),
+        ({"phase": "Pending", "initContainerStatuses": [NOT_FETCHED]}, "", ""),
+    ],
+    ids=["drained", "drained no longer", "the kubelet knows better", "init container", "another reason", "tried again"],
+)
+def test_why_a_pod_ended_is_told_in_the_words_of_who_knows(status, reason, message):
+    found = read(**status)
+
+    assert (found.reason, found.message) == (reason, message)
+
+
 def test_what_the_kubelet_driver_writes_is_understood():
     """The driver writes what real kubelets do; see test/integration/support/test_kubelet.py."""
     body = pod()
