@@ -55,4 +55,4 @@ def render() -> dict[Path, str]:
 
 def written(dashboard: Dashboard) -> str:
     """The JSON that Grafana takes, the same each time."""
-    return json.dumps(dashboard, cls=JSONEncoder, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(dashboard, cls=JSONEncoder, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

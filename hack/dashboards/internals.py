@@ -81,7 +81,8 @@ def _health() -> list[panels.AnyPanel]:
             "last.",
             Ask(total(SELF.series("leader_election_master_status")), "leaders"),
             unit=COUNT,
-            steps={float("-inf"): RED, 1: GREEN, 2: ORANGE},
+            base=RED,
+            steps={1: GREEN, 2: ORANGE},
         ),
         number(
             "Jobs in the queue",

@@ -5,7 +5,7 @@ no name from its query gets one. Colours mean the same everywhere: ``MEANING`` g
 Neighbours: ``promql`` writes the queries, ``frame`` puts panels on a dashboard.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -97,13 +97,20 @@ def lines(
 
 
 def number(
-    title: str, text: str, ask: Ask, *, unit: str, width: int = 4, steps: Mapping[float, str] | None = None
+    title: str,
+    text: str,
+    ask: Ask,
+    *,
+    unit: str,
+    width: int = 4,
+    base: str = GREEN,
+    steps: Mapping[float, str] | None = None,
 ) -> stat.Panel:
-    """One number of now, or of the whole range. ``steps`` colour it: from this value on, this colour."""
+    """One number of now, or of the whole range. ``steps`` colour it: from this value on, this colour; else ``base``."""
     panel = _of(stat.Panel(), title, text, unit=unit, width=width, height=4)
     panel.graph_mode(looks.BigValueGraphMode.NONE).reduce_options(_last())
     panel.text_mode(looks.BigValueTextMode.NAME if unit == NAME else looks.BigValueTextMode.VALUE)
-    panel.color_mode(looks.BigValueColorMode.VALUE).thresholds(_thresholds(steps or {}))
+    panel.color_mode(looks.BigValueColorMode.VALUE).thresholds(_thresholds(steps or {}, base))
     panel.color_scheme(dashboard.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
     return panel.with_target(_query("A", ask).instant())
 
@@ -169,10 +176,10 @@ def _last() -> common.ReduceDataOptions:
     return common.ReduceDataOptions().calcs(["lastNotNull"]).values(False)  # noqa: FBT003
 
 
-def _thresholds(steps: Mapping[float, str], base: str = GREEN) -> dashboard.ThresholdsConfig:
-    found: Sequence[models.Threshold] = [models.Threshold(value=value, color=colour) for value, colour in steps.items()]
-    first = [] if found and found[0].value == float("-inf") else [models.Threshold(value=None, color=base)]
-    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps([*first, *found])
+def _thresholds(steps: Mapping[float, str], base: str) -> dashboard.ThresholdsConfig:
+    found = [models.Threshold(value=value, color=colour) for value, colour in steps.items()]
+    first = models.Threshold(value=None, color=base)
+    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps([first, *found])
 
 
 def _fixed(colour: str) -> models.DynamicConfigValue:

@@ -65,6 +65,11 @@ def test_an_update_mends_what_the_check_finds(tree, capsys):
     assert capsys.readouterr().err.count("wrote") == 1
 
 
+def test_the_files_are_json_as_browsers_have_it():
+    for path in (ROOT / command.FOLDER).glob("*.json"):
+        json.loads(path.read_text(), parse_constant=pytest.fail)
+
+
 @each_dashboard
 def test_grafanas_library_reads_a_dashboard_and_writes_the_same_again(body):
     assert json.loads(command.written(Dashboard.from_json(body))) == body
