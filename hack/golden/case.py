@@ -16,7 +16,7 @@ import yaml
 from tf_operator.api.status import ReplicaType
 from tf_operator.dialects import kubeflow_v1
 from tf_operator.meta import parse_time
-from tf_operator.planning.observed import MainContainer, Observed, Pod, PodGroup, Refusal, Service, Settings
+from tf_operator.planning.observed import MainContainer, Observed, Obstacle, Pod, PodGroup, Refusal, Service, Settings
 
 FOLDER: Final = Path("test/golden")
 INPUT: Final = ".input.yaml"
@@ -56,13 +56,14 @@ def read(root: Path, name: str) -> Case:
     found = yaml.load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
     _refuse_others(found, _FIELDS, name)
     job = kubeflow_v1.read(found["job"])
+    now = _time(found.get("now"), _NOW)
     seen = Observed(
         job,
-        _time(found.get("now"), _NOW),
+        now,
         pods=tuple(_pod(entry, job.key.name) for entry in found.get("pods", ())),
         services=tuple(_service(entry, job.uid) for entry in found.get("services", ())),
         pod_group=_group(found.get("podGroup"), job.key.name),
-        refusal=_refusal(found.get("refusal")),
+        refusal=_refusal(found.get("refusal"), now),
         settings=_settings(found.get("settings", {})),
     )
     return Case(name, found["title"], tuple(found["rules"]), seen, tuple(found.get("bodies", ())))
@@ -122,12 +123,18 @@ def _group(entry: Yaml | None, job: str) -> PodGroup | None:
     return PodGroup(job, "uid-of-the-group", entry.get("phase", ""), spec, entry.get("terminating", False))
 
 
-def _refusal(entry: Yaml | None) -> Refusal | None:
+def _refusal(entry: Yaml | None, now: datetime) -> Refusal | None:
     if entry is None:
         return None
-    _refuse_others(entry, {"what", "message", "final", "retryAt"}, "refusal")
-    retry_at = parse_time(entry.get("retryAt"))
-    return Refusal(entry["what"], entry["message"], entry.get("final", False), retry_at)
+    _refuse_others(entry, {"what", "message", "at", "code", "attempts", "obstacle"}, "refusal")
+    return Refusal(
+        what=entry["what"],
+        message=entry["message"],
+        at=_time(entry["at"], now),
+        code=entry.get("code", 403),
+        attempts=entry.get("attempts", 1),
+        obstacle=Obstacle(entry.get("obstacle", "refused")),
+    )
 
 
 def _settings(entry: Yaml) -> Settings:

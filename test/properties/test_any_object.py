@@ -160,7 +160,7 @@ def observed(body, scheduler=""):
         pods=pods,
         services=(Service("job-worker-7", "s"), Service("job-worker-0", "s0")),
         pod_group=PodGroup("job", "g", "Running", {"minMember": "x", "minResources": []}) if scheduler else None,
-        refusal=Refusal("pod job-ps-0", "no", retry_at=MORNING - timedelta(seconds=1)) if not scheduler else None,
+        refusal=Refusal("pod job-ps-0", "no", MORNING - timedelta(seconds=2)) if not scheduler else None,
         settings=Settings(gang_scheduler=scheduler),
     )
 

@@ -6,24 +6,20 @@ has been waiting to be written.
 """
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Final
 
 from tf_operator.api.status import ReplicaType
 from tf_operator.machinery import errors
 from tf_operator.machinery.clock import Clock
-from tf_operator.planning.observed import Pod, Refusal
+from tf_operator.planning import refusals
+from tf_operator.planning.observed import Obstacle, Pod, Refusal
 
-LONGEST_REFUSAL: Final = 60.0
 _SUCCEEDED: Final = "Succeeded"
-_FINAL_CODES: Final = frozenset({400, 413, 422})
-"""The object itself is refused: it will be the next time, too."""
 
 
 @dataclass(slots=True)
 class _Notes:
     departed: dict[tuple[ReplicaType, int], Pod] = field(default_factory=dict)
-    refusals: int = 0
     refusal: Refusal | None = None
     progress_since: float | None = None
 
@@ -69,34 +65,28 @@ class Memory:
         return notes.refusal if notes else None
 
     def note_refused(self, uid: str, what: str, error: errors.Refused) -> None:
-        """A create was refused: the next one waits, longer each time."""
+        """A create was refused.
+
+        Creates are made in batches. What is refused while the job waits already was tried together with the first, and
+        is no further attempt; of a batch always the same one is told, whatever the order of the answers.
+        """
         notes, now = self._of(uid), self._clock.now()
-        is_final = error.code in _FINAL_CODES
         known = notes.refusal
-        # Creates are made in batches. What is refused while the job waits already was tried together with the first,
-        # and is no further attempt; of a batch always the same one is told, whatever the order of the answers.
-        if known is None or known.retry_at is None or known.retry_at <= now:
-            notes.refusals += 1
-        elif not is_final and (known.is_final or known.what <= what):
-            return
-        is_hopeless_for_now = isinstance(error, errors.NamespaceTerminating)
-        delay = LONGEST_REFUSAL if is_hopeless_for_now else min(2.0 ** min(notes.refusals - 1, 10), LONGEST_REFUSAL)
-        notes.refusal = Refusal(
-            what=what,
-            message=str(error),
-            is_final=is_final,
-            retry_at=now + timedelta(seconds=delay),
-        )
+        is_same_attempt = refusals.is_waiting(known, now)
+        attempts = (known.attempts if known else 0) + (not is_same_attempt)
+        found = Refusal(what, str(error), now, _code(error), attempts, _obstacle(error))
+        if known is None or not is_same_attempt or refusals.tells_more(found, known):
+            notes.refusal = found
 
     def note_accepted(self, uid: str) -> None:
         """Everything that was to be created has been."""
         if notes := self._notes.get(uid):
-            notes.refusals, notes.refusal = 0, None
+            notes.refusal = None
 
     def note_nothing_to_create(self, uid: str) -> None:
         """The plan creates nothing, and not because it waits: what was refused is not wanted any more."""
         found = self.refusal(uid)
-        if found and not found.is_final and found.retry_at and found.retry_at <= self._clock.now():
+        if found and not refusals.is_final(found) and not refusals.is_waiting(found, self._clock.now()):
             self.note_accepted(uid)
 
     def progress_waits(self, uid: str, seconds: float) -> float:
@@ -113,3 +103,12 @@ class Memory:
 
     def _of(self, uid: str) -> _Notes:
         return self._notes.setdefault(uid, _Notes())
+
+
+def _code(error: errors.Refused) -> int:
+    """Its status code; etcd's "too large" comes as a 500."""
+    return 413 if isinstance(error, errors.TooLarge) else error.code
+
+
+def _obstacle(error: errors.Refused) -> Obstacle:
+    return Obstacle.NAMESPACE_ENDS if isinstance(error, errors.NamespaceTerminating) else Obstacle.REFUSED

@@ -6,7 +6,6 @@ labels, or a name that the job needs, is somebody else's.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 import msgspec
 
@@ -23,11 +22,9 @@ from tf_operator.machinery.expectations import Owner, OwnWrites
 from tf_operator.machinery.wire import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
 from tf_operator.planning import names
-from tf_operator.planning.observed import Observed, Pod, Refusal, Settings
+from tf_operator.planning.observed import Observed, Obstacle, Pod, Refusal, Settings
 
 _PAGE = 500
-UNSERVED_RETRY = 5.0
-"""Seconds after which a job that waits for PodGroups to be served is looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +95,7 @@ class Observer:
         if groups is None or groups.has_synced:
             return None
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
-        retry_at = self.clock.now() + timedelta(seconds=UNSERVED_RETRY)
-        return Refusal("its PodGroup", message, retry_at=retry_at)
+        return Refusal("its PodGroup", message, self.clock.now(), obstacle=Obstacle.NOT_SERVED)
 
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = projections.job_of(stored, self.dialect)

@@ -8,6 +8,7 @@ index come from its name, because labels can be changed by whoever may update po
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any
 
 from tf_operator.api.job import TrainingJob
@@ -75,14 +76,26 @@ class PodGroup:
     is_terminating: bool = False
 
 
+class Obstacle(Enum):
+    """What stands against a create, as far as its status code does not say."""
+
+    REFUSED = "refused"
+    NAMESPACE_ENDS = "namespace ends"
+    NOT_SERVED = "not served"
+    """Its kind is not known, so nothing was sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A create that the apiserver refused, and until when nothing is to be created again."""
+    """A create that the apiserver refused: what it said and when. ``refusals`` knows what follows."""
 
     what: str
     message: str
-    is_final: bool = False
-    retry_at: datetime | None = None
+    at: datetime
+    code: int = 403
+    attempts: int = 1
+    """How often in a row."""
+    obstacle: Obstacle = Obstacle.REFUSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,19 @@ from datetime import datetime, timedelta
 
 from tf_operator.api.job import TrainingJob
 from tf_operator.api.status import JobStatus
-from tf_operator.planning import announce, children, cleanup, gang, ledger, names, replicas, status, verdict, waiting
+from tf_operator.planning import (
+    announce,
+    children,
+    cleanup,
+    gang,
+    ledger,
+    names,
+    refusals,
+    replicas,
+    status,
+    verdict,
+    waiting,
+)
 from tf_operator.planning.actions import Action, Count, CreateReplica, DeleteJob, DeletePod, DeleteService, Plan, What
 from tf_operator.planning.observed import Observed
 from tf_operator.planning.replicas import Slot, View
@@ -52,7 +64,7 @@ def _actions(view: View, found: Verdict, after: JobStatus) -> tuple[Action, ...]
         return tuple(cleanup.while_suspended(view.seen))
     if found.end is not End.GOES_ON:
         return tuple(cleanup.after_end(view.seen))
-    if _is_held_back(view.seen):
+    if refusals.is_waiting(view.seen.refusal, view.seen.now):
         return tuple(_removals(view, after))
     return (*gang.actions(view.seen), *_removals(view, after), *_creations(view))
 
@@ -92,7 +104,7 @@ def _wake_ups(view: View, after: JobStatus) -> Iterator[datetime | None]:
     job = view.seen.job
     yield verdict.deadline(job, after)
     yield verdict.startup_deadline(job, after)
-    yield view.seen.refusal.retry_at if view.seen.refusal else None
+    yield refusals.retry_at(view.seen.refusal) if view.seen.refusal else None
     yield from waiting.wake_ups(view)
     accounts = {(account.type, account.index): account for account in after.accounts}
     for slot in view.slots:
@@ -108,12 +120,6 @@ def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | N
 def _is_due(slot: Slot, seen: Observed) -> bool:
     moment = ledger.creation_time(slot.account, seen.settings)
     return moment is None or moment <= seen.now
-
-
-def _is_held_back(seen: Observed) -> bool:
-    """Whether a create was refused, and it is too early to try again."""
-    refusal = seen.refusal
-    return refusal is not None and refusal.retry_at is not None and refusal.retry_at > seen.now
 
 
 def _name(job: TrainingJob, slot: Slot) -> str:

@@ -14,7 +14,7 @@ from tf_operator.api.constants import Reason
 from tf_operator.api.job import RestartPolicy, SuccessPolicy, TrainingJob
 from tf_operator.api.status import ConditionType, FirstFailure, JobStatus, ReplicaType
 from tf_operator.api.validation import child_name, validate
-from tf_operator.planning import ledger, outcome, replicas
+from tf_operator.planning import ledger, outcome, refusals, replicas
 from tf_operator.planning.observed import MainContainer, Pod
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Loss, Slot, View
@@ -121,7 +121,7 @@ def _has_succeeded(view: View) -> Verdict | None:
 
 def _is_refused_for_good(view: View) -> Verdict | None:
     refusal = view.seen.refusal
-    if refusal is None or not refusal.is_final:
+    if refusal is None or not refusals.is_final(refusal):
         return None
     return Verdict(End.FAILED, Reason.INVALID_SPEC, f"{refusal.what} was refused: {refusal.message}")
 

@@ -7,6 +7,7 @@ from support.controller_rig import KEY, Rig
 from support.fake_api import refused
 from tf_operator.controller import resources
 from tf_operator.machinery import errors
+from tf_operator.planning import refusals
 from tf_operator.planning.actions import CreatePodGroup, CreateReplica, Plan
 from tf_operator.planning.children import Recipe
 from tf_operator.planning.observed import Settings
@@ -61,7 +62,7 @@ async def test_a_webhook_that_does_not_answer_is_a_refusal_that_is_told(rig):
     await rig.reconcile()
 
     refusal = rig.memory.refusal(rig.job["metadata"]["uid"])
-    assert (refusal.what, refusal.is_final) == ("pod j-worker-0", False)
+    assert (refusal.what, refusals.is_final(refusal)) == ("pod j-worker-0", False)
     assert refusal.message == 'failed calling webhook "istio": connection refused'
 
 

@@ -7,6 +7,7 @@ from support.fake_clock import FakeClock
 from tf_operator.api.status import ReplicaType
 from tf_operator.controller.memory import Memory
 from tf_operator.machinery import errors
+from tf_operator.planning import refusals
 from tf_operator.planning.observed import Pod
 
 POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
@@ -15,6 +16,13 @@ POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
 @pytest.fixture
 def memory() -> Memory:
     return Memory(FakeClock())
+
+
+def wait(memory: Memory, clock: FakeClock) -> float:
+    """For how long planning has the job wait."""
+    found = memory.refusal("u")
+    assert found is not None
+    return (refusals.retry_at(found) - clock.now()).total_seconds()
 
 
 def test_nothing_is_known_of_a_job_that_nobody_spoke_of(memory):
@@ -42,10 +50,7 @@ async def test_refusals_of_a_job_are_spaced_by_growing_delays():
     delays = []
     for _ in range(9):
         memory.note_refused("u", "pod a", refused(403, "Forbidden", "quota"))
-        found = memory.refusal("u")
-        assert found is not None
-        assert found.retry_at is not None
-        delays.append((found.retry_at - clock.now()).total_seconds())
+        delays.append(wait(memory, clock))
         await clock.advance(delays[-1])
 
     assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
@@ -58,9 +63,7 @@ def test_refusals_of_one_batch_are_one_attempt_and_told_of_the_same_child(memory
 
     found = memory.refusal("u")
     assert found is not None
-    assert found.what == "pod a"
-    assert found.retry_at is not None
-    assert (found.retry_at - FakeClock().now()).total_seconds() == 1
+    assert (found.what, found.attempts) == ("pod a", 1)
 
 
 def test_a_refusal_for_good_is_not_hidden_by_one_that_passes(memory):
@@ -69,7 +72,7 @@ def test_a_refusal_for_good_is_not_hidden_by_one_that_passes(memory):
 
     found = memory.refusal("u")
     assert found is not None
-    assert found.is_final
+    assert refusals.is_final(found)
 
 
 def test_a_refusal_for_good_stays_when_another_one_passes(memory):
@@ -78,7 +81,7 @@ def test_a_refusal_for_good_stays_when_another_one_passes(memory):
 
     found = memory.refusal("u")
     assert found is not None
-    assert found.is_final
+    assert refusals.is_final(found)
 
 
 def test_what_is_accepted_again_begins_anew(memory):
@@ -88,22 +91,27 @@ def test_what_is_accepted_again_begins_anew(memory):
     assert memory.refusal("u") is None
 
 
-@pytest.mark.parametrize(("code", "is_final"), [(400, True), (413, True), (422, True), (403, False), (409, False)])
-def test_what_is_wrong_with_the_object_itself_is_final(memory, code, is_final):
+@pytest.mark.parametrize("code", [400, 403, 409, 413, 422])
+def test_the_code_of_a_refusal_is_kept_for_planning(memory, code):
     memory.note_refused("u", "pod a", refused(code, ""))
 
     found = memory.refusal("u")
     assert found is not None
-    assert found.is_final is is_final
+    assert (found.code, found.at) == (code, FakeClock().now())
+
+
+def test_what_etcd_finds_too_large_is_too_large_although_the_apiserver_calls_it_its_own_failure(memory):
+    memory.note_refused("u", "pod a", refused(500, "", "etcdserver: request is too large"))
+
+    found = memory.refusal("u")
+    assert found is not None
+    assert refusals.is_final(found)
 
 
 def test_a_namespace_that_goes_away_is_asked_once_a_minute(memory):
     memory.note_refused("u", "pod a", errors.NamespaceTerminating(403, errors.Status(reason="Forbidden")))
 
-    found = memory.refusal("u")
-    assert found is not None
-    assert found.retry_at is not None
-    assert (found.retry_at - FakeClock().now()).total_seconds() == 60
+    assert wait(memory, FakeClock()) == 60
 
 
 async def test_progress_waits_once_and_not_anew_with_every_pass():

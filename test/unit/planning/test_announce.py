@@ -70,7 +70,7 @@ def test_each_transition_is_told_once_and_counted_once(moves, events, counts):
 
 def test_a_job_that_is_suspended_with_a_create_refused_is_quiet():
     seen = lived(tfjob().workers(1), suspend)
-    seen.refusal = Refusal("pod job-worker-0", "quota")
+    seen.refusal = Refusal("pod job-worker-0", "quota", seen.now)
 
     assert not seen.look().events
 

@@ -53,7 +53,7 @@ def test_a_service_that_is_nobodys_replica_stays():
 @pytest.mark.parametrize(("seconds", "creates"), [(-1, 2), (0, 2), (1, 0)], ids=["past", "now", "yet to come"])
 def test_after_a_refusal_nothing_is_created_before_its_time(seconds, creates):
     seen = world(tfjob().workers(2))
-    seen.refusal = Refusal("pod", "quota", retry_at=seen.now + timedelta(seconds=seconds))
+    seen.refusal = Refusal("pod", "quota", seen.now + timedelta(seconds=seconds - 8), attempts=4)
 
     found = seen.look()
 

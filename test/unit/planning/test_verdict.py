@@ -12,7 +12,7 @@ from tf_operator.planning import replicas, verdict
 from tf_operator.planning.observed import Refusal
 from tf_operator.planning.verdict import End
 
-FINAL = Refusal("pod job-worker-0", "no", is_final=True)
+FINAL = Refusal("pod job-worker-0", "no", MORNING, code=422)
 BASE = tfjob().chief(restart="OnFailure").workers(1).backoff_limit(0).deadline(60).startup_deadline(60)
 
 
@@ -62,7 +62,7 @@ def test_a_job_of_which_nothing_is_to_be_said_goes_on():
 
 
 def test_a_refusal_that_is_not_final_decides_nothing():
-    assert decided(refusal=Refusal("pod", "quota"), late=False).end is End.GOES_ON
+    assert decided(refusal=Refusal("pod", "quota", MORNING), late=False).end is End.GOES_ON
 
 
 @pytest.mark.parametrize("seconds", [10**12, 10**400], ids=["past the calendar", "past any number"])

@@ -84,7 +84,7 @@ def test_it_is_over_when_the_pod_runs():
 
 def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
     seen = stuck("worker-0")
-    seen.refusal = Refusal("pod job-worker-1", "x" * 1000)
+    seen.refusal = Refusal("pod job-worker-1", "x" * 1000, seen.now)
 
     assert told(seen) == f" pod job-worker-1 was refused: {'x' * 300}"
 
