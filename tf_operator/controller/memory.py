@@ -106,8 +106,13 @@ class Memory:
 
 
 def _code(error: errors.Refused) -> int:
-    """Its status code; etcd's "too large" comes as a 500."""
-    return 413 if isinstance(error, errors.TooLarge) else error.code
+    """What its status code should be: the apiserver calls some refusals its own failure, or our mistake."""
+    match error:
+        case errors.TooLarge():
+            return 413
+        case errors.NotAdmitted():
+            return 403
+    return error.code
 
 
 def _obstacle(error: errors.Refused) -> Obstacle:

@@ -11,7 +11,7 @@
         |-- Unauthorized 401   |-- Forbidden 403 -- NamespaceTerminating
         |-- NotFound 404       |-- Conflict 409 --- AlreadyExists
         |-- Expired 410        |-- TooLarge 413     |-- Invalid 422     |-- Throttled 429
-        |-- WebhookFailed 500
+        |-- NotAdmitted 400, 500
         `-- ServerFailed 5xx -- Unavailable 503, ServerTimeout 504 -- ResourceVersionTooLarge
 
 An error says what is so; what to do about it is decided by whoever catches it. Two facts that many need are
@@ -159,8 +159,8 @@ class Throttled(Refused):
     """429: the apiserver asks for patience; nothing was carried out."""
 
 
-class WebhookFailed(Refused):
-    """500, and still a no: an admission webhook could not be asked, so nothing was carried out."""
+class NotAdmitted(Refused):
+    """400 or 500, and no more than a 403: an admission webhook said no without a code, or could not be asked."""
 
 
 class ServerFailed(Refused):
@@ -196,8 +196,8 @@ _BY_CODE: dict[int, type[Refused]] = {
     504: ServerTimeout,
 }
 
-# An apiserver's own words, for which there is no reason and no cause.
-_WEBHOOK_FAILED = "failed calling webhook"
+# The apiserver's own words, for which it has no reason and no cause. The code may be the webhook's, or anything.
+_WEBHOOKS_REFUSE = ("failed calling webhook", "denied the request")
 # Past 1.5 MiB etcd refuses, past 2 MiB its client does; the apiserver passes both on as a 500 without a reason.
 _ETCD_REFUSES = ("etcdserver: request is too large", "trying to send message larger than max")
 
@@ -229,8 +229,8 @@ def _kind(code: int, status: Status) -> type[Refused]:
         return ResourceVersionTooLarge
     if code == 500 and any(text in (status.message or "") for text in _ETCD_REFUSES):
         return TooLarge
-    if code == 500 and _WEBHOOK_FAILED in (status.message or ""):
-        return WebhookFailed
+    if code in {400, 500} and any(text in (status.message or "") for text in _WEBHOOKS_REFUSE):
+        return NotAdmitted
     return kind
 
 

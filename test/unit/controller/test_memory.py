@@ -100,6 +100,18 @@ def test_the_code_of_a_refusal_is_kept_for_planning(memory, code):
     assert (found.code, found.at) == (code, FakeClock().now())
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(400, 'admission webhook "policies" denied the request'), (500, 'failed calling webhook "istio"')],
+)
+def test_what_a_webhook_does_not_admit_is_no_mistake_of_the_object(memory, code, words):
+    memory.note_refused("u", "pod a", refused(code, "", words))
+
+    found = memory.refusal("u")
+    assert found is not None
+    assert found.code == 403
+
+
 def test_what_etcd_finds_too_large_is_too_large_although_the_apiserver_calls_it_its_own_failure(memory):
     memory.note_refused("u", "pod a", refused(500, "", "etcdserver: request is too large"))
 

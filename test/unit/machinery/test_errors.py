@@ -47,9 +47,16 @@ FUTURE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "x"}], "re
         pytest.param(
             500,
             status(500, "InternalError", 'Internal error occurred: failed calling webhook "w": connection refused'),
-            errors.WebhookFailed,
+            errors.NotAdmitted,
             "InternalError",
             id="a webhook does not answer",
+        ),
+        pytest.param(
+            400,
+            status(400, None, 'admission webhook "policies" denied the request: no root here'),
+            errors.NotAdmitted,
+            "",
+            id="a webhook says no, and no code",
         ),
         pytest.param(
             500, status(500, None, "etcdserver: request is too large"), errors.TooLarge, "", id="etcd refuses the size"
