@@ -12,9 +12,9 @@ Every client has a budget of its own (``budget``): leases and events are sent th
 that a burst of pod creations can never starve a renewal.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
 import tenacity
@@ -125,30 +125,29 @@ class ApiClient:
 
             async def opened(access: Access) -> Reply:
                 await self._take_turn(request)
-                async with self._in_time():
-                    return await self._replied(request, access, stack)
+                with _lost_when_late(self._reply_within):
+                    async with self._clock.timeout(self._reply_within):
+                        return await stack.enter_async_context(self._replied(request, access))
 
             yield await self._authorized(opened)
 
     async def _call(self, request: Request, read: Callable[[bytes], T]) -> T:
         """Send, read the reply, and repeat according to the policy."""
         began = self._clock.monotonic()
+        try:
+            return read(await self.send_once(request))
+        except errors.ApiError as error:
+            # Most calls succeed at once; only what did not is worth tenacity's bookkeeping, which begins with this.
+            failed = [error]
 
         def has_taken_too_long(state: tenacity.RetryCallState) -> bool:
             return state.attempt_number >= self._attempts or self._clock.monotonic() - began > GIVE_UP_AFTER
-
-        failed: list[errors.ApiError] = []
 
         async def attempt() -> T:
             if failed:
                 raise failed.pop()
             return read(await self.send_once(request))
 
-        try:
-            return await attempt()
-        except errors.ApiError as error:
-            # Most calls succeed at once; only what did not is worth tenacity's bookkeeping, which begins with this.
-            failed.append(error)
         repeating = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: _may_repeat(request, error)),
             stop=has_taken_too_long,
@@ -172,9 +171,9 @@ class ApiClient:
 
     async def _body(self, request: Request, access: Access) -> bytes:
         await self._take_turn(request)
-        async with self._in_time(), AsyncExitStack() as stack:
-            reply = await self._replied(request, access, stack)
-            return await reply.read()
+        with _lost_when_late(self._reply_within):
+            async with self._clock.timeout(self._reply_within), self._replied(request, access) as reply:
+                return await reply.read()
 
     async def _take_turn(self, request: Request) -> None:
         """Wait for the budget. Not part of the time limit: what has not been sent cannot have been lost."""
@@ -185,30 +184,38 @@ class ApiClient:
         self._instruments.throttled(request.verb, self._clock.monotonic() - asked)
 
     @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
-        try:
-            async with self._clock.timeout(self._reply_within):
-                yield
-        except TimeoutError as error:
-            raise errors.ReplyLost(f"no reply within {self._reply_within:g} s") from error
-
-    async def _replied(self, request: Request, access: Access, stack: AsyncExitStack) -> Reply:
-        """Send, measure, and turn whatever is no success into its error. ``stack`` ends the reply."""
+    async def _replied(self, request: Request, access: Access) -> AsyncIterator[Reply]:
+        """Send, measure, and turn whatever is no success into its error."""
         sent = self._clock.monotonic()
         code = "<error>"
         try:
-            reply = await stack.enter_async_context(self._connection.send(request, access, last_word=self._guard))
-            code = str(reply.status)
+            async with self._connection.send(request, access, last_word=self._guard) as reply:
+                code = str(reply.status)
+                self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
+                if not 200 <= reply.status < 300:
+                    await self._refuse(reply, access)
+                yield reply
         finally:
-            self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
+            if code == "<error>":
+                self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
+
+    async def _refuse(self, reply: Reply, access: Access) -> NoReturn:
+        """Raise what a reply that is no success means."""
         if reply.status >= 400:
             wait = errors.retry_after(reply.header("Retry-After"), self._clock.now())
             raise errors.refused(reply.status, await reply.read(), retry_after=wait)
         if reply.status >= 300:
             raise errors.Redirected(f"HTTP {reply.status} from {access.host}: not followed, the token would go along")
-        if reply.status < 200:
-            raise errors.Garbled(f"HTTP {reply.status} from {access.host}: another protocol was not asked for")
-        return reply
+        raise errors.Garbled(f"HTTP {reply.status} from {access.host}: another protocol was not asked for")
+
+
+@contextmanager
+def _lost_when_late(seconds: float) -> Iterator[None]:
+    """What a time limit says of a call that ran into it."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise errors.ReplyLost(f"no reply within {seconds:g} s") from error
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:

@@ -99,7 +99,8 @@ class TokenBucket:
         wait. Should that one be woken late, the tokens of the meantime have gathered for the next ones.
         """
         if not self._in_line and self._seconds_to_token() <= 0:
-            self._take()  # the rule; to pass the turnstile takes a turn of the event loop, a seventh of what a call costs
+            # The rule. To pass the turnstile takes a turn of the event loop, a seventh of what a call costs.
+            self._take()
             return
         self._in_line += 1
         try:
