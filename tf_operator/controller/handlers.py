@@ -13,8 +13,8 @@ from tf_operator.machinery.store import Store
 from tf_operator.machinery.workqueue import RateLimitedQueue
 from tf_operator.meta import ObjectKey
 
-UPDATES_WAIT: Final = 0.1
-"""Seconds for which changes of one job are collected."""
+CHANGES_WAIT: Final = 0.1
+"""Seconds for which changes of a job and its children are collected: they come in swarms, and one look is enough."""
 
 C = TypeVar("C", bound=Child)
 
@@ -36,7 +36,7 @@ class OnJob:
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:  # noqa: ARG002 (the informer names both)
         """Look at it in a moment."""
-        self.queue.add_after(new.metadata.key, UPDATES_WAIT)
+        self.queue.collect(new.metadata.key, CHANGES_WAIT)
 
     def on_delete(self, last: StoredJob, *, is_final: bool) -> None:  # noqa: ARG002
         """Forget it; the key may be another job's by now."""
@@ -46,7 +46,7 @@ class OnJob:
 
 @dataclass(frozen=True, slots=True)
 class OnChild(Generic[C]):
-    """A change of a Service or PodGroup has its job looked at."""
+    """A change of a Service or PodGroup has its job looked at in a moment."""
 
     queue: RateLimitedQueue[ObjectKey]
     jobs: Store[StoredJob]
@@ -55,7 +55,7 @@ class OnChild(Generic[C]):
         """Look at its job."""
         owner = self.jobs.by_uid(item.owner) if item.owner else None
         if owner is not None:
-            self.queue.add(owner.metadata.key)
+            self.queue.collect(owner.metadata.key, CHANGES_WAIT)
 
     def on_update(self, old: C, new: C) -> None:  # noqa: ARG002
         """Look at its job."""

@@ -38,13 +38,13 @@ class Observer:
     dialect: Dialect
     settings: Settings
 
-    def job(self, key: ObjectKey) -> TrainingJob | None:
-        """The job that has this key now, in the cache."""
-        stored = self.caches.jobs.store.get(key)
-        return self._read(stored) if stored else None
+    def stored(self, key: ObjectKey) -> StoredJob | None:
+        """The job that has this key now, as it is cached. To read it is dear, and has to wait for its children."""
+        return self.caches.jobs.store.get(key)
 
-    def from_caches(self, job: TrainingJob) -> Observed:
+    def from_caches(self, stored: StoredJob) -> Observed:
         """What the caches know of the job."""
+        job = self._read(stored)
         groups = self.caches.groups.store.by_index(OWNER, job.uid) if self.caches.groups else ()
         return self._observed(
             job,

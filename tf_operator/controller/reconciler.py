@@ -27,17 +27,17 @@ class Reconciler:
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         """Do what is to be done for a job now; in how many seconds to look again, if nothing happens until then."""
-        job = self.observer.job(key)
-        if job is None:
+        stored = self.observer.stored(key)
+        if stored is None:
             self.own_writes.forget(key)
             return None
-        log_context.job_found(job.uid)
-        owner = Owner(key, job.uid)
+        owner = Owner(key, stored.metadata.uid)
+        log_context.job_found(owner.uid)
         standing = self.own_writes.standing(owner)
         if standing.verdict is Verdict.BEHIND:
             return standing.seconds_left
         live = standing.verdict is Verdict.READ_LIVE
-        seen = await self.observer.live(owner, self.own_writes) if live else self.observer.from_caches(job)
+        seen = await self.observer.live(owner, self.own_writes) if live else self.observer.from_caches(stored)
         return await self._bring_into_order(seen) if seen else None
 
     async def _bring_into_order(self, seen: Observed) -> float | None:

@@ -232,6 +232,14 @@ class DelayingQueue(WorkQueue[K]):
         else:
             self._schedule(key, self._clock.monotonic() + seconds)
 
+    def collect(self, key: K, seconds: float) -> None:
+        """Add the key soon, so that what follows within ``seconds`` is the same pass. Not counted as a retry.
+
+        Nothing is lost by the wait: a pass sees what is so when it begins. A key that is pending already will.
+        """
+        if not self.is_shutting_down and key not in self._pending:
+            self._schedule(key, self._clock.monotonic() + seconds)
+
     @property
     def delayed(self) -> int:
         """How many keys wait for their time."""

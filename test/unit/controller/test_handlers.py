@@ -6,7 +6,7 @@ import pytest
 
 from support import builders
 from support.controller_rig import KEY, Rig
-from tf_operator.controller.handlers import OnChild
+from tf_operator.controller.handlers import CHANGES_WAIT, OnChild
 from tf_operator.controller.projections import CachedPod, Child
 from tf_operator.machinery.wire import ObjectMeta
 
@@ -63,6 +63,8 @@ async def test_every_change_of_a_child_leads_to_its_job(rig):
         lambda: handler.on_delete(child(rig), is_final=True),
     ):
         tell()
+        assert rig.queue.depth == 0, "more is likely to follow at once"
+        await rig.clock.advance(CHANGES_WAIT)
         assert await queued(rig)
         rig.queue.done(KEY)
 
@@ -71,7 +73,19 @@ async def test_every_change_of_a_child_leads_to_its_job(rig):
 def test_a_child_of_nobody_we_know_leads_nowhere(rig, owner):
     OnChild(rig.queue, rig.jobs).on_add(Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner))
 
-    assert rig.queue.depth == 0
+    assert (rig.queue.depth, rig.queue.delayed) == (0, 0)
+
+
+async def test_changes_of_many_children_at_once_are_one_look(rig):
+    handler = OnChild(rig.queue, rig.jobs)
+    for _ in range(1000):
+        handler.on_update(child(rig), child(rig))
+
+    await rig.clock.advance(CHANGES_WAIT)
+
+    assert await queued(rig)
+    rig.queue.done(KEY)
+    assert (rig.queue.depth, rig.queue.delayed) == (0, 0)
 
 
 async def test_a_pod_in_which_nothing_that_matters_has_changed_wakes_nobody(rig):
@@ -80,10 +94,10 @@ async def test_a_pod_in_which_nothing_that_matters_has_changed_wakes_nobody(rig)
     newer = replace(pod, metadata=ObjectMeta("j-worker-0", "ns", pod.metadata.uid, "999"))
 
     rig.on_pod.on_update(pod, newer)
-    assert rig.queue.depth == 0
+    assert rig.queue.delayed == 0
 
     rig.on_pod.on_update(pod, replace(newer, pod=replace(pod.pod, phase="Running")))
-    assert await queued(rig)
+    assert rig.queue.delayed == 1
 
 
 async def test_the_last_state_of_a_deleted_pod_is_kept_for_its_job(rig):
@@ -117,4 +131,4 @@ async def test_a_new_pod_leads_to_its_job(rig):
 
     rig.on_pod.on_add(next(iter(rig.caches.pods.store)))
 
-    assert await queued(rig)
+    assert rig.queue.delayed == 1

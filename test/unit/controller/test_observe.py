@@ -29,10 +29,10 @@ async def live(rig: Rig):
 
 async def test_live_and_cached_observations_are_the_same(rig):
     observer = rig.reconciler.observer
-    job = observer.job(KEY)
-    assert job is not None
+    stored = observer.stored(KEY)
+    assert stored is not None
 
-    assert await live(rig) == observer.from_caches(job)
+    assert await live(rig) == observer.from_caches(stored)
 
 
 async def test_a_reply_that_is_cut_short_is_no_bug(rig):
@@ -75,24 +75,25 @@ async def test_what_has_our_labels_and_another_owner_is_not_ours(rig):
     rig.sync()
 
     observer = rig.reconciler.observer
-    job = observer.job(KEY)
-    assert job is not None
+    stored = observer.stored(KEY)
+    assert stored is not None
     names = {"j-worker-0", "j-worker-1", "j-worker-2"}
-    assert {pod.name for pod in observer.from_caches(job).pods} == names
+    assert {pod.name for pod in observer.from_caches(stored).pods} == names
     assert {pod.name for pod in (await live(rig)).pods} == names
 
 
 async def test_a_job_that_cannot_be_read_is_a_job_with_a_problem(rig):
     rig.jobs.put(StoredJob(JobMeta("x", "ns", "u", "9"), problem="it is too deep"))
 
-    job = rig.reconciler.observer.job(wire.ObjectMeta("x", "ns").key)
+    stored = rig.reconciler.observer.stored(wire.ObjectMeta("x", "ns").key)
 
-    assert job is not None
-    assert [str(problem) for problem in job.problems] == ["spec: cannot be read: it is too deep"]
+    assert stored is not None
+    problems = rig.reconciler.observer.from_caches(stored).job.problems
+    assert [str(problem) for problem in problems] == ["spec: cannot be read: it is too deep"]
 
 
 async def test_there_is_no_job_under_another_key(rig):
-    assert rig.reconciler.observer.job(wire.ObjectMeta("other", "ns").key) is None
+    assert rig.reconciler.observer.stored(wire.ObjectMeta("other", "ns").key) is None
 
 
 async def test_a_pod_that_is_listed_is_not_gone(rig):

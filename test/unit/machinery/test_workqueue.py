@@ -367,6 +367,7 @@ async def test_whatever_is_added_after_shut_down_is_ignored(clock):
     queue.add("a")
     queue.add_after("a", 0)
     queue.add_after("a", 5)
+    queue.collect("a", 5)
     queue.add_rate_limited("a")
     await clock.advance(10)
 
@@ -517,6 +518,32 @@ async def test_a_delayed_key_comes_when_its_time_has_come_and_once(clock, queue)
     await clock.advance(86_400)
     assert queue.depth == 0
     assert clock.pending == 0
+
+
+async def test_what_is_collected_is_one_pass_and_no_retry(clock):
+    measures = Measures()
+    queue = DelayingQueue[str](clock, measures)
+    for _ in range(3):
+        queue.collect("a", 0.1)
+        await clock.advance(0.03)
+    assert (queue.depth, queue.delayed) == (0, 1)
+
+    await clock.advance(0.02)
+    assert await take_all(queue) == ["a"]
+    assert ("retried",) not in measures.seen
+
+
+async def test_a_key_that_is_pending_is_not_collected_but_one_in_work_is(clock, queue):
+    queue.add("a")
+    queue.collect("a", 0.1)
+    assert (queue.depth, queue.delayed) == (1, 0), "the pass that comes will see it"
+
+    await queue.get()
+    queue.collect("a", 0.1)
+    await clock.advance(0.1)
+    assert queue.depth == 1, "the pass that goes on may have looked already"
+    queue.done("a")
+    assert await take_all(queue) == ["a"]
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
