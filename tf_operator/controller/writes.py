@@ -6,6 +6,7 @@ that is gone, or has been replaced by another of its name, is as deleted as it c
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from tf_operator.meta import Body, ObjectKey, controller_of, resource_version_of
 
 T = TypeVar("T")
 
-MOST_AT_ONCE: Final = 64
+MOST_AT_ONCE: Final = 32
 """Writes of one job in flight: more do not make the apiserver faster, and others want their turn."""
 
 
@@ -92,17 +93,27 @@ class Writer:
             raise
 
 
-async def slow_start(tasks: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+async def slow_start(tasks: Sequence[Callable[[], Awaitable[object]]]) -> None:
     """Do all, in batches that double: 1, 2, 4 ... A mistake that all share is made once then, not a thousand times.
 
-    When one fails its batch is finished, and then its error is raised; of several the first.
+    What is left after the batches is done by the most at a time, without waits between them. When one fails, what has
+    begun is finished, and then its error is raised; of several the first.
     """
-    done: list[T] = []
-    size = 1
-    while len(done) < len(tasks):
-        done += await together(tasks[len(done) : len(done) + size])
-        size = min(2 * size, MOST_AT_ONCE)
-    return done
+    done, size = 0, 1
+    while done < len(tasks) and size < MOST_AT_ONCE:
+        await together(tasks[done : done + size])
+        done, size = done + size, 2 * size
+    left = iter(tasks[done:])
+
+    async def do_some() -> None:
+        for task in left:
+            try:
+                await task()
+            except BaseException:
+                deque(left, maxlen=0)  # nobody begins another one
+                raise
+
+    await together([do_some] * MOST_AT_ONCE)
 
 
 async def together(tasks: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:

@@ -1,6 +1,7 @@
 """Single writes, what is recorded of them, and how many are made at once."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -111,18 +112,55 @@ async def test_batches_double_until_they_are_large_enough():
     batches: dict[int, int] = {}
     turn = 0
 
-    async def task() -> int:
+    async def task() -> None:
         nonlocal turn
         mine = turn
         batches[mine] = batches.get(mine, 0) + 1
         await asyncio.sleep(0)
         turn = mine + 1
-        return 1
 
-    done = await slow_start([task] * 300)
+    await slow_start([task] * 31)
 
-    assert len(done) == 300
-    assert list(batches.values()) == [1, 2, 4, 8, 16, 32, MOST_AT_ONCE, MOST_AT_ONCE, MOST_AT_ONCE, 45]
+    assert list(batches.values()) == [1, 2, 4, 8, 16]
+
+
+async def test_after_the_largest_batch_as_many_are_under_way_all_the_time_and_a_slow_one_holds_up_no_other():
+    answer, numbers = asyncio.Event(), itertools.count()
+    running: set[int] = set()
+    most = 0
+
+    async def task() -> None:
+        nonlocal most
+        number = next(numbers)
+        running.add(number)
+        most = max(most, len(running))
+        await (answer.wait() if number == 40 else asyncio.sleep(0))
+        running.remove(number)
+
+    work = asyncio.ensure_future(slow_start([task] * 300))
+    while running != {40}:
+        await asyncio.sleep(0)
+
+    assert (next(numbers), most) == (300, MOST_AT_ONCE)
+    answer.set()
+    await work
+
+
+async def test_after_an_error_nothing_more_is_begun_and_what_has_begun_is_finished():
+    begun, ended = [], []
+
+    async def task() -> None:
+        begun.append(1)
+        if len(begun) == 100:
+            raise refused(500, "InternalError")
+        await asyncio.sleep(0)
+        ended.append(1)
+
+    with pytest.raises(errors.ServerFailed):
+        await slow_start([task] * 1000)
+
+    assert len(begun) < 100 + MOST_AT_ONCE
+    assert len(ended) == len(begun) - 1
 
 
 async def test_a_mistake_that_all_share_is_made_once():
