@@ -1,8 +1,7 @@
 """The command line of ``hack/demo``: the order of events, what is said in between, and an end that leaves nothing.
 
-Signals become exceptions, so that whatever was begun is ended in order; while that is being done, further ones are not
-heard. Exit codes: 0 after the play, also when it is then interrupted; 1 when something failed; 128 and the signal's
-number when it was interrupted before.
+However it is interrupted (``interruption``), whatever was begun is ended in order. Exit codes: 0 after the play, also
+when it is then interrupted; 1 when something failed; 128 and the signal's number when it was interrupted before.
 """
 
 import argparse
@@ -10,18 +9,14 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import Final, NoReturn
+from collections.abc import Sequence
+from typing import Final
 
+from demonstration import interruption, stage
 from demonstration import screen as screens
-from demonstration import stage
-from demonstration.play import JOBS, NoEndError, Play
+from demonstration.play import JOBS, Play
 from demonstration.screen import Screen
-from demonstration.stage import Stage, StageFailedError
-from support.plane_api import ApiRefusedError
-from support.plane_directory import DirectoryRefusedError
-from support.plane_launch import ServerFailedError, ToolsMissingError
-from support.plane_link import KeeperLostError
+from demonstration.stage import Stage
 from toolbox.errors import Interrupted
 from toolbox.progress import Progress, duration
 
@@ -40,17 +35,6 @@ STORY: Final = """
 Three jobs: 'steady' does what it should; 'unlucky' has a worker that is killed
 again and again; 'patient' is suspended until 'steady' has succeeded.
 """
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_KNOWN: Final = (
-    ApiRefusedError,
-    DirectoryRefusedError,
-    KeeperLostError,
-    NoEndError,
-    OSError,
-    ServerFailedError,
-    StageFailedError,
-    ToolsMissingError,
-)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,14 +45,14 @@ def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     screen = screens.screen_for(sys.stdout)
     try:
-        with _interruptible():
+        with interruption.interruptible():
             _perform(screen, keep=options.keep)
-    except _KNOWN as error:
+    except interruption.KNOWN as error:
         sys.stderr.write(f"demo: {error}\n")
         return 1
-    except Interrupted as interruption:
+    except Interrupted as interrupted:
         screen.say("demo: interrupted; everything has been removed")
-        return interruption.exit_status
+        return interrupted.exit_status
     screen.say(f"demo: everything has been removed; it took {duration(time.monotonic() - began)}")
     return 0
 
@@ -83,7 +67,7 @@ def _perform(screen: Screen, *, keep: bool) -> None:
             play.conclude()
             _stay(scene, screen, keep=keep)
         finally:
-            _stop_listening()
+            interruption.stop_listening()
             screen.say("\ndemo: removing everything again")
 
 
@@ -117,24 +101,3 @@ def _next_commands(scene: Stage) -> str:
         f"tail -f {scene.operator.log}",
     )
     return "\n".join(f"  {command}" for command in commands)
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Have the first signal raise Interrupted, and the following ones wait for the cleaning up."""
-    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(number: int, _frame: object) -> NoReturn:
-    _stop_listening()
-    raise Interrupted(number)
-
-
-def _stop_listening() -> None:
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)

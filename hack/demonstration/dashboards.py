@@ -16,12 +16,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from demonstration import interruption, traffic
 from demonstration import stage as stages
-from demonstration import traffic
 from demonstration.stage import Program, Stage
 from support.plane_api import ApiRefusedError
 from support.pod_metrics import PodMetrics
 from support.prometheus import Prometheus, Target
+from toolbox.errors import Interrupted
 from toolbox.progress import Progress
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -42,13 +43,28 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=int, default=10, help="how long jobs come and go (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/images", help="the folder of the pictures")
     options = parser.parse_args(arguments)
-    progress = Progress(sys.stderr)
+    try:
+        with interruption.interruptible():
+            return _perform(options)
+    except interruption.KNOWN as error:
+        sys.stderr.write(f"demo-dashboards: {error}\n")
+        return 1
+    except Interrupted as interrupted:
+        sys.stderr.write("demo-dashboards: interrupted; everything has been removed\n")
+        return interrupted.exit_status
+
+
+def _perform(options: argparse.Namespace) -> int:
+    progress = Progress(sys.stderr, prefix="demo-dashboards")
     with tempfile.TemporaryDirectory(prefix="tf-operator-demo-") as scratch, stages.built(progress) as stage:
-        folder = Path(scratch)
-        with _watched(stage, folder) as prometheus:
-            with progress.step(f"letting jobs come and go for {options.minutes} minutes", expect=60 * options.minutes):
-                _Life(stage, 60.0 * options.minutes).live()
-            return _draw(prometheus, options)
+        try:
+            with _watched(stage, Path(scratch)) as prometheus:
+                what = f"letting jobs come and go for {options.minutes} minutes"
+                with progress.step(what, expect=60 * options.minutes):
+                    _Life(stage, 60.0 * options.minutes).live()
+                return _draw(prometheus, options)
+        finally:
+            interruption.stop_listening()
 
 
 @contextlib.contextmanager

@@ -3,12 +3,14 @@
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from rendering import answers, model, page
+from rendering.answers import Answers
 from rendering.errors import RenderError
+from rendering.model import Dashboard
 from rendering.prometheus import Prometheus, Span
 
 FOLDER: Final = Path("charts/tf-operator/dashboards")
@@ -25,23 +27,34 @@ def main(root: Path, arguments: Sequence[str]) -> int:
     paths = options.dashboard or sorted((root / FOLDER).glob("*.json"))
     try:
         prometheus = Prometheus(options.prometheus)
+        dashboards = [_read(path) for path in paths]
+        wishes = _known(dict(options.set or ()), dashboards)
         span = _span(prometheus.now(), options.range, options.scrape_interval)
-        for path in paths:
-            _render(path, prometheus, span, options)
+        for dashboard in dashboards:
+            found = answers.ask(dashboard, prometheus, span, scrape_seconds=options.scrape_interval, wishes=wishes)
+            _save(found, options.output / f"{dashboard.name}.png")
     except RenderError as error:
         print(f"hack/render-dashboards: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _render(path: Path, prometheus: Prometheus, span: Span, options: argparse.Namespace) -> None:
+def _read(path: Path) -> Dashboard:
     try:
-        dashboard = model.read(path)
+        return model.read(path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RenderError(f"{path} is no dashboard: {error!r}") from None
-    wishes = dict(options.set or ())
-    found = answers.ask(dashboard, prometheus, span, scrape_seconds=options.scrape_interval, wishes=wishes)
-    target = options.output / f"{dashboard.name}.png"
+
+
+def _known(wishes: Mapping[str, str], dashboards: Sequence[Dashboard]) -> Mapping[str, str]:
+    """Wishes for variables that there are; a misspelt one would be a picture of something else."""
+    names = {variable.name for dashboard in dashboards for variable in dashboard.variables}
+    for name in wishes.keys() - names:
+        raise RenderError(f"--set {name}=...: no dashboard has this variable; there are {', '.join(sorted(names))}")
+    return wishes
+
+
+def _save(found: Answers, target: Path) -> None:
     page.save(page.draw(found), target)
     empty = [entry.panel.title for entry in found.panels if entry.panel.kind != "row" and not entry.lines]
     said = f"; no data for: {', '.join(empty)}" if empty else ""

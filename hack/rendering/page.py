@@ -40,7 +40,7 @@ def save(sheet: Sheet, path: Path) -> None:
     """Write a PNG: few colours, because there are few, so that it is small."""
     sheet.figure.canvas.draw()
     pixels = Image.frombuffer("RGBA", (sheet.width, sheet.height), sheet.figure.canvas.buffer_rgba())
-    few = pixels.convert("RGB").quantize(_COLOURS, kmeans=1, dither=Image.Dither.NONE)
+    few = pixels.convert("RGB").quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     path.parent.mkdir(parents=True, exist_ok=True)
     few.save(path, optimize=True)
 

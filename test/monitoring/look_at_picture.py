@@ -6,7 +6,6 @@ its title have not the colour of most of them, and so are not blank.
 
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 from PIL import Image
@@ -28,8 +27,8 @@ def drawn(pixels, panel):
     """The edges of the card, too, are not counted."""
     box = page.box_of(Answered(panel, ())).inside(left=4, top=TITLE, right=4, bottom=4)
     part = pixels.crop((round(box.x), round(box.y), round(box.x + box.width), round(box.y + box.height)))
-    colours = Counter(part.getdata())
-    return colours.total() - max(colours.values())
+    counts = [count for count, _ in part.getcolors(part.width * part.height)]
+    return sum(counts) - max(counts)
 
 
 if __name__ == "__main__":

@@ -226,6 +226,14 @@ def test_arguments_that_mean_nothing_are_wrong_usage(argument, said):
     assert said in done.stderr
 
 
+def test_a_choice_for_a_variable_that_no_dashboard_has_is_told(prometheus, tmp_path):
+    done = render("--prometheus", prometheus.url, "--output", tmp_path, "--set", "namespce=team-a")
+
+    assert done.returncode == 1
+    assert "--set namespce=...: no dashboard has this variable; there are instance, job, name, namespace" in done.stderr
+    assert not list(tmp_path.glob("*.png"))
+
+
 def test_a_file_that_is_no_dashboard_is_told(prometheus, tmp_path):
     path = tmp_path / "list.json"
     path.write_text("[]")
