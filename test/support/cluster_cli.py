@@ -9,10 +9,12 @@ from typing import Final
 
 from support import cluster, cluster_network
 from support.cluster import Cluster, NotLoadedError
+from support.cluster_builder import Say
 from support.cluster_cgroups import NoCgroupsError
 from support.cluster_host import UnfitHostError
 from support.cluster_network import NoFreeRangeError
 from support.control_plane import NoPlaneError
+from support.kind_cluster import KindCluster, KindFailedError
 from support.plane_api import ApiRefusedError
 from support.plane_directory import DirectoryRefusedError
 from support.plane_launch import ServerFailedError, ToolsMissingError
@@ -25,6 +27,7 @@ _KNOWN_ERRORS: Final = (
     ApiRefusedError,
     DirectoryRefusedError,
     KeeperLostError,
+    KindFailedError,
     NoCgroupsError,
     NoFreeRangeError,
     NoPlaneError,
@@ -60,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="start one and return when pods can run in it")
     up.set_defaults(run=_up)
     up.add_argument("--nodes", type=_nodes, default=2, metavar="N", help="how many nodes (default: 2)")
+    up.add_argument("--kind", action="store_true", help="by kind and docker, instead of root's own means")
     up.add_argument("--owner", type=_process, metavar="PID", help="end it when this process ends")
     load = commands.add_parser("load", help="give an image archive to every node")
     load.set_defaults(run=_load)
@@ -92,24 +96,45 @@ def _up(options: argparse.Namespace) -> int:
         _print(f"{time.monotonic() - started:6.1f} s  {what}")
 
     try:
-        made = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
-        made.detach()
+        kubeconfig = _up_with_kind(options, say) if options.kind else _up_here(options, say)
     except KeyboardInterrupt:
         return _complain("interrupted; nothing is left running", _INTERRUPTED)
-    if made.has_swept:
-        _print(f"(removed first what a killed cluster had left in {made.dir})")
     say("ready")
-    _print(f"export KUBECONFIG={made.kubeconfig}")
+    _print(f"export KUBECONFIG={kubeconfig}")
     return 0
 
 
+def _up_here(options: argparse.Namespace, say: Say) -> Path:
+    made = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
+    made.detach()
+    if made.has_swept:
+        say(f"(removed first what a killed cluster had left in {made.dir})")
+    return made.kubeconfig
+
+
+def _up_with_kind(options: argparse.Namespace, say: Say) -> Path:
+    if options.owner is not None:
+        raise UnfitHostError("--owner is for clusters without kind: nobody watches over a cluster in docker")
+    say("kind create cluster")
+    return KindCluster.up(options.dir, nodes=options.nodes).kubeconfig
+
+
 def _load(options: argparse.Namespace) -> int:
+    if not options.archive.is_file():
+        return _complain(f"there is no file {options.archive}", 1)
+    if (made := KindCluster.find(options.dir)) is not None:
+        made.load(options.archive)
+        return 0
     for said in Cluster.attach(options.dir).load(options.archive):
         _print(said)
     return 0
 
 
 def _status(options: argparse.Namespace) -> int:
+    if (made := KindCluster.find(options.dir)) is not None:
+        nodes = made.nodes()
+        _print("\n".join(nodes) or f"the cluster {made.name} has no nodes")
+        return 0 if nodes else 1
     rows = cluster.status_rows(options.dir)
     if not rows:
         _print(f"there is no cluster in {options.dir}")
@@ -119,7 +144,8 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _down(options: argparse.Namespace) -> int:
-    _print(cluster.take_down(options.dir))
+    made = KindCluster.find(options.dir)
+    _print(cluster.take_down(options.dir) if made is None else made.down())
     return 0
 
 

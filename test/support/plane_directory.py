@@ -19,7 +19,17 @@ from typing import Any, Final
 MARKER: Final = "tf-operator control plane"
 # Everything a plane makes in its directory. The marker goes last, so that a clearing which was
 # interrupted can still be recognised and finished by the next one.
-_MADE: Final = ("*.kubeconfig", "nodes", "etcd", "pki", "audit", "logs", "state.json.new", "state.json")
+_MADE: Final = (
+    "*.kubeconfig",
+    "nodes",
+    "volume-plugins",
+    "etcd",
+    "pki",
+    "audit",
+    "logs",
+    "state.json.new",
+    "state.json",
+)
 
 
 class DirectoryRefusedError(Exception):
@@ -56,6 +66,11 @@ class Layout:
     @property
     def tokens(self) -> Path:
         return self.pki / "tokens.csv"
+
+    @property
+    def volume_plugins(self) -> Path:
+        """Nobody has any; but kube-controller-manager would make its usual folder for them on the host."""
+        return self.root / "volume-plugins"
 
     @property
     def audit_policy(self) -> Path:

@@ -125,6 +125,7 @@ def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK) -> ServerSpec
             *_client_of_apiserver(layout, CONTROLLER_MANAGER.name, reach),
             "--use-service-account-credentials=true",
             f"--root-ca-file={layout.serving_cert}",
+            f"--flex-volume-plugin-dir={layout.volume_plugins}",
         ),
         reach.host,
     )

@@ -1,0 +1,248 @@
+"""A cluster as its user sees it, from `up` to `down`, and the machine before and after.
+
+The tests of this module share one cluster and run in this order: the first ones use it, the last one takes it down.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import cluster as cluster_module
+from support import cluster_image, plane_directory, plane_launch
+from support.cluster import Cluster
+from support.cluster_settings import PAUSE_IMAGE
+from support.host_traces import Machine, Marks
+from support.plane_process import ProcessId
+from support.settle import eventually
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SCRIPT = REPOSITORY / "hack" / "cluster"
+PATIENCE = 60.0
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("cluster")]
+
+
+def script(*arguments):
+    return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def before():
+    """The machine before anything happens to it."""
+    plane_launch.programs(*cluster_module.PROGRAMS)
+    cluster_image.archive()
+    return Machine.now()
+
+
+@pytest.fixture(scope="module")
+def made(before, tmp_path_factory):
+    """What `up` says, the cluster that it made, and by what its things are known."""
+    root = tmp_path_factory.mktemp("clusters") / "first"
+    said = script("up", "--dir", str(root), "--owner", str(os.getpid()))
+    assert said.returncode == 0, said.stderr
+    yield said.stdout, Cluster.attach(root), Marks.of(root, plane_directory.read_state(root))
+    script("down", "--dir", str(root))
+
+
+@pytest.fixture(scope="module")
+def live(made):
+    return made[1]
+
+
+@pytest.fixture
+def kubectl(live, tmp_path):
+    program = plane_launch.programs("kubectl")["kubectl"]
+
+    def run(*arguments, stdin=""):
+        command = [program, f"--kubeconfig={live.kubeconfig}", f"--cache-dir={tmp_path}", *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def pod(name, *arguments, **spec):
+    container = {"name": "main", "image": PAUSE_IMAGE, "args": list(arguments)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1} | spec,
+    }
+
+
+def pods(live, app):
+    return live.admin.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{app}")["items"]
+
+
+async def phase_of(live, name, wanted):
+    async def has_it():
+        status = live.admin.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
+        assert status["phase"] == wanted, f"{name} is {json.dumps(status)}"
+        return True
+
+    await eventually(has_it, within=PATIENCE, every=0.2)
+
+
+def test_up_tells_each_step_with_its_time_and_ends_with_the_line_that_sets_kubeconfig(made):
+    told, live, _ = made
+    *steps, last = told.splitlines()
+    assert last == f"export KUBECONFIG={live.kubeconfig}"
+    assert [step.split()[1] for step in steps] == ["s"] * len(steps)
+    assert steps[-1].endswith("ready")
+
+
+def test_status_says_that_every_node_and_server_is_up(live):
+    told = script("status", "--dir", str(live.dir))
+    assert told.returncode == 0, told.stdout
+    names = [line.split()[0] for line in told.stdout.splitlines()]
+    servers = ["etcd", "kube-apiserver", "controller-manager", "scheduler"]
+    assert names == ["keeper", "machine", *servers, "node-1", "node-2", "kube-proxy", "coredns"]
+
+
+async def test_a_pod_finds_another_by_the_name_of_a_headless_service_across_nodes(live, kubectl):
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "greeter"},
+        "spec": {"clusterIP": "None", "selector": {"app": "greeter"}, "ports": [{"port": 2222}]},
+    }
+    live.admin.create("/api/v1/namespaces/default/services", service)
+    live.admin.create("/api/v1/namespaces/default/pods", pod("greeter", nodeName="node-1"))
+    asking = pod("asking", "resolve", "greeter.default.svc", nodeName="node-2")
+    live.admin.create("/api/v1/namespaces/default/pods", asking)
+    await phase_of(live, "asking", "Succeeded")
+    address = pods(live, "greeter")[0]["status"]["podIP"]
+    assert kubectl("logs", "asking") == f"[{address}]\n"
+    kubectl("delete", "pod/greeter", "pod/asking", "service/greeter")
+
+
+async def test_a_pod_reaches_the_api_server_by_its_cluster_ip_with_its_own_token(live, kubectl):
+    path = "/apis/authentication.k8s.io/v1"
+    live.admin.create("/api/v1/namespaces/default/pods", pod("client", "get", path))
+    await phase_of(live, "client", "Succeeded")
+    status, answer = kubectl("logs", "client").split(maxsplit=1)
+    assert status == "200"
+    assert json.loads(answer)["groupVersion"] == "authentication.k8s.io/v1"
+
+
+async def test_a_command_can_be_run_in_a_pod(live, kubectl):
+    live.admin.create("/api/v1/namespaces/default/pods", pod("listening"))
+    await phase_of(live, "listening", "Running")
+    address = live.admin.get("/api/v1/namespaces/default/services/kubernetes")["spec"]["clusterIP"]
+    assert kubectl("exec", "listening", "--", "/pod", "resolve", "kubernetes.default") == f"[{address}]\n"
+    kubectl("delete", "pod/listening")
+
+
+async def test_an_image_that_was_loaded_can_be_run_on_every_node(live, kubectl, tmp_path):
+    name = "localhost/loaded-by-the-test:1"
+    host = cluster_image.this_host()
+    program = cluster_image.program_of(cluster_image.archive())
+    archive = tmp_path / "loaded.tar"
+    archive.write_bytes(cluster_image.oci_archive(program, name=name, architecture=host.arch))
+    told = script("load", "--dir", str(live.dir), str(archive))
+    assert told.returncode == 0, told.stderr
+    for node in live.nodes:
+        body = pod(f"loaded-{node}", "resolve", "kubernetes.default.svc", nodeName=node)
+        body["spec"]["containers"][0]["image"] = name
+        live.admin.create("/api/v1/namespaces/default/pods", body)
+    for node in live.nodes:
+        await phase_of(live, f"loaded-{node}", "Succeeded")
+
+
+async def test_an_image_that_is_nowhere_is_refused_by_its_node(live, kubectl):
+    body = pod("nowhere")
+    body["spec"]["containers"][0]["image"] = "localhost/there-is-no-such:1"
+    live.admin.create("/api/v1/namespaces/default/pods", body)
+
+    async def is_refused():
+        status = pods(live, "nowhere")[0]["status"]
+        reasons = [it["state"].get("waiting", {}).get("reason") for it in status.get("containerStatuses", ())]
+        assert set(reasons) & {"ErrImagePull", "ImagePullBackOff"}, f"containers wait for {reasons}"
+        return True
+
+    await eventually(is_refused, within=PATIENCE, every=0.2)
+    kubectl("delete", "pod/nowhere")
+
+
+async def test_a_drained_node_gives_its_pods_to_the_other(live, kubectl):
+    template = pod("moving")
+    del template["apiVersion"], template["kind"], template["metadata"]["name"], template["spec"]["restartPolicy"]
+    replica_set = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "moving"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "moving"}}, "template": template},
+    }
+    live.admin.create("/apis/apps/v1/namespaces/default/replicasets", replica_set)
+
+    async def running_on():
+        placed = {it["spec"].get("nodeName") for it in pods(live, "moving") if it["status"]["phase"] == "Running"}
+        return placed and (placed - left)
+
+    left: set[str] = set()
+    first = min(await eventually(running_on, within=PATIENCE, every=0.2))
+    kubectl("drain", first, "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
+    left = {first}
+    second = min(await eventually(running_on, within=PATIENCE, every=0.2))
+    assert {first, second} == set(live.nodes)
+    kubectl("uncordon", first)
+
+
+@pytest.fixture
+def half_made(tmp_path):
+    """Start a second cluster; return the process, and its things as soon as it has a node that is not ready yet."""
+    root = tmp_path / "second"
+    command = [sys.executable, SCRIPT, "up", "--dir", str(root), "--nodes", "1"]
+    starting = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def node():
+        state = plane_directory.read_state(root) if root.exists() else None
+        return state and "node-1" in state["servers"] and (starting, state, Marks.of(root, state))
+
+    yield node
+    starting.wait(PATIENCE)
+    script("down", "--dir", str(root))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+async def test_nothing_is_left_of_an_up_that_is_ended_half_way_beside_a_live_cluster(live, made, half_made, number):
+    starting, state, marks = await eventually(half_made, within=PATIENCE, every=0.05)
+    assert marks.name != made[2].name
+    starting.send_signal(number)
+    starting.wait(PATIENCE)
+    assert ProcessId(state["keeper"]["pid"], state["keeper"]["born"]).wait_gone(PATIENCE)
+    assert not any(marks.traces().values()), marks.traces()
+    assert script("status", "--dir", str(live.dir)).returncode == 0
+
+
+async def test_no_process_outlives_a_killed_keeper_and_down_removes_the_rest(half_made):
+    starting, state, marks = await eventually(half_made, within=PATIENCE, every=0.05)
+    os.kill(state["keeper"]["pid"], signal.SIGKILL)
+    assert starting.wait(PATIENCE) == 1
+    await eventually(lambda: not marks.processes(), within=PATIENCE, every=0.1)
+    told = script("down", "--dir", str(marks.root))
+    assert (told.returncode, told.stdout) == (0, f"removed what a killed cluster had left in {marks.root}\n")
+    assert not any(marks.traces().values()), marks.traces()
+
+
+def test_no_mount_of_a_live_cluster_is_seen_on_its_machine(made):
+    traces = made[2].traces()
+    assert traces["mounts"] == []
+    assert len(traces["processes"]) > 10
+    assert len(traces["routes"]) >= 3
+
+
+def test_down_leaves_the_machine_as_it_was_before_up(before, made):
+    _, live, marks = made
+    told = script("down", "--dir", str(live.dir))
+    assert (told.returncode, told.stdout) == (0, f"removed the cluster in {live.dir}\n")
+    assert not any(marks.traces().values()), marks.traces()
+    assert Machine.now() == before
+    again = script("down", "--dir", str(live.dir))
+    assert (again.returncode, again.stdout) == (0, f"there is no cluster in {live.dir}\n")
