@@ -91,7 +91,7 @@ update: venv ## Write everything again that is generated
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test faults chart cover ## Everything that CI runs
+check: lint types contracts verify test faults chart monitoring cover ## Everything that CI runs
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff)
@@ -114,6 +114,10 @@ verify: venv ## Everything generated is what its source says
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
 	$(BIN)/pytest test/chart
+
+.PHONY: monitoring
+monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
+	$(BIN)/pytest test/monitoring
 
 .PHONY: cover
 cover: venv ## Branch coverage of the last `make test`, against its floors

@@ -5,6 +5,8 @@ import json
 import pytest
 import yaml
 
+from support.api import Api
+from support.crds import create_crd
 from support.helm import CHART, of_kind, one, parsed
 from support.plane_api import ApiRefusedError
 
@@ -42,6 +44,53 @@ def test_its_pods_are_what_pod_security_calls_restricted(render, plane, overlay)
     spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
     with pytest.raises(ApiRefusedError, match="violates PodSecurity"):
         plane.admin.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", json.loads(json.dumps(pod)))
+
+
+@pytest.fixture
+async def monitoring_kinds(plane):
+    """The kinds of the Prometheus operator, without their schemas."""
+    async with Api(plane.kubeconfig("admin")) as admin:
+        for kind in ("PodMonitor", "PrometheusRule"):
+            plural = f"{kind.lower()}s"
+            schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            names = {"kind": kind, "plural": plural}
+            crd = {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+                "spec": {
+                    "group": "monitoring.coreos.com",
+                    "scope": "Namespaced",
+                    "names": names,
+                    "versions": [version],
+                },
+            }
+            await create_crd(admin, crd)
+
+
+@pytest.mark.usefixtures("monitoring_kinds")
+def test_what_prometheus_and_grafana_need_is_accepted_beside_any_other_overlay(kubectl):
+    folder = str(ROOT / "manifests" / "overlays" / "monitoring")
+
+    printed = kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-k", folder)
+
+    assert "podmonitor.monitoring.coreos.com/tf-operator serverside-applied (server dry run)" in printed
+    assert "prometheusrule.monitoring.coreos.com/tf-operator serverside-applied (server dry run)" in printed
+    assert "configmap/tf-operator-dashboard-overview serverside-applied (server dry run)" in printed
+
+
+def test_the_monitor_finds_the_pods_of_the_overlays_and_calls_them_what_the_alerts_call_them(render):
+    monitor = one(render("monitoring"), "PodMonitor")["spec"]
+    pods = one(render("cluster-wide"), "Deployment")["spec"]["template"]
+    (container,) = pods["spec"]["containers"]
+    rules = one(render("monitoring"), "PrometheusRule")["spec"]["groups"]
+
+    assert monitor["selector"]["matchLabels"].items() <= pods["metadata"]["labels"].items()
+    assert [item["port"] for item in monitor["podMetricsEndpoints"]] == ["metrics"]
+    assert "metrics" in {port["name"] for port in container["ports"]}
+    job = f'job="{pods["metadata"]["labels"][monitor["jobLabel"]]}"'
+    assert all(job in rule["expr"] for group in rules for rule in group["rules"])
 
 
 def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):

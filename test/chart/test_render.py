@@ -160,23 +160,60 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
-def test_dashboards_and_rules_are_taken_as_they_are_with_templates_of_their_own(helm_3, tmp_path):
+def test_dashboards_are_taken_as_they_are_with_templates_of_their_own(helm_3, tmp_path):
     chart = tmp_path / "tf-operator"
     shutil.copytree(CHART, chart)
     (chart / "dashboards").mkdir(exist_ok=True)
-    (chart / "rules").mkdir(exist_ok=True)
     dashboard = json.dumps({"title": "{{ $labels.x }}", "panels": []}, indent=2)
-    rules = {"groups": [{"name": "g", "rules": [{"alert": "A", "expr": "1", "annotations": {"s": "{{ $value }}"}}]}]}
     (chart / "dashboards" / "one.json").write_text(dashboard)
-    (chart / "rules" / "one.yaml").write_text(yaml.safe_dump(rules))
-    values = {"metrics": {"dashboards": {"enabled": True}, "prometheusRule": {"enabled": True}}}
 
-    objects = helm_3.objects(values, chart=chart)
+    objects = helm_3.objects({"metrics": {"dashboards": {"enabled": True}}}, chart=chart)
 
     config = one(objects, "ConfigMap", "tf-tf-operator-dashboard-one")
     assert config["data"] == {"one.json": dashboard}
     assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert one(objects, "PrometheusRule", "tf-tf-operator-one")["spec"] == rules
+
+
+def rules_of(body):
+    return {rule["alert"]: rule for group in body["spec"]["groups"] for rule in group["rules"]}
+
+
+def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):
+    source = (ROOT / "manifests/monitoring/rules.yaml").read_text()
+    ours = source.replace('job="tf-operator"', 'job="tf", namespace="tf-operator"')
+    objects = helm_3.objects({"metrics": {"prometheusRule": {"enabled": True}, "podMonitor": {"enabled": True}}})
+    wanted = {rule["alert"]: rule for group in yaml.safe_load(ours)["groups"] for rule in group["rules"]}
+
+    assert rules_of(one(objects, "PrometheusRule", "tf-tf-operator")) == wanted
+    # Both monitors call by the name of the release what the alerts call job.
+    assert one(objects, "PodMonitor")["spec"]["jobLabel"] == "app.kubernetes.io/instance"
+    assert one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/instance"] == "tf"
+
+
+def test_alerts_can_be_left_out_and_changed_by_name_and_lead_to_runbooks_elsewhere(helm_3):
+    rule = {
+        "enabled": True,
+        "runbookBaseUrl": "https://wiki.example/tf-operator/",
+        "disabled": ["TFOperatorRateLimited", "TFOperatorDown"],
+        "overrides": {"TFJobsFailing": {"for": "1h", "severity": "info"}, "TFOperatorTwoLeaders": {"for": "0s"}},
+    }
+
+    found = rules_of(one(helm_3.objects({"metrics": {"prometheusRule": rule}}), "PrometheusRule"))
+
+    assert not {"TFOperatorRateLimited", "TFOperatorDown"} & set(found)
+    assert found["TFOperatorTwoLeaders"]["for"] == "0s"
+    failing = found["TFJobsFailing"]
+    assert (failing["for"], failing["labels"]["severity"]) == ("1h", "info")
+    assert failing["annotations"]["runbook_url"] == "https://wiki.example/tf-operator/TFJobsFailing.md"
+
+
+@pytest.mark.parametrize("values", [{"disabled": ["TFJobFailing"]}, {"overrides": {"TFJobFailing": {"for": "1h"}}}])
+def test_an_alert_that_does_not_exist_is_refused_with_those_that_do(helm, values):
+    complaint = helm.refusal(
+        "template", "tf", CHART, values={"metrics": {"prometheusRule": {"enabled": True, **values}}}
+    )
+
+    assert "there is no alert TFJobFailing; there are TFOperatorDown, TFOperatorNoLeader," in complaint
 
 
 def test_the_chart_is_of_the_release_that_the_package_is():

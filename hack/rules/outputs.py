@@ -1,0 +1,42 @@
+"""The files that follow from the alerts, as texts: ``hack/update-rules`` writes them, ``verify-rules`` compares.
+
+A pure function from a tree of files to a tree of files, so that writing and checking cannot disagree. The rules are
+copied as text, with their comments. The chart's template replaces in its copy what depends on the release.
+"""
+
+import textwrap
+from pathlib import Path
+from typing import Final
+
+SOURCE: Final = Path("manifests/monitoring/rules.yaml")
+CHART: Final = Path("charts/tf-operator/rules/alerts.yaml")
+OVERLAY: Final = Path("manifests/overlays/monitoring/prometheus-rule.yaml")
+HEADER: Final = f"# Generated from {SOURCE}: edit it and run hack/update-rules.\n"
+OBJECT: Final = """\
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: tf-operator
+  namespace: tf-operator
+  labels:
+    app.kubernetes.io/name: tf-operator
+spec:
+"""
+
+
+class UnlikeExpectedError(Exception):
+    """The source is not a rule file that can be copied."""
+
+
+def render(root: Path) -> dict[Path, str]:
+    """Every generated file, by its path in the repository; raises UnlikeExpectedError."""
+    groups = groups_of((root / SOURCE).read_text(encoding="utf-8"))
+    return {CHART: HEADER + groups, OVERLAY: HEADER + OBJECT + textwrap.indent(groups, "  ")}
+
+
+def groups_of(text: str) -> str:
+    """The rules without the comment above them, which is about the source."""
+    _, found, groups = f"\n{text}".partition("\ngroups:\n")
+    if not found:
+        raise UnlikeExpectedError(f"{SOURCE} has no line 'groups:'")
+    return f"groups:\n{groups}"

@@ -1,0 +1,131 @@
+"""The alerts on a live operator: silent while all is well, and loud when it is not."""
+
+import re
+import subprocess
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from support import operator_process
+from support.prometheus import Target
+from support.resources import LEASES
+from support.settle import eventually
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = (ROOT / "manifests" / "monitoring" / "rules.yaml").read_text()
+in_session = pytest.mark.asyncio(loop_scope="session")
+
+
+def hasty(text):
+    """The same rules, which wait for nothing: a condition that holds once is an alert."""
+    body = yaml.safe_load(text)
+    for group in body["groups"]:
+        for rule in group["rules"]:
+            rule["for"] = "0s"
+    return yaml.safe_dump(body)
+
+
+def alerts_of(prometheus, namespace):
+    """What is told of the operator in this namespace."""
+    return {alert.name: alert for alert in prometheus.alerts() if alert.labels.get("namespace") == namespace}
+
+
+@in_session
+async def test_no_alert_fires_while_all_is_well_although_jobs_fail_and_restart_and_wait(monitored):
+    prometheus = monitored.prometheus
+    prometheus.load_rules(hasty(RULES))
+
+    def evaluated():
+        assert {rule["health"] for rule in prometheus.rules()} == {"ok"}, prometheus.rules()
+        return prometheus.value('min(count_over_time(up{job="tf-operator"}[1h]))') >= 15
+
+    await eventually(evaluated, within=60)
+    assert prometheus.alerts() == []
+    prometheus.load_rules()
+
+
+def test_the_metrics_of_an_operator_that_has_been_through_a_lot_have_no_flaw(monitored, promtool):
+    with urlopen(f"{monitored.address}/metrics") as answer:
+        page = answer.read()
+
+    done = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+
+
+def queries_in(text):
+    """The queries of a page: blocks of PromQL, one a line, and what its tables have in backticks."""
+    blocks = re.findall(r"```promql\n(.*?)```", text, re.DOTALL)
+    cells = [
+        query
+        for row in re.findall(r"^\| [A-Z].*\? \|(.*)\|$", text, re.MULTILINE)
+        for query in re.findall("`([^`]+)`", row)
+    ]
+    return [*"\n".join(blocks).split("\n"), *cells]
+
+
+PAGES = [ROOT / "docs" / "monitoring.md", *sorted((ROOT / "docs" / "runbooks").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_query_of_the_documentation_is_one_that_prometheus_answers(monitored, page):
+    text = page.read_text().replace("NAMESPACE", monitored.namespace)
+
+    for query in filter(None, queries_in(text)):
+        monitored.prometheus.query(query)
+
+
+def test_every_question_of_the_page_on_monitoring_gets_an_answer(monitored):
+    found = {query: monitored.prometheus.query(query) for query in filter(None, queries_in(PAGES[0].read_text()))}
+
+    assert len(found) > 15
+    assert [query for query, samples in found.items() if not samples] == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def victim(monitored):
+    """Another operator, for a Lease and a namespace of its own; the administrator, because the role names the Lease."""
+    process = await operator_process.start(
+        monitored.plane,
+        namespaces=[monitored.plane.make_namespace("victim")],
+        arguments=("--leader-election-id=victim", "--leader-election-namespace=default"),
+        user="admin",
+    )
+    await process.wait_for("working")
+    # With the label that the rules ask for, in a place that nobody else has.
+    labels = {"job": "tf-operator", "namespace": "elsewhere", "pod": "victim"}
+    monitored.prometheus.scrape(Target("victim", await process.address(), labels))
+    yield process
+    if process.exit_code is None:
+        await process.kill()
+
+
+@in_session
+async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_by_no_other(monitored, victim):
+    prometheus, admin = monitored.prometheus, monitored.plane.admin
+    leads = 'leader_election_master_status{namespace="elsewhere"} == 1'
+    await eventually(lambda: prometheus.query(leads), within=30)
+    prometheus.load_rules(hasty(RULES))
+    await eventually(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"}, within=30)
+    assert alerts_of(prometheus, "elsewhere") == {}
+
+    # Somebody else has the Lease, and keeps it.
+    lease = LEASES.path("default", "victim")
+    admin.patch(lease, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600}})
+    told = await eventually(lambda: alerts_of(prometheus, "elsewhere"), within=60)
+    assert set(told) == {"TFOperatorNoLeader"}
+    assert told["TFOperatorNoLeader"].labels == {
+        "alertname": "TFOperatorNoLeader",
+        "severity": "critical",
+        "namespace": "elsewhere",
+        "name": "victim",
+    }
+
+    # Nobody scrapes it any more: whether it leads is not known, and that is another alert.
+    await victim.kill()
+    await eventually(lambda: set(alerts_of(prometheus, "elsewhere")) == {"TFOperatorDown"}, within=30)
+    assert alerts_of(prometheus, "jobs") == {}, "the other installation is well"
+    prometheus.load_rules()
