@@ -43,10 +43,13 @@ def main_ends(replica: str, code: int = 0) -> Move:
 
 
 def restarts_in_place(replica: str, times: int = 1) -> Move:
-    """The kubelet has started the program anew."""
-    return _change(
-        replica, lambda pod, world: replace(_running(pod, world.now), restarts=pod.restarts + times), only_running=True
-    )
+    """The program ends badly, and the kubelet has started it anew."""
+
+    def restarted(pod: Pod, world: World) -> Pod:
+        last_end = MainContainer(1, "Error", "", world.now, world.now)
+        return replace(_running(pod, world.now), restarts=pod.restarts + times, last_end=last_end)
+
+    return _change(replica, restarted, only_running=True)
 
 
 def is_evicted(replica: str) -> Move:

@@ -59,6 +59,7 @@ class EventReason:
     CREATE_FAILED: Final = "FailedCreatePod"
     REPLICA_PENDING: Final = "ReplicaPending"
     REPLICA_DISRUPTED: Final = "ReplicaDisrupted"
+    RESTARTED_IN_PLACE: Final = "ReplicaRestarted"
     ANOTHER_CONTROLLER: Final = "AnotherController"
     USER_TF_CONFIG: Final = "UserTFConfigKept"
     TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"

@@ -182,6 +182,7 @@ class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     restart_count: int = 0
     state: _State = _State()
+    last_state: _State = _State()
 
 
 class _PodCondition(msgspec.Struct, frozen=True, gc=False):
@@ -327,6 +328,7 @@ def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta
         message=status.message or (disruption.message if disruption else _failed_init(status)),
         is_disrupted=disruption is not None,
         main=_main(main.state) if main else None,
+        last_end=_main(main.last_state) if main and main.last_state.terminated else None,
         restarts=sum(entry.restart_count for entry in containers),
         waits_for=_waits_for(status) if status.phase == "Pending" else "",
         created_at=found.metadata.creation_timestamp,

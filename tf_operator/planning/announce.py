@@ -10,11 +10,10 @@ from datetime import datetime
 from tf_operator.api.constants import EventReason, Reason
 from tf_operator.api.job import TrainingJob
 from tf_operator.api.status import Condition, ConditionType, JobStatus
-from tf_operator.planning import children, replicas, waiting
+from tf_operator.planning import children, evidence, replicas, waiting
 from tf_operator.planning.actions import Count, Event, What
 from tf_operator.planning.outcome import Outcome
-from tf_operator.planning.replicas import Loss, View
-from tf_operator.planning.verdict import blame
+from tf_operator.planning.replicas import View
 
 _MOST_NAMES = 5
 _TOLD = {
@@ -68,17 +67,23 @@ def _restart_counts(view: View, after: JobStatus) -> Iterator[Count]:
 
 
 def _restarts(view: View, after: JobStatus) -> Iterator[Event]:
-    failed = [loss for loss in view.losses if loss.outcome is Outcome.FAILED]
-    disrupted = [loss for loss in view.losses if loss.outcome is Outcome.DISRUPTED]
     if after.has(ConditionType.SUSPENDED):
         return
-    if failed:
-        limit = view.seen.job.run_policy.backoff_limit
-        used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
-        yield Event(Reason.RESTARTING, f"{_list(failed, view)}; restarting{used}", is_warning=True)
-    if disrupted:
-        message = f"{_list(disrupted, view)}; replacing, which uses up no restart"
+    limit = view.seen.job.run_policy.backoff_limit
+    used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
+    if failed := _blamed(view, Outcome.FAILED):
+        yield Event(Reason.RESTARTING, f"{_list(failed)}; restarting{used}", is_warning=True)
+    if disrupted := _blamed(view, Outcome.DISRUPTED):
+        message = f"{_list(disrupted)}; replacing, which uses up no restart"
         yield Event(EventReason.REPLICA_DISRUPTED, message, is_warning=True)
+    if in_place := list(replicas.restarts_in_place(view.slots)):
+        who = [evidence.blame_end(slot, pod) for slot, pod, _ in in_place]
+        is_warning = any(pod.last_end is None or pod.last_end.exit_code for _, pod, _ in in_place)
+        yield Event(EventReason.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
+
+
+def _blamed(view: View, kind: Outcome) -> list[str]:
+    return [evidence.blame(loss, view) for loss in view.losses if loss.outcome is kind]
 
 
 def _trouble(view: View, after: JobStatus) -> Iterator[Event]:
@@ -111,9 +116,9 @@ def _is_other(before: Condition | None, told: Condition) -> bool:
     return before is None or (before.is_true, before.reason) != (told.is_true, told.reason)
 
 
-def _list(losses: list[Loss], view: View) -> str:
-    more = f" and {len(losses) - _MOST_NAMES} more" if len(losses) > _MOST_NAMES else ""
-    return "; ".join(blame(loss, view) for loss in losses[:_MOST_NAMES]) + more
+def _list(who: list[str]) -> str:
+    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
+    return "; ".join(who[:_MOST_NAMES]) + more
 
 
 def _seconds(status: JobStatus, moment: datetime | None) -> float | None:

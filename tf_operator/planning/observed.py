@@ -43,6 +43,8 @@ class Pod:
     is_disrupted: bool = False
     """It carries the condition DisruptionTarget."""
     main: MainContainer | None = None
+    last_end: MainContainer | None = None
+    """How its deciding container ended, before it was last restarted in place."""
     restarts: int = 0
     """Of all its containers, in place."""
     waits_for: str = ""

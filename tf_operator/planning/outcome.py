@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tf_operator.api.job import Profile, RestartPolicy
-from tf_operator.planning.observed import Pod
+from tf_operator.planning.observed import MainContainer, Pod
 
 _DISRUPTED = frozenset(
     {
@@ -80,9 +80,14 @@ def what_happened(pod: Pod) -> str:
     if is_disrupted(pod):
         return f"was disrupted ({pod.reason or 'DisruptionTarget'}{_tail(pod.message)})"
     if main is not None and main.exit_code is not None:
-        reason = f", {main.reason}" if main.reason not in {"", "Error", "Completed"} else ""
-        return f"exited with code {main.exit_code}{reason}{_tail(main.message)}"
+        return how_it_ended(main)
     return f"failed without an exit code{_tail(pod.reason or pod.message)}"
+
+
+def how_it_ended(main: MainContainer) -> str:
+    """The end of a container in a few words, for messages."""
+    reason = f", {main.reason}" if main.reason not in {"", "Error", "Completed"} else ""
+    return f"exited with code {main.exit_code}{reason}{_tail(main.message)}"
 
 
 def _tail(text: str) -> str:

@@ -5,15 +5,16 @@ are its last ones, with what still ran at a success counted as succeeded, as 1.9
 """
 
 from dataclasses import replace
+from itertools import chain
 
 from tf_operator.api.constants import Reason
 from tf_operator.api.job import RestartPolicy
 from tf_operator.api.ranges import NO_INDEXES, Indexes
 from tf_operator.api.status import ConditionType, JobStatus, ReplicaStatus, ReplicaType
-from tf_operator.planning import conditions, gang, ledger, names, waiting
+from tf_operator.planning import conditions, evidence, gang, ledger, names, replicas, waiting
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Slot, View
-from tf_operator.planning.verdict import End, Verdict, all_up, evidence_of
+from tf_operator.planning.verdict import End, Verdict, all_up
 
 
 def next_status(view: View, verdict: Verdict) -> JobStatus:
@@ -133,11 +134,16 @@ def _going_on(view: View, _: Verdict, status: JobStatus) -> JobStatus:
 
 
 def _with_evidence(view: View, status: JobStatus) -> JobStatus:
-    """The first failure is written down also where it does not end the job: its pod is going to be deleted."""
-    failures = [loss for loss in view.losses if loss.outcome is not Outcome.DISRUPTED]
-    if status.first_failure or not failures:
+    """The first failure is written down also where it does not end the job: its pod, or its end, will be gone."""
+    if status.first_failure:
         return status
-    return status.changed(first_failure=evidence_of(failures[0], view))
+    failures = (evidence.of_loss(loss, view) for loss in view.losses if loss.outcome is not Outcome.DISRUPTED)
+    restarts = (
+        evidence.of_restart(slot, pod, view)
+        for slot, pod, _ in replicas.restarts_in_place(view.slots)
+        if pod.last_end and pod.last_end.exit_code
+    )
+    return status.changed(first_failure=next(chain(failures, restarts), None))
 
 
 def _current(view: View, status: JobStatus) -> ConditionType:

@@ -11,11 +11,10 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tf_operator.api.constants import Reason
-from tf_operator.api.job import RestartPolicy, SuccessPolicy, TrainingJob
+from tf_operator.api.job import SuccessPolicy, TrainingJob
 from tf_operator.api.status import ConditionType, FirstFailure, JobStatus, ReplicaType
 from tf_operator.api.validation import child_name, validate
-from tf_operator.planning import ledger, outcome, refusals, replicas
-from tf_operator.planning.observed import MainContainer, Pod
+from tf_operator.planning import evidence, ledger, outcome, refusals, replicas
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Loss, Slot, View
 
@@ -58,31 +57,6 @@ def startup_deadline(job: TrainingJob, status: JobStatus) -> datetime | None:
     if status.all_running_time is not None or not job.pod_count:
         return None
     return _after_start(status, job.run_policy.startup_deadline_seconds)
-
-
-def evidence_of(loss: Loss, view: View) -> FirstFailure:
-    """What is kept of a failure, because its pod may not be."""
-    seen = view.seen
-    if loss.pod is None:
-        name = child_name(seen.job.key.name, loss.type, loss.index)
-        return FirstFailure(pod=name, reason="Lost", message="the pod was deleted", time=seen.now)
-    main = loss.pod.main
-    return FirstFailure(
-        pod=loss.pod.name,
-        container=seen.job.profile.container if main and main.exit_code is not None else "",
-        exit_code=main.exit_code if main else None,
-        reason=loss.pod.reason or (main.reason if main else ""),
-        message=_short((main.message if main else "") or loss.pod.message),
-        time=(main.finished_at if main else None) or seen.now,
-    )
-
-
-def blame(loss: Loss, view: View) -> str:
-    """Who is to blame, for messages: ``worker-1 (pod j-worker-1) exited with code 1``."""
-    where = f"{loss.type.label}-{loss.index} (pod {child_name(view.seen.job.key.name, loss.type, loss.index)})"
-    if loss.pod is None or _has_vanished(loss.pod):
-        return f"{where} was lost: its pod was deleted while it ran"
-    return f"{where} {outcome.what_happened(loss.pod)}"
 
 
 def all_up(view: View) -> bool:
@@ -133,13 +107,13 @@ def _has_failed_for_good(view: View) -> Verdict | None:
         return None
     job, first = view.seen.job, final[0]
     count = sum(loss.type is first.type for loss in final)
-    is_lost = first.pod is None or _has_vanished(first.pod) or outcome.is_disrupted(first.pod)
+    is_lost = first.pod is None or evidence.has_vanished(first.pod) or outcome.is_disrupted(first.pod)
     return Verdict(
         End.FAILED,
         Reason.REPLICA_LOST if is_lost else Reason.FAILED,
         f"{job.profile.kind} {job.key} has failed because {count} {first.type} replica(s) failed:"
-        f" {blame(first, view)}{_policy_hint(first, view)}",
-        evidence_of(first, view),
+        f" {evidence.blame(first, view)}{evidence.policy_hint(first, view)}",
+        evidence.of_loss(first, view),
     )
 
 
@@ -150,8 +124,8 @@ def _has_no_worker_left(view: View) -> Verdict | None:
     if not lost or view.seen.job.leader or len(lost) + sum(slot.is_completed for slot in workers) < len(workers):
         return None
     job = view.seen.job
-    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {blame(lost[0], view)}"
-    return Verdict(End.FAILED, Reason.FAILED, message, evidence_of(lost[0], view))
+    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {evidence.blame(lost[0], view)}"
+    return Verdict(End.FAILED, Reason.FAILED, message, evidence.of_loss(lost[0], view))
 
 
 def _is_past_backoff_limit(view: View) -> Verdict | None:
@@ -166,12 +140,14 @@ def _is_past_backoff_limit(view: View) -> Verdict | None:
     if not is_over and used + count.failures <= limit:
         return None
     failed = next((loss for loss in view.losses if loss.outcome is Outcome.FAILED), None)
-    cause, evidence = (f": {blame(failed, view)}", evidence_of(failed, view)) if failed else _restarted_most(view)
+    cause, kept = (
+        (f": {evidence.blame(failed, view)}", evidence.of_loss(failed, view)) if failed else _restarted_most(view)
+    )
     return Verdict(
         End.FAILED,
         Reason.BACKOFF_LIMIT_EXCEEDED,
         f"Job {view.seen.job.key.name} has failed because it has reached the specified backoff limit of {limit}{cause}",
-        evidence,
+        kept,
     )
 
 
@@ -225,48 +201,20 @@ def _after_start(status: JobStatus, seconds: int | None) -> datetime | None:
         return None  # past the end of the calendar: never
 
 
-def _has_vanished(pod: Pod) -> bool:
-    """Whether somebody deleted it while it ran, and nobody said why; what had failed by then, has failed."""
-    return pod.is_gone and (pod.is_terminating or pod.phase != "Failed") and not outcome.is_disrupted(pod)
-
-
 def _is_tolerated(loss: Loss, view: View) -> bool:
     return view.seen.job.has_dynamic_workers and loss.type is ReplicaType.WORKER
 
 
-def _policy_hint(loss: Loss, view: View) -> str:
-    """Why it was not tried again."""
-    policy = next(slot.spec.restart_policy for slot in view.slots if slot.spec.type is loss.type)
-    if policy is RestartPolicy.EXIT_CODE:
-        return f"; under restartPolicy {policy} that is permanent"
-    return f"; its restartPolicy is {policy}"
-
-
 def _restarted_most(view: View) -> tuple[str, FirstFailure | None]:
-    """The cause and the evidence of restarts in place: there is only what the container tells now."""
+    """The cause and the evidence, when it is restarts in place that were too many."""
     found = max(replicas.restarts_in_place(view.slots), key=lambda entry: entry[1].restarts, default=None)
     if found is None:
         return "", None
     slot, pod, _ = found
-    times = "once" if pod.restarts == 1 else f"{pod.restarts} times"
-    cause = f"{slot.spec.type.label}-{slot.index} (pod {pod.name}) was restarted {times} in place"
-    main = pod.main or MainContainer()
-    evidence = FirstFailure(
-        pod=pod.name,
-        container=view.seen.job.profile.container,
-        exit_code=main.exit_code,
-        reason=main.reason,
-        message=cause,
-        time=view.seen.now,
-    )
-    return f": {cause}", evidence
+    return f": {evidence.blame_restarts(slot, pod)}", evidence.of_restart(slot, pod, view)
 
 
 def _waits(slot: Slot, view: View) -> str:
     name = child_name(view.seen.job.key.name, slot.spec.type, slot.index)
     why = slot.pod.waits_for if slot.pod and slot.pod.waits_for else "it has no running pod"
     return f"{slot.spec.type.label}-{slot.index} (pod {name}): {why}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 1024 else f"{text[:1021]}..."

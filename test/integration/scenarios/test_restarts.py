@@ -10,7 +10,7 @@ from support.courses import Script, failing, running
 from support.crew import ONE_CREW, QUICK
 from support.pod_status import OOM_KILLED, Exit
 from support.resources import Json
-from support.scene import Scene, moment, states
+from support.scene import Scene, conditions, moment, states
 from support.settle import eventually
 from support.templates import Template
 
@@ -153,6 +153,10 @@ async def test_restarts_in_place_use_up_the_budget(scene: Scene) -> None:
     await scene.kubelet.restart("j-worker-3", Exit(1))
     job = await scene.wait("j", "Failed", reason="TFJobBackoffLimitExceeded")
     assert job["status"]["restarts"] == 4
+    assert "it last exited with code 1" in conditions(job)["Failed"]["message"]
+    assert (job["status"]["firstFailure"]["pod"], job["status"]["firstFailure"]["exitCode"]) == ("j-worker-0", 1)
+    told = "worker-2 (pod j-worker-2) exited with code 1; restarted in place (3 of 4 restarts used)"
+    await scene.wait_event("ReplicaRestarted", told)
     await scene.wait_pods()
 
 

@@ -152,6 +152,17 @@ def test_the_deciding_container_s_end_is_kept():
     assert found.restarts == 7
 
 
+def test_how_a_container_ended_before_it_was_restarted_is_kept():
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no data", "finishedAt": NOW}}
+    statuses = [{"name": "tensorflow", "restartCount": 1, "state": {"running": {}}, "lastState": ended}]
+
+    found = read(phase="Running", containerStatuses=statuses)
+
+    assert found.last_end is not None
+    assert (found.last_end.exit_code, found.last_end.message) == (1, "no data")
+    assert read(phase="Running", containerStatuses=[{**statuses[0], "lastState": {}}]).last_end is None
+
+
 def test_a_container_that_runs_or_waits_has_not_ended():
     running = [{"name": "tensorflow", "state": {"running": {"startedAt": NOW}}}]
     waiting = [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]

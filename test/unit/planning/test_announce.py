@@ -54,7 +54,7 @@ def lived(job, *moves):
         ),
         (
             (everything_runs, restarts_in_place("worker-1")),
-            [],
+            ["ReplicaRestarted"],
             [(What.CREATED, ""), (What.RUNNING, ""), (What.RESTARTED, "in-place")],
         ),
         ((suspend, time_passes(600)), ["TFJobSuspended"], [(What.CREATED, "")]),

@@ -1,5 +1,6 @@
 """The next status: what survives, what is progress, and that saying it twice changes nothing."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from support.kubelet_moves import (
     time_passes,
 )
 from tf_operator.api.status import ReplicaType
+from tf_operator.planning.observed import MainContainer
 
 
 def lived(job, *moves):
@@ -50,6 +52,20 @@ def test_what_actions_or_time_destroy_the_evidence_of_is_stored_first(move, reco
     move(seen)
 
     assert seen.look().record is recorded
+
+
+def test_a_program_that_is_run_again_although_it_ended_well_has_not_failed():
+    seen = lived(tfjob().workers(2, restart="Always"), everything_runs, restarts_in_place("worker-0"))
+    assert seen.status.first_failure is not None
+
+    seen = lived(tfjob().workers(2, restart="Always"), everything_runs)
+    restarts_in_place("worker-0")(seen)
+    pod = seen.pods["job-worker-0"]
+    seen.pods[pod.name] = replace(pod, last_end=MainContainer(0, "Completed"))
+
+    plan = seen.look()
+    assert plan.status.first_failure is None
+    assert [(event.reason, event.is_warning) for event in plan.events] == [("ReplicaRestarted", False)]
 
 
 def test_a_success_whose_pod_is_gone_is_stored_at_once():
