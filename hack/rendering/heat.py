@@ -1,14 +1,13 @@
-"""Panels of kind heatmap, from the buckets of a histogram: the more there is of a time, the darker."""
+"""Panels of kind heatmap: the more there is of a time, the darker. Neighbour: ``buckets`` counts."""
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 from matplotlib import colormaps
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from rendering import lines, units
+from rendering import buckets, lines, units
 from rendering.answers import Answered
 from rendering.look import GRID, Box, Sheet
 from rendering.prometheus import Span
@@ -20,10 +19,10 @@ _WIDE_CELL: Final = 10
 
 def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
     """Draw one."""
-    edges, cells = own_counts(answered, span)
+    edges, cells = buckets.own_counts(answered.lines, span)
     if not edges:
         return
-    first, last = _worth_showing(cells)
+    first, last = buckets.worth_showing(cells)
     bounds = [edges[first - 1] if first else 0.0, *edges[first : last + 1]]
     axes = sheet.axes(box.inside(left=_LEFT, top=6, right=lines.RIGHT, bottom=30))
     lines.show_time(axes, span)
@@ -45,27 +44,6 @@ def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
     axes.set_ylim(0, max(len(bounds) - 1, 1))
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-
-
-def own_counts(answered: Answered, span: Span) -> tuple[list[float], list[list[float]]]:
-    """The upper bounds of the buckets, and what each has of its own: Prometheus' buckets include the lower ones."""
-    by_bound = {float(line.series.labels["le"]): line for line in answered.lines if "le" in line.series.labels}
-    edges = sorted(by_bound)
-    steps = range(round(span.seconds / span.step) + 1)
-    below: list[float] = [0.0 for _ in steps]
-    cells = []
-    for edge in edges:
-        known = {round((at - span.start) / span.step): value for at, value in by_bound[edge].series.points}
-        upto = [known.get(step, 0.0) for step in steps]
-        cells.append([max(0.0, value - before) for value, before in zip(upto, below, strict=True)])
-        below = upto
-    return edges, cells
-
-
-def _worth_showing(cells: Sequence[Sequence[float]]) -> tuple[int, int]:
-    """From the first to the last bucket that ever had anything, and one more on each side."""
-    used = [index for index, row in enumerate(cells) if max(row) > 0.001] or [0, min(4, len(cells) - 1)]
-    return max(0, used[0] - 1), min(len(cells) - 1, used[-1] + 1)
 
 
 def _bound(value: float, unit: str) -> str:
