@@ -91,7 +91,7 @@ update: venv ## Write everything again that is generated
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test faults chart monitoring cover ## Everything that CI runs
+check: lint types contracts verify test faults chart monitoring cluster cover ## Everything that CI runs
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff)
@@ -118,6 +118,10 @@ chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes
 .PHONY: monitoring
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
 	$(BIN)/pytest test/monitoring
+
+.PHONY: cluster
+cluster: venv ## hack/cluster, as root on Linux: what pods can do in it, and that nothing is left of it
+	$(BIN)/pytest test/cluster
 
 .PHONY: cover
 cover: venv ## Branch coverage of the last `make test`, against its floors

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from support import cluster as cluster_module
-from support import cluster_image, plane_directory, plane_launch
+from support import cluster_host, cluster_image, plane_directory, plane_launch
 from support.cluster import Cluster
+from support.cluster_host import UnfitHostError
 from support.cluster_settings import PAUSE_IMAGE
 from support.host_traces import Machine, Marks
 from support.plane_process import ProcessId
@@ -32,7 +33,12 @@ def script(*arguments):
 
 @pytest.fixture(scope="module")
 def before():
-    """The machine before anything happens to it."""
+    """The machine before anything happens to it, save that programs are installed, which stay."""
+    try:
+        cluster_host.refuse_unfit()
+        cluster_host.provide(print)
+    except UnfitHostError as error:
+        pytest.fail(str(error), pytrace=False)
     plane_launch.programs(*cluster_module.PROGRAMS)
     cluster_image.archive()
     return Machine.now()

@@ -16,9 +16,9 @@ from typing import Any, Final
 _PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 # Where containerd, kubelet, CNI and the others make themselves at home on a usual node.
 _HOMES: Final = (
-    *("/etc/cni", "/etc/kubernetes", "/opt", "/opt/cni", "/opt/containerd", "/run", "/run/netns", "/run/containerd"),
-    *("/usr/libexec/kubernetes", "/var/lib", "/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet"),
-    *("/var/log", "/var/log/containers", "/var/log/pods"),
+    *("/etc/cni", "/etc/kubernetes", "/opt/cni", "/opt/containerd", "/run/containerd", "/run/netns"),
+    *("/usr/libexec/kubernetes", "/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet"),
+    *("/var/log/containers", "/var/log/pods"),
 )
 _SETTINGS: Final = (
     *("kernel/keys/root_maxbytes", "kernel/keys/root_maxkeys", "kernel/panic", "kernel/panic_on_oops"),
