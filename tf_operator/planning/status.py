@@ -16,6 +16,8 @@ from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Slot, View
 from tf_operator.planning.verdict import End, Verdict, all_up
 
+_FAILED = "replica(s) failed."
+
 
 def next_status(view: View, verdict: Verdict) -> JobStatus:
     """The status that tells of this view and this verdict."""
@@ -124,7 +126,7 @@ def _going_on(view: View, _: Verdict, status: JobStatus) -> JobStatus:
     for kind, reason, message in (
         (ConditionType.CREATED, Reason.CREATED, f"{job.profile.kind} {job.key.name} is created."),
         (ConditionType.RUNNING, Reason.RUNNING, f"{job.profile.kind} {job.key} is running."),
-        (ConditionType.RESTARTING, Reason.RESTARTING, _restarting_message(view)),
+        (ConditionType.RESTARTING, Reason.RESTARTING, _restarting_message(view, status)),
     ):
         if kind is current:
             status = _told(status, view, kind, reason=reason, message=message + note)
@@ -157,12 +159,18 @@ def _current(view: View, status: JobStatus) -> ConditionType:
     return ConditionType.RESTARTING if status.has(ConditionType.RESTARTING) else ConditionType.CREATED
 
 
-def _restarting_message(view: View) -> str:
+def _restarting_message(view: View, status: JobStatus) -> str:
+    """Who is being replaced, and whether by a mistake of theirs. What was said stays until there is more to say."""
+    begun = [loss for loss in view.losses if not loss.is_for_good]
+    told = status.condition(ConditionType.RESTARTING)
+    before = f"{told.message.partition('.')[0]}." if told and told.is_true and told.message else ""
+    if before and not begun:
+        return before
     replaced = [slot for slot in view.slots if slot.is_being_replaced or (slot.loss and not slot.loss.is_for_good)]
-    # All replaced, and still not running: the types that were.
-    replaced = replaced or [slot for slot in view.slots if slot.account]
     kinds = ", ".join(dict.fromkeys(str(slot.spec.type) for slot in replaced)) or "some"
-    return f"job {view.seen.job.key.name} is restarting because {kinds} replica(s) failed."
+    has_failed = before.endswith(_FAILED) or any(loss.outcome is Outcome.FAILED for loss in begun)
+    what = _FAILED if has_failed else "replica(s) were disrupted."
+    return f"job {view.seen.job.key.name} is restarting because {kinds} {what}"
 
 
 def _is_running(view: View) -> bool:

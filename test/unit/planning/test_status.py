@@ -12,13 +12,15 @@ from support.kubelet_moves import (
     fails,
     is_deleted,
     is_drained,
+    is_evicted,
+    is_stuck,
     restarts_in_place,
     runs,
     succeeds,
     suspend,
     time_passes,
 )
-from tf_operator.api.status import ReplicaType
+from tf_operator.api.status import ConditionType, ReplicaType
 from tf_operator.planning.observed import MainContainer
 
 
@@ -52,6 +54,27 @@ def test_what_actions_or_time_destroy_the_evidence_of_is_stored_first(move, reco
     move(seen)
 
     assert seen.look().record is recorded
+
+
+@pytest.mark.parametrize(
+    ("moves", "why"),
+    [
+        ((fails("chief-0"),), "Chief replica(s) failed."),
+        ((is_evicted("worker-1"),), "Worker replica(s) were disrupted."),
+        ((fails("chief-0"), is_evicted("worker-1")), "Chief, Worker replica(s) failed."),
+        ((is_evicted("worker-1"), fails("chief-0")), "Chief, Worker replica(s) failed."),
+        ((is_evicted("worker-1"), time_passes(2), is_stuck("worker-1", "Unschedulable"), time_passes(60)),
+         "Worker replica(s) were disrupted. worker-1 (pod job-worker-1) waits: Unschedulable"),
+    ],
+    ids=["failed", "disrupted", "failed first", "disrupted first", "stuck then"],
+)  # fmt: skip
+def test_a_job_that_restarts_says_who_and_whether_it_was_a_failure(moves, why):
+    job = tfjob().chief(restart="OnFailure").workers(2, restart="OnFailure")
+
+    seen = lived(job, everything_runs, *moves, time_passes(0.5))
+
+    told = seen.status.condition(ConditionType.RESTARTING)
+    assert told.message == f"job job is restarting because {why}"
 
 
 def test_a_program_that_is_run_again_although_it_ended_well_has_not_failed():
