@@ -42,6 +42,7 @@ def make_controller(parts: Parts) -> Controller:
     )
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
     queue = RateLimitedQueue[ObjectKey](parts.clock, backoff, instruments=parts.queue_instruments)
+    queue.pause()  # until this process leads
     _listen(found, queue, memory)
     parts.rivals.look_at(found.jobs.store)
     found.jobs.add_handler(parts.rivals)

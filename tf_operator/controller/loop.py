@@ -41,11 +41,15 @@ class Loop:
     async def run(self) -> None:
         """Look at every job there is, and then at those that change; until cancelled, or drained."""
         self.memory.begin_term()
+        self.queue.resume()
         for job in self.jobs:
             self.queue.add(job.metadata.key)
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(self.workers):
-                tasks.create_task(self._work(), name=f"worker {number}")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(self.workers):
+                    tasks.create_task(self._work(), name=f"worker {number}")
+        finally:
+            self.queue.pause()
 
     async def drain(self) -> None:
         """Take up nothing more, and return when what has begun is done."""

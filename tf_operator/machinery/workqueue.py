@@ -55,14 +55,15 @@ class WorkQueue(Generic[K]):
         self._getters: deque[asyncio.Future[None]] = deque()
         """Those who wait in ``get`` and were not woken yet."""
         self._is_shutting_down = False
+        self._is_paused = False
         self._drained = asyncio.Event()
 
     def add(self, key: K) -> None:
         """Have the key worked on: soon, or once more after the work that goes on.
 
-        A key that is pending already stays where it is. After shut-down this does nothing.
+        A key that is pending already stays where it is. After shut-down, and in a pause, this does nothing.
         """
-        if self._is_shutting_down or key in self._pending:
+        if not self._accepts or key in self._pending:
             return
         self._pending[key] = self._clock.monotonic()
         if key not in self._in_work:
@@ -112,6 +113,21 @@ class WorkQueue(Generic[K]):
         except QueueEnded:
             raise StopAsyncIteration from None
 
+    def pause(self) -> None:
+        """Drop what is pending, and accept nothing before ``resume``: nobody is there who works.
+
+        Else a standby would collect keys for weeks, and all of them would count as having waited for so long.
+        """
+        self._is_paused = True
+        self._line.clear()
+        self._pending.clear()
+        self._instruments.depth(0)
+        self._note_drained()
+
+    def resume(self) -> None:
+        """Accept keys again. What came in the pause is lost: whoever begins to work adds all there is."""
+        self._is_paused = False
+
     def shut_down(self) -> None:
         """Accept no more keys; workers empty the line and then get ``QueueEnded``.
 
@@ -155,6 +171,10 @@ class WorkQueue(Generic[K]):
         """The age of the oldest pass: ``workqueue_longest_running_processor_seconds``."""
         now = self._clock.monotonic()
         return max((now - since for since in self._in_work.values()), default=0.0)
+
+    @property
+    def _accepts(self) -> bool:
+        return not (self._is_shutting_down or self._is_paused)
 
     def _close(self) -> None:
         self._is_shutting_down = True
@@ -224,7 +244,7 @@ class DelayingQueue(WorkQueue[K]):
         For a key that already waits for its time the earlier one wins. An ``add`` in between takes nothing
         back: the later addition was a promise too. What still waits at shut-down is dropped.
         """
-        if self.is_shutting_down:
+        if not self._accepts:
             return
         self._instruments.retried()
         if seconds <= 0:
@@ -237,8 +257,13 @@ class DelayingQueue(WorkQueue[K]):
 
         Nothing is lost by the wait: a pass sees what is so when it begins. A key that is pending already will.
         """
-        if not self.is_shutting_down and key not in self._pending:
+        if self._accepts and key not in self._pending:
             self._schedule(key, self._clock.monotonic() + seconds)
+
+    def pause(self) -> None:
+        """As above; what waits for its time is dropped, too."""
+        self._drop_delayed()
+        super().pause()
 
     @property
     def delayed(self) -> int:
@@ -276,10 +301,13 @@ class DelayingQueue(WorkQueue[K]):
         self._set_timer()
 
     def _close(self) -> None:
+        self._drop_delayed()
+        super()._close()
+
+    def _drop_delayed(self) -> None:
         self._delayed.clear()
         self._timeline.clear()
         self._set_timer()
-        super()._close()
 
 
 class RateLimitedQueue(DelayingQueue[K]):
@@ -291,7 +319,7 @@ class RateLimitedQueue(DelayingQueue[K]):
 
     def add_rate_limited(self, key: K) -> None:
         """Add the key when the limiter allows; each call since the last ``forget`` makes it wait longer."""
-        if not self.is_shutting_down:
+        if self._accepts:
             self.add_after(key, self._limiter.delay(key))
 
     def forget(self, key: K) -> None:

@@ -126,3 +126,15 @@ async def test_what_is_in_line_when_the_process_ends_is_left_to_the_next_leader(
     await draining
 
     assert loop.reconciler.keys == []
+
+
+async def test_nothing_waits_for_workers_who_are_not_there(rig):
+    loop = loop_of(rig)
+    working = asyncio.ensure_future(loop.run())
+    await rig.clock.advance(0)
+    working.cancel()
+    await asyncio.wait([working])
+
+    rig.queue.add(KEY)
+
+    assert rig.queue.depth == 0

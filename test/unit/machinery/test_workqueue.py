@@ -384,6 +384,38 @@ async def test_shut_down_drops_what_waits_for_its_time_and_leaves_no_timer(clock
     assert (queue.delayed, queue._delayed, clock.pending) == (0, {}, 0)
 
 
+async def test_a_pause_drops_what_waits_and_accepts_nothing_until_it_is_over(clock):
+    measures = Measures()
+    queue = RateLimitedQueue[str](clock, ExponentialBackoff(base=1.0, cap=60.0), instruments=measures)
+    queue.add("in line")
+    queue.add_after("later", 5)
+
+    queue.pause()
+    assert measures.take()[-1] == ("depth", 0)
+    queue.add("a")
+    queue.add_after("b", 5)
+    queue.add_rate_limited("c")
+    queue.collect("d", 5)
+    await clock.advance(10)
+    assert (queue.depth, queue.delayed, clock.pending, measures.take()) == (0, 0, 0, [])
+
+    queue.resume()
+    queue.add("e")
+    assert await take_all(queue) == ["e"]
+
+
+async def test_a_key_in_work_when_the_pause_begins_ends_as_usual_and_does_not_come_back(queue):
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+
+    queue.pause()
+    queue.done("a")
+    queue.resume()
+
+    assert await take_all(queue) == []
+
+
 async def test_a_drain_waits_for_the_keys_in_work_while_idle_workers_go_home(clock, queue):
     """client-go: TestQueueDrainageUsingShutDownWithDrain."""
     for key in "ab":
