@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from contenders import FLOOR, HERE, command, running
 
 from support import builders
 from support.api import Api
-from support.audit import AuditLog
+from support.audit import AuditLog, Requests
 from support.control_plane import ControlPlane
 from support.resources import TFJOBS, Json
 
@@ -52,8 +53,8 @@ class Work:
             yield job.clean_pods("Running").body()
 
 
-def measured(work: Work, who: str) -> tuple[Figures, str]:
-    """One contender's work: its figures, and which writes it made."""
+def measured(work: Work, who: str) -> tuple[Figures, list[str]]:
+    """One contender's work: its figures, and in words which writes it made, of a single job also when."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         plane = stack.enter_context(ControlPlane.up(directory / "plane", {"audit", "controller-manager"}))
@@ -78,7 +79,20 @@ def measured(work: Work, who: str) -> tuple[Figures, str]:
         if work.ends == "never" and who != FLOOR:
             found |= quiet(contender, log)
         tally = Counter(f"{request.verb} {request.resource}" for request in requests.writes())
-        return found, ", ".join(f"{count} {name}" for name, count in tally.most_common())
+        told = [", ".join(f"{count} {name}" for name, count in tally.most_common())]
+        return found, told + (list(time_line(requests.writes())) if work.jobs == 1 else [])
+
+
+def time_line(writes: Requests) -> Iterator[str]:
+    """One life: when the first and the last of each kind of write reached the apiserver, in ms since the very first."""
+    moments: dict[str, list[float]] = {}
+    for request in writes:
+        at = datetime.fromisoformat(request.at).timestamp()
+        moments.setdefault(f"{request.verb} {request.resource}", []).append(at)
+    began = min((found[0] for found in moments.values()), default=0.0)
+    for name, found in moments.items():
+        first, last = (round(1000 * (moment - began)) for moment in (found[0], found[-1]))
+        yield f"{first:8} ms to {last:6} ms  {len(found):5} {name}"
 
 
 async def _lived(work: Work, plane: ControlPlane, namespace: str, kubelet: running) -> Figures:
