@@ -156,6 +156,7 @@ def _failures() -> list[panels.AnyPanel]:
                 "{{reason}}",
             ),
             unit=A_MINUTE,
+            width=6,
         ),
         lines(
             "Limits reached",
@@ -164,6 +165,7 @@ def _failures() -> list[panels.AnyPanel]:
             Ask(JOBS.a_minute("tf_operator_jobs_backoff_exceeded_total"), "no restart left"),
             Ask(JOBS.a_minute("tf_operator_jobs_deadline_exceeded_total"), "deadline exceeded"),
             unit=A_MINUTE,
+            width=6,
         ),
         lines(
             "Restarts by reason",
@@ -171,6 +173,15 @@ def _failures() -> list[panels.AnyPanel]:
             "container), disrupted (evicted, preempted, or their node was lost). Disruptions are the cluster's doing.",
             Ask(or_zero(JOBS.a_minute("tf_operator_replica_restarts_total", by="reason"), by="reason"), "{{reason}}"),
             unit=A_MINUTE,
+            width=6,
+        ),
+        lines(
+            "Changed by others",
+            "Changes of a job's status by another controller of TFJobs, each minute. It has to be zero: two "
+            "controllers destroy each other's jobs.",
+            Ask(JOBS.a_minute("tf_operator_jobs_changed_by_others_total"), "changes by others"),
+            unit=A_MINUTE,
+            width=6,
         ),
     ]
 

@@ -93,6 +93,22 @@ def test_the_monitor_finds_the_pods_of_the_overlays_and_calls_them_what_the_aler
     assert all(job in rule["expr"] for group in rules for rule in group["rules"])
 
 
+def test_the_dashboards_of_the_overlay_are_those_of_the_chart_and_found_by_the_same_label(render, helm_3):
+    ours = of_kind(render("monitoring"), "ConfigMap")
+    charts = of_kind(helm_3.objects({"metrics": {"dashboards": {"enabled": True}}}), "ConfigMap")
+    charts = [body for body in charts if "dashboard" in body["metadata"]["name"]]
+
+    assert {file: json.loads(text) for body in ours for file, text in body["data"].items()} == {
+        file: json.loads(text) for body in charts for file, text in body["data"].items()
+    }
+    assert {path.name for path in (CHART / "dashboards").glob("*.json")} == {
+        file for body in ours for file in body["data"]
+    }
+    assert [body["metadata"]["labels"]["grafana_dashboard"] for body in (*ours, *charts)] == ["1"] * len(
+        [*ours, *charts]
+    )
+
+
 def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
     objects = render("namespaced")
 
