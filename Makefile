@@ -91,7 +91,7 @@ update: venv ## Write everything again that is generated
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test faults chart monitoring cluster cover ## Everything that CI runs
+check: lint types contracts verify test faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff)
@@ -122,6 +122,16 @@ monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a l
 .PHONY: cluster
 cluster: venv ## hack/cluster, as root on Linux: what pods can do in it, and that nothing is left of it
 	$(BIN)/pytest test/cluster
+
+.PHONY: images
+images: venv ## The images that the end-to-end tests need, built once for the same files (root on Linux)
+	@hack/e2e-image operator training
+
+.PHONY: e2e
+e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that trains in pods (root, or E2E_KUBECONFIG)
+	@[ -n "$$E2E_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ] || { \
+		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (docs/CONTRIBUTING.md)" >&2; exit 2; }
+	$(BIN)/pytest test/e2e --durations 0 --durations-min 5
 
 .PHONY: cover
 cover: venv ## Branch coverage of the last `make test`, against its floors

@@ -1,0 +1,39 @@
+"""Pods of shapes that users have: sidecars of both kinds, and an image that cannot be had."""
+
+from support.real_namespace import Program, small_job
+
+
+def with_pod(job, **fields):
+    job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"] |= fields
+    return job
+
+
+async def test_a_job_ends_when_its_pods_have_a_native_sidecar(here, images, counts, sleeps):
+    sidecar = sleeps.container("sidecar") | {"restartPolicy": "Always"}
+    here.kubectl.create(with_pod(small_job("j", counts), initContainers=[sidecar]))
+
+    await here.wait_state("j", "Succeeded", within=90)
+
+    assert here.log("j", "worker-0") == "done\n"
+
+
+async def test_a_job_ends_and_its_pod_goes_when_a_plain_sidecar_would_run_for_ever(here, images, counts, sleeps):
+    containers = [counts.container(), sleeps.container("sidecar")]
+    here.kubectl.create(with_pod(small_job("j", counts, cleanPodPolicy="Running"), containers=containers))
+
+    await here.wait_state("j", "Succeeded", within=90)
+    await here.wait_pods("j", only=set())
+
+    assert here.job("j")["status"]["replicaStatuses"]["Worker"]["succeeded"] == 1
+
+
+async def test_the_status_says_why_when_an_image_cannot_be_pulled(here):
+    # Nobody listens there, on any node.
+    here.kubectl.create(small_job("j", Program("localhost:1/nobody/has-this:1", "")))
+
+    said = await here.wait_condition_message("j", "j-worker-0")
+
+    assert "ErrImagePull" in said or "ImagePullBackOff" in said
+    (event,) = here.events("j", reason="ReplicaPending")
+    assert event["type"] == "Warning"
+    assert here.state("j") == "Created"

@@ -1,0 +1,27 @@
+"""A release is upgraded, rolled back and removed, and a job that runs does not notice. Last, because it removes."""
+
+from support.helm import CHART
+from support.real_namespace import small_job
+
+HERE = ("--namespace", "tf-operator")
+
+
+async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, here, sleeps):
+    helm, wait = operator.helm, ("--wait", "--timeout", "90s")
+    here.kubectl.create(small_job("j", sleeps))
+    await here.wait_state("j", "Running")
+    before = here.uids("j")
+
+    helm.ok("upgrade", "tf", CHART, *HERE, *wait, values=operator.values | {"logs": {"level": "debug"}})
+    await operator.wait_ready()
+    helm.ok("rollback", "tf", *HERE, *wait)
+    await operator.wait_ready()
+    helm.ok("uninstall", "tf", *HERE, "--wait", "--timeout", "90s")
+
+    assert operator.kubectl.list("deployments") == []
+    assert (here.state("j"), here.uids("j")) == ("Running", before)
+    assert here.pods("j")["worker-0"]["status"]["phase"] == "Running"
+    here.end("j", "worker-0")
+    helm.ok("install", "tf", CHART, *HERE, *wait, values=operator.values)
+    await here.wait_state("j", "Succeeded", within=90)
+    assert here.uids("j") == before

@@ -1,0 +1,93 @@
+"""The real kubectl against any cluster: what a person would type, with answers as objects.
+
+    kubectl = Kubectl(kubeconfig, cache)
+    kubectl.apply(body)                              # server-side validation is strict: a misspelt field is an error
+    kubectl.within("team-a").get("pod", "x")         # the object, or None
+    kubectl.run("drain", "node-1", "--ignore-daemonsets")
+
+Nothing of the product is used here. A command that fails raises KubectlError with what kubectl said.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from support import plane_launch
+
+Json = dict[str, Any]
+_PATIENCE_SECONDS = 100.0
+
+
+class KubectlError(Exception):
+    """What kubectl could not do; the message is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """One person's kubectl: on which cluster, in which namespace, and as whom."""
+
+    kubeconfig: Path
+    cache: Path
+    namespace: str = ""
+    user: str = ""
+
+    def within(self, namespace: str) -> "Kubectl":
+        """The same one in another namespace."""
+        return replace(self, namespace=namespace)
+
+    def as_user(self, user: str) -> "Kubectl":
+        """What that user would see; the administrator may speak for everybody."""
+        return replace(self, user=user)
+
+    def command(self, *arguments: str) -> list[str]:
+        """The whole command line."""
+        program = plane_launch.programs("kubectl")["kubectl"]
+        scope = [f"--namespace={self.namespace}"] if self.namespace else []
+        person = [f"--as={self.user}"] if self.user else []
+        return [program, f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}", *scope, *person, *arguments]
+
+    def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """The outcome of a command, whatever it is."""
+        command = self.command(*arguments)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS
+        )
+
+    def run(self, *arguments: str, stdin: str = "") -> str:
+        """What a command prints that has to succeed."""
+        done = self.attempt(*arguments, stdin=stdin)
+        if done.returncode != 0:
+            raise KubectlError(
+                f"kubectl {' '.join(arguments)}: {done.stderr.strip() or f'exit code {done.returncode}'}"
+            )
+        return done.stdout
+
+    def create(self, body: Mapping[str, Any]) -> None:
+        """Create one object that must not be there yet."""
+        self.run("create", "--validate=strict", "--filename=-", stdin=json.dumps(body))
+
+    def apply(self, body: Mapping[str, Any]) -> None:
+        """Create one object, or make it what it should be."""
+        self.run("apply", "--validate=strict", "--filename=-", stdin=json.dumps(body))
+
+    def get(self, kind: str, name: str) -> Json | None:
+        """One object, or None when there is none."""
+        text = self.run("get", kind, name, "--output=json", "--ignore-not-found")
+        found: Json | None = json.loads(text) if text.strip() else None
+        return found
+
+    def list(self, kind: str, *, selector: str = "") -> list[Json]:
+        """All objects of a kind, or those with the labels."""
+        found: list[Json] = json.loads(self.run("get", kind, "--output=json", f"--selector={selector}"))["items"]
+        return found
+
+    def logs(self, pod: str, *, container: str = "tensorflow") -> str:
+        """What a container has said so far; nothing when it has not been started."""
+        return self.attempt("logs", pod, f"--container={container}").stdout
+
+    def patch(self, kind: str, name: str, change: Mapping[str, Any]) -> None:
+        """Change some fields of an object."""
+        self.run("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")

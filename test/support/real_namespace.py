@@ -1,0 +1,220 @@
+"""A namespace of a real cluster, and the training jobs in it: what the end-to-end tests do and look at.
+
+    here = RealNamespace(kubectl.within("team-a"))
+    here.kubectl.create(training("digits-mirrored", steps=3000))
+    await here.wait_state("digits-mirrored", "Running")
+    await here.wait_log("digits-mirrored", "worker-0", "Saved step")
+    here.kill("digits-mirrored", "worker-1")         # SIGKILL, so the container ends with 137
+
+Waits poll kubectl, slowly, because the machine may have two cores for everything; when they expire they say how the
+job and its pods are. Neighbours: kubectl; report, which tells the rest when a test has failed.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from support.kubectl import Kubectl
+from support.settle import eventually
+
+Json = dict[str, Any]
+
+OF_JOB: Final = "training.kubeflow.org/job-name"
+_EXAMPLES: Final = Path(__file__).resolve().parents[2] / "manifests" / "examples" / "training"
+_POLL_SECONDS: Final = 1.0
+# Generous: a process of TensorFlow takes seconds of processor time before it says its first word.
+PATIENCE_SECONDS: Final = 240.0
+# What ends a training as the kernel would; the name is in the command line, and this program's own is left out.
+_KILL: Final = """
+import os, pathlib
+for place in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    pid = int(place.parent.name)
+    if pid != os.getpid() and b"/training/" in place.read_bytes():
+        os.kill(pid, 9)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a pod that needs no TensorFlow runs: a few lines of Python in an image that has it."""
+
+    image: str
+    lines: str
+
+    def container(self, name: str = "tensorflow") -> Json:
+        command = ["python3", "-c", self.lines]
+        return {"name": name, "image": self.image, "imagePullPolicy": "IfNotPresent", "command": command}
+
+
+@dataclass(frozen=True, slots=True)
+class RealNamespace:
+    """One namespace, as its administrator sees it."""
+
+    kubectl: Kubectl
+    # Where claims find their volume: a folder of this machine, or whatever the cluster provides.
+    volumes: Path | None = None
+    made: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.kubectl.namespace
+
+    def job(self, name: str) -> Json:
+        """The TFJob."""
+        found = self.kubectl.get("tfjob", name)
+        assert found is not None, f"there is no TFJob {self.name}/{name}"
+        return found
+
+    def state(self, name: str) -> str:
+        """Its last condition's type."""
+        conditions = self.job(name).get("status", {}).get("conditions") or [{"type": ""}]
+        return str(conditions[-1]["type"])
+
+    def pods(self, name: str) -> dict[str, Json]:
+        """The job's pods by replica, such as worker-0."""
+        found = self.kubectl.list("pods", selector=f"{OF_JOB}={name}")
+        return {pod["metadata"]["name"].removeprefix(f"{name}-"): pod for pod in found}
+
+    def uids(self, name: str) -> dict[str, str]:
+        """What tells a pod from its replacement."""
+        return {replica: pod["metadata"]["uid"] for replica, pod in self.pods(name).items()}
+
+    def log(self, name: str, replica: str, *, container: str = "tensorflow") -> str:
+        """What a replica's present container has said."""
+        return self.kubectl.logs(f"{name}-{replica}", container=container)
+
+    def kill(self, name: str, replica: str) -> None:
+        """End a training as the kernel does when memory runs out; its pod must share its process namespace."""
+        self.kubectl.run("exec", f"{name}-{replica}", "--container=tensorflow", "--", "python3", "-c", _KILL)
+
+    async def wait_state(self, name: str, *states: str, within: float = PATIENCE_SECONDS) -> str:
+        """Wait until the job is in one of these states; fail at once when it has ended in another one."""
+
+        def is_there() -> bool:
+            state = self.state(name)
+            if state in {"Succeeded", "Failed"} and state not in states:
+                raise JobEndedError(self.picture(name))
+            assert state in states, self.picture(name)
+            return True
+
+        await eventually(is_there, within=within, every=_POLL_SECONDS)
+        return self.state(name)
+
+    def end(self, name: str, replica: str) -> None:
+        """Let a program that waits for the file /tmp/end come to its end."""
+        self.kubectl.run("exec", f"{name}-{replica}", "--container=tensorflow", "--", "touch", "/tmp/end")
+
+    def events(self, name: str, *, reason: str) -> list[Json]:
+        """What has been told of the job under one reason."""
+        found = self.kubectl.list("events")
+        return [it for it in found if it["involvedObject"]["name"] == name and it["reason"] == reason]
+
+    async def wait_pods(self, name: str, *, only: set[str], phase: str = "", within: float = PATIENCE_SECONDS) -> None:
+        """Wait until the job has these pods and no other, all of them in one phase if that matters."""
+
+        def is_so() -> bool:
+            pods = self.pods(name)
+            phases = {pod["status"].get("phase") for pod in pods.values()}
+            assert pods.keys() == only, self.picture(name)
+            assert not phase or phases == {phase}, self.picture(name)
+            return True
+
+        await eventually(is_so, within=within, every=_POLL_SECONDS)
+
+    async def wait_condition_message(self, name: str, text: str, *, within: float = 90.0) -> str:
+        """Wait until the message of a condition has this text; that message."""
+
+        def message() -> str:
+            messages = [str(it["message"]) for it in self.job(name).get("status", {}).get("conditions") or ()]
+            found = next((it for it in messages if text in it), "")
+            assert found, f"no message has {text!r}\n{self.picture(name)}"
+            return found
+
+        return await eventually(message, within=within, every=_POLL_SECONDS)
+
+    async def wait_log(self, name: str, replica: str, text: str, *, within: float = PATIENCE_SECONDS) -> str:
+        """Wait until a replica has said something; all that it has said. Fail at once when the job has failed."""
+
+        def has_said() -> str:
+            said = self.log(name, replica)
+            if text not in said and self.state(name) == "Failed":
+                raise JobEndedError(self.picture(name))
+            assert text in said, f"{replica} has not said {text!r} but:\n{said[-1500:]}\n{self.picture(name)}"
+            return said
+
+        return await eventually(has_said, within=within, every=_POLL_SECONDS)
+
+    def picture(self, name: str) -> str:
+        """How the job and its pods are, in a few lines."""
+        status = self.job(name).get("status", {})
+        lines = [f"TFJob {self.name}/{name}:"]
+        lines += ["  {type}={status} {reason}: {message}".format(**it) for it in status.get("conditions") or ()]
+        lines.append(f"  replicas: {json.dumps(status.get('replicaStatuses'))}")
+        for replica, pod in self.pods(name).items():
+            states = {it["name"]: it["state"] for it in pod["status"].get("containerStatuses", ())}
+            lines.append(f"  {replica} on {pod['spec'].get('nodeName')}: {pod['status'].get('phase')} {states}")
+        return "\n".join(lines)
+
+    def provide_volume(self, claim: str) -> None:
+        """Make the claim of an example, and on a cluster of our own the volume for it."""
+        body = next(it for it in _documents() if it["metadata"]["name"] == claim and it["kind"] != "TFJob")
+        if self.volumes is not None:
+            volume = f"{self.name}-{claim}"
+            self.made.append(volume)
+            self.kubectl.create(_volume(volume, self.volumes / volume, namespace=self.name, claim=claim))
+        self.kubectl.create(body)
+
+
+class JobEndedError(Exception):
+    """A job ended otherwise than it should have; the message is how it and its pods are."""
+
+
+def training(name: str, *, steps: int, image: str, restart: str = "", pod: Mapping[str, Any] | None = None) -> Json:
+    """One of the training examples, with as many steps; the rest as users have it, but for what a test says."""
+    body = next(it for it in _documents() if it["metadata"]["name"] == name and it["kind"] == "TFJob")
+    for replica in body["spec"]["tfReplicaSpecs"].values():
+        spec = replica["template"]["spec"]
+        (container,) = spec["containers"]
+        container |= {"image": image, "args": ["--checkpoints=/checkpoints", f"--steps={steps}"]}
+        spec |= pod or {}
+        replica["restartPolicy"] = restart or replica["restartPolicy"]
+    return body
+
+
+def small_job(name: str, program: Program, *, workers: int = 1, **run_policy: str | int) -> Json:
+    """A job of workers that need no TensorFlow."""
+    template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [program.container()]}}
+    worker = {"replicas": workers, "restartPolicy": "OnFailure", "template": template}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": name},
+        "spec": {"successPolicy": "AllWorkers", "runPolicy": run_policy, "tfReplicaSpecs": {"Worker": worker}},
+    }
+
+
+def _documents() -> list[Json]:
+    """All objects of the training examples, each call fresh ones, without aliases between their parts."""
+    texts = [path.read_text() for path in sorted(_EXAMPLES.glob("*.yaml"))]
+    found: list[Json] = [body for text in texts for body in yaml.load_all(text, Loader=yaml.CSafeLoader)]
+    copies: list[Json] = json.loads(json.dumps(found))
+    return copies
+
+
+def _volume(name: str, folder: Path, *, namespace: str, claim: str) -> Json:
+    """A volume on this machine that every node of a one-machine cluster sees, for one claim and no other."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteMany"],
+            "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"},
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim},
+        },
+    }
