@@ -7,6 +7,7 @@ minute to minute; what was told of a pod stays, as long as that pod waits, so th
 from collections.abc import Iterator
 from datetime import datetime
 
+from tf_operator.planning import gang
 from tf_operator.planning.observed import Observed
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Slot, View
@@ -16,8 +17,14 @@ _WAITS = " waits: "
 
 
 def note(view: View) -> str:
-    """What to add to the message of the current condition: what is wrong, or that nobody wants any replicas."""
-    return trouble(view) or ("" if view.slots else " It has no replicas: nothing runs until there are some.")
+    """What to add to the message of the current condition: what is wrong, or what it waits for by its own will."""
+    if found := trouble(view):
+        return found
+    if not view.slots:
+        return " It has no replicas: nothing runs until there are some."
+    if gang.keeps_waiting(view.seen) and any(slot.is_vacant for slot in view.slots):
+        return " No pod is made before the gang scheduler has admitted its PodGroup."
+    return ""
 
 
 def trouble(view: View) -> str:

@@ -34,7 +34,8 @@ async def test_pods_wait_until_the_gang_is_admitted(scene: Scene) -> None:
     await _set_phase(scene, "Pending")
     await scene.quiet()
     assert await scene.pods() == {}
-    assert "startTime" not in (await scene.job()).get("status", {})
+    job = await scene.wait("j", "Created", text="before the gang scheduler has admitted its PodGroup")
+    assert "startTime" not in job["status"]
 
     await _set_phase(scene, "Inqueue")
     pods = await scene.wait_pods("j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2")
