@@ -47,7 +47,7 @@ def before():
 @pytest.fixture(scope="module")
 def made(before, tmp_path_factory):
     """What `up` says, the cluster that it made, and by what its things are known."""
-    root = tmp_path_factory.mktemp("clusters") / "first"
+    root = tmp_path_factory.mktemp("clusters") / "the first"
     said = script("up", "--dir", str(root), "--owner", str(os.getpid()))
     assert said.returncode == 0, said.stderr
     yield said.stdout, Cluster.attach(root), Marks.of(root, plane_directory.read_state(root))

@@ -13,6 +13,8 @@ ends with the keeper, or published in state.json before it is made.
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -85,9 +87,12 @@ class Cluster:
     def nodes(self) -> tuple[str, ...]:
         return tuple(self._plane.state["nodes"])
 
-    def load(self, archive: Path) -> list[str]:
-        """Give an image archive (OCI or Docker) to every node; return what the nodes say."""
-        return [_load(self.dir / "nodes" / node, archive) for node in self.nodes]
+    def load(self, archive: Path) -> None:
+        """Give an image archive (OCI or Docker) to every node; raise NotLoadedError."""
+        folders = [self.dir / "nodes" / node for node in self.nodes]
+        # Unpacking is most of it, and one node keeps one processor busy with that.
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(partial(_load, archive), folders))
 
     def detach(self) -> None:
         """Let the cluster outlive this process: from now on only `down` and its owner's death end it."""
@@ -109,7 +114,7 @@ def take_down(root: Path) -> str:
     return control_plane.take_down(root).replace("control plane", "cluster")
 
 
-def _load(folder: Path, archive: Path) -> str:
+def _load(archive: Path, folder: Path) -> None:
     """Import an archive as the node sees its containerd: in its mount namespace, on its usual socket."""
     pid = (folder / "pid").read_text()
     command = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "ctr", "--namespace=k8s.io", "images", "import", "-"]
@@ -124,7 +129,6 @@ def _load(folder: Path, archive: Path) -> str:
         )
     if done.returncode != 0:
         raise NotLoadedError(f"{folder.name} does not take {archive}: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 def status_rows(root: Path) -> list[tuple[str, int, str]]:

@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--owner", type=_process, metavar="PID", help="end it when this process ends")
     load = commands.add_parser("load", help="give an image archive to every node")
     load.set_defaults(run=_load)
-    load.add_argument("archive", type=Path, metavar="IMAGE.tar", help="an OCI or Docker archive")
+    load.add_argument("archives", type=Path, nargs="+", metavar="IMAGE.tar", help="an OCI or Docker archive")
     status = commands.add_parser("status", help="a line for each node and each server; exit 0 when all are up")
     status.set_defaults(run=_status)
     down = commands.add_parser("down", help="end it and remove what it made")
@@ -120,13 +120,12 @@ def _up_with_kind(options: argparse.Namespace, say: Say) -> Path:
 
 
 def _load(options: argparse.Namespace) -> int:
-    if not options.archive.is_file():
-        return _complain(f"there is no file {options.archive}", 1)
-    if (made := KindCluster.find(options.dir)) is not None:
-        made.load(options.archive)
-        return 0
-    for said in Cluster.attach(options.dir).load(options.archive):
-        _print(said)
+    for absent in (archive for archive in options.archives if not archive.is_file()):
+        return _complain(f"there is no file {absent}", 1)
+    made = KindCluster.find(options.dir) or Cluster.attach(options.dir)
+    for archive in options.archives:
+        made.load(archive)
+        _print(f"every node has {archive.name}")
     return 0
 
 

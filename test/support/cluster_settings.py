@@ -118,7 +118,7 @@ cluster.local:53 in-addr.arpa:53 {{
     errors
     ready {network.dns}:{DNS_READY_PORT}
     kubernetes cluster.local in-addr.arpa {{
-        kubeconfig {kubeconfig}
+        kubeconfig "{kubeconfig}"
         ttl 1
     }}
 }}

@@ -77,7 +77,9 @@ def test_the_other_commands_go_to_the_cluster_that_kind_made(run, tmp_path):
     image.touch()
     run("up", "--kind", "--dir", str(root))
     name = name_of(root)
-    assert run("load", "--dir", str(root), str(image))[1] == [f"kind load image-archive {image} --name={name}"]
+    load, commands = run("load", "--dir", str(root), str(image))
+    assert commands == [f"kind load image-archive {image} --name={name}"]
+    assert load.stdout == "every node has image.tar\n"
     status, commands = run("status", "--dir", str(root))
     assert (status.returncode, status.stdout, commands) == (0, "one\ntwo\n", [f"kind get nodes --name={name}"])
     down, commands = run("down", "--dir", str(root))
