@@ -25,6 +25,7 @@ SAID = {
     "the event loop has not turned for",
     "has not moved for",
     "It has no replicas: nothing runs until there are some.",
+    "It has no replicas, so there was nothing to do.",
     "was refused: ",
     "its name is taken by one that belongs to ",
     "must have a container named",
