@@ -71,7 +71,7 @@ def read(root: Path, name: str) -> Case:
 
 def _pod(entry: Yaml, job: str) -> Pod:
     flags = {"terminating", "gone", "disrupted"}
-    texts = {"reason", "message", "waitsFor"}
+    texts = {"reason", "message", "waitsFor", "goneBy"}
     _refuse_others(entry, flags | texts | {"replica", "uid", "phase", "main", "lastEnd", "restarts", "created"}, "pods")
     label, _, index = entry["replica"].rpartition("-")
     return Pod(
@@ -81,6 +81,7 @@ def _pod(entry: Yaml, job: str) -> Pod:
         index=int(index),
         phase=entry["phase"],
         is_terminating=entry.get("terminating", False),
+        gone_by=parse_time(entry.get("goneBy")),
         is_gone=entry.get("gone", False),
         reason=entry.get("reason", ""),
         message=entry.get("message", ""),

@@ -324,6 +324,7 @@ def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta
         index=index,
         phase=status.phase,
         is_terminating=found.metadata.deletion_timestamp is not None,
+        gone_by=parse_time(found.metadata.deletion_timestamp),
         reason=status.reason or (disruption.reason if disruption else ""),
         message=status.message or (disruption.message if disruption else _failed_init(status)),
         is_disrupted=disruption is not None,

@@ -36,6 +36,8 @@ class Pod:
     index: int
     phase: str = "Pending"
     is_terminating: bool = False
+    gone_by: datetime | None = None
+    """Of a pod that is on its way out: when its time to end well is over, and it should be gone."""
     is_gone: bool = False
     """It was deleted, and this is its last state that anybody saw."""
     reason: str = ""

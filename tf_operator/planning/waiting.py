@@ -1,19 +1,21 @@
 """Why a job does not get on: the words that are added to its current condition, so that nobody has to search.
 
-A create that was refused is told at once, a pod that stays Pending after a while. Kubelets change their wording from
-minute to minute; what was told of a pod stays, as long as that pod waits, so that a job that is stuck is quiet.
+A create that was refused is told at once, a pod that stays Pending, or that does not go, after a while. Kubelets change
+their wording from minute to minute; what was told of a pod stays, as long as that pod waits, so that a job that is stuck
+is quiet.
 """
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from tf_operator.planning import gang
-from tf_operator.planning.observed import Observed
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Slot, View
 
 _MOST_TEXT = 300
 _WAITS = " waits: "
+_LINGERS = "its last pod was deleted, and is still there; its node may be lost, or a finalizer holds it"
 
 
 def note(view: View) -> str:
@@ -34,24 +36,30 @@ def trouble(view: View) -> str:
         return f" {refusal.what} was refused: {refusal.message[:_MOST_TEXT]}"
     if told := _told_before(view):
         return told
-    stuck = next((slot for slot in _stuck(view) if _told_at(slot, view.seen) <= view.seen.now), None)
-    return f"{_beginning(stuck)}{_reason(stuck)[:_MOST_TEXT]}" if stuck else ""
+    stuck = (wait for wait in _waits(view) if wait.told_at <= view.seen.now)
+    return next((f"{_beginning(wait.slot)}{wait.reason}" for wait in stuck), "")
 
 
 def wake_ups(view: View) -> Iterator[datetime]:
-    """When a pod that is Pending now will have been so for long enough to be told of."""
-    return (moment for slot in _stuck(view) if (moment := _told_at(slot, view.seen)) > view.seen.now)
+    """When a replica that waits now will have waited for long enough to be told of."""
+    return (wait.told_at for wait in _waits(view) if wait.told_at > view.seen.now)
 
 
-def _stuck(view: View) -> Iterator[Slot]:
+class _Wait(NamedTuple):
+    slot: Slot
+    told_at: datetime
+    reason: str
+
+
+def _waits(view: View) -> Iterator[_Wait]:
+    """The replicas that wait: for what their pod needs, or for their last pod, which should be gone."""
+    after = view.seen.settings.pending_is_told_after
     for slot in view.slots:
-        if slot.outcome is Outcome.PENDING and slot.pod is not None and slot.pod.waits_for and slot.pod.created_at:
-            yield slot
-
-
-def _told_at(slot: Slot, seen: Observed) -> datetime:
-    since = slot.pod.created_at if slot.pod else None
-    return (since or seen.now) + seen.settings.pending_is_told_after
+        pod = slot.pod
+        if pod and slot.outcome is Outcome.PENDING and pod.waits_for and pod.created_at:
+            yield _Wait(slot, pod.created_at + after, " ".join(pod.waits_for.split())[:_MOST_TEXT])
+        if pod and slot.outcome is Outcome.LEAVING and pod.gone_by:
+            yield _Wait(slot, pod.gone_by + after, _LINGERS)
 
 
 def _told_before(view: View) -> str:
@@ -60,14 +68,10 @@ def _told_before(view: View) -> str:
     for slot in view.slots if any(_WAITS in message for message in messages) else ():
         for message in messages if slot.pod and slot.outcome is Outcome.PENDING else ():
             _, beginning, reason = message.partition(_beginning(slot))
-            if beginning:
+            if beginning and reason != _LINGERS:
                 return beginning + reason
     return ""
 
 
 def _beginning(slot: Slot) -> str:
     return f" {slot.spec.type.label}-{slot.index} (pod {slot.pod.name if slot.pod else ''}){_WAITS}"
-
-
-def _reason(slot: Slot) -> str:
-    return " ".join(slot.pod.waits_for.split()) if slot.pod else ""

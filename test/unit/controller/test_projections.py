@@ -1,7 +1,7 @@
 """What is kept of objects, from their JSON."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -238,6 +238,18 @@ def test_why_a_pod_ended_is_told_in_the_words_of_who_knows(status, reason, messa
     found = read(**status)
 
     assert (found.reason, found.message) == (reason, message)
+
+
+def test_a_pod_on_its_way_out_tells_until_when_it_has_time():
+    leaving = pod(phase="Running")
+    leaving["metadata"]["deletionTimestamp"] = "2026-03-01T08:00:30Z"
+
+    found = READ_POD(raw(leaving)).pod
+
+    assert found is not None
+    assert found.is_terminating
+    assert found.gone_by == STARTED + timedelta(seconds=30)
+    assert read(phase="Running").gone_by is None
 
 
 def test_what_the_kubelet_driver_writes_is_understood():

@@ -1,12 +1,13 @@
 """Why a job does not get on: told after a while, in the same words for as long as it lasts."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from support.builders import tfjob
-from support.job_world import world
-from support.kubelet_moves import is_stuck, runs, time_passes
+from support.job_world import MORNING, world
+from support.kubelet_moves import everything_runs, is_stuck, runs, time_passes
 from tf_operator.planning import replicas, waiting
 from tf_operator.planning.observed import Refusal
 
@@ -80,6 +81,44 @@ def test_it_is_over_when_the_pod_runs():
 
     assert told(seen) == ""
     assert seen.status.conditions[0].message == "TFJob job is created."
+
+
+def lingering(seconds):
+    """A job of which a pod was deleted, and should have been gone so long ago."""
+    seen = world(tfjob().workers(2, restart="OnFailure"))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    pod = seen.pods["job-worker-1"]
+    seen.pods[pod.name] = replace(pod, is_terminating=True, gone_by=seen.now)
+    seen.now += timedelta(seconds=seconds)
+    return seen
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(9, False), (10, True), (3600, True)])
+def test_a_pod_that_does_not_go_is_told_of_when_it_should_long_be_gone(seconds, is_told):
+    assert told(lingering(seconds)).startswith(" worker-1 (pod job-worker-1) waits: its last pod") is is_told
+
+
+def test_the_wake_up_is_when_a_pod_should_long_be_gone():
+    (moment,) = waiting.wake_ups(replicas.view(lingering(4).observe()))
+
+    assert moment == MORNING + timedelta(seconds=10)
+
+
+def test_of_the_next_pod_it_is_not_told_that_it_does_not_go():
+    seen = lingering(20)
+    seen.work()
+    assert "its last pod" in seen.status.conditions[-1].message
+
+    seen.remove("job-worker-1")
+    time_passes(5)(seen)
+    is_stuck("worker-1", "ImagePullBackOff")(seen)
+    seen.settle()
+    assert told(seen) == ""
+
+    seen.now += timedelta(seconds=20)
+    assert told(seen) == " worker-1 (pod job-worker-1) waits: ImagePullBackOff"
 
 
 def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
