@@ -56,7 +56,7 @@ def _success(job: TrainingJob) -> str:
 def _failure(job: TrainingJob, policy: RestartPolicy) -> str:
     codes = job.profile.retryable_exit_codes
     return {
-        RestartPolicy.NEVER: "the first one ends the job",
+        RestartPolicy.NEVER: "the first one ends the job, and so does the loss of a pod that ran",
         RestartPolicy.ON_FAILURE: "containers are restarted in place; a pod that fails or is lost is replaced",
         RestartPolicy.ALWAYS: "containers are restarted in place, also after success; a pod that is lost is replaced",
         RestartPolicy.EXIT_CODE: f"exit codes {codes.start} to {codes.stop - 1} and lost pods: the pod is replaced;"

@@ -133,7 +133,7 @@ def _service_ports(spec: ReplicaSpec, container: str) -> list[dict[str, Any]]:
     found: dict[tuple[int, str], dict[str, Any]] = {}
     for port in main_ports(spec, container):
         number, protocol = port.get("containerPort"), port.get("protocol") or "TCP"
-        name = port.get("name") or f"port-{number}"
+        name = port.get("name") or (f"port-{number}" if protocol == "TCP" else f"port-{number}-{protocol}".lower())
         if isinstance(number, int) and isinstance(protocol, str):
             found.setdefault((number, protocol), {"name": name, "port": number, "protocol": protocol})
     return sorted(found.values(), key=lambda port: (port["port"], port["protocol"]))

@@ -1,8 +1,8 @@
 """Why a job does not get on: the words that are added to its current condition, so that nobody has to search.
 
 A create that was refused is told at once, a pod that stays Pending, or that does not go, after a while. Kubelets change
-their wording from minute to minute; what was told of a pod stays, as long as that pod waits, so that a job that is stuck
-is quiet.
+their wording from minute to minute; what was told of a pod stays, as long as that pod waits: a job that is stuck is
+quiet.
 """
 
 from collections.abc import Iterator

@@ -35,7 +35,7 @@ def test_it_is_told_what_success_is(builder, sentence):
 @pytest.mark.parametrize(
     ("policy", "beginning"),
     [
-        ("Never", "Worker (Never): the first one ends the job"),
+        ("Never", "Worker (Never): the first one ends the job, and so does the loss of a pod that ran"),
         ("OnFailure", "Worker (OnFailure): containers are restarted in place"),
         ("Always", "Worker (Always): containers are restarted in place, also after success"),
         ("ExitCode", "Worker (ExitCode): exit codes 128 to 255 and lost pods: the pod is replaced"),

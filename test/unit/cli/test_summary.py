@@ -25,7 +25,7 @@ def test_a_job_is_summed_up():
         "  j-worker-1        j-worker-1.default.svc:2222\n"
         "\n"
         "  Succeeds:   when the chief has exited with code 0\n"
-        "  Failures:   Worker (Never): the first one ends the job\n"
+        "  Failures:   Worker (Never): the first one ends the job, and so does the loss of a pod that ran\n"
         "  Failures:   Chief (OnFailure): containers are restarted in place; a pod that fails or is lost is replaced\n"
         "  Clean-up:   cleanPodPolicy Running: pods that still run and all Services are deleted;"
         " what has ended stays, for its logs\n"

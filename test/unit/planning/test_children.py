@@ -75,10 +75,14 @@ def test_what_is_no_container_is_left_for_the_apiserver_to_refuse():
         ([], "tfjob-port 2222 TCP"),
         ([{"name": "b", "containerPort": 9}, {"containerPort": 8}], "port-8 8 TCP, b 9 TCP, tfjob-port 2222 TCP"),
         ([{"name": "a", "containerPort": 2222}], "a 2222 TCP"),
+        (
+            [{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}],
+            "port-53 53 TCP, port-53-udp 53 UDP, tfjob-port 2222 TCP",
+        ),
         ([{"name": "a", "containerPort": "x"}, {"containerPort": 7, "protocol": 5}, 3], "tfjob-port 2222 TCP"),
         ("many", ""),
     ],
-    ids=["none", "sorted, and named", "one number once", "no ports", "no list"],
+    ids=["none", "sorted, and named", "one number once", "two protocols", "no ports", "no list"],
 )
 def test_a_service_has_one_port_for_each_of_the_container(ports, served):
     made, kind = recipe(Template().main(ports=ports))
