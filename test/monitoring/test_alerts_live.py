@@ -1,7 +1,9 @@
 """The alerts on a live operator: silent while all is well, and loud when it is not."""
 
+import asyncio
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -9,9 +11,15 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from support import operator_process
+from support import builders, operator_process
+from support.api import Api
+from support.autopilot import autopilot
+from support.courses import Script, failing, running
+from support.kubelet import Kubelet
+from support.operator_process import OperatorProcess
+from support.pod_status import Exit
 from support.prometheus import Target
-from support.resources import LEASES
+from support.resources import LEASES, TFJOBS
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,47 +93,79 @@ def test_every_question_of_the_page_on_monitoring_gets_an_answer(monitored):
     assert [query for query, samples in found.items() if not samples] == []
 
 
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """An operator to which something happens."""
+
+    process: OperatorProcess
+    namespace: str
+    """The one that it serves; also where it pretends to be, so that its series are its own."""
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def victim(monitored):
     """Another operator, for a Lease and a namespace of its own; the administrator, because the role names the Lease."""
+    namespace = await asyncio.to_thread(monitored.plane.make_namespace, "victim")
     process = await operator_process.start(
         monitored.plane,
-        namespaces=[monitored.plane.make_namespace("victim")],
+        namespaces=[namespace],
         arguments=("--leader-election-id=victim", "--leader-election-namespace=default"),
         user="admin",
     )
     await process.wait_for("working")
     # With the label that the rules ask for, in a place that nobody else has.
-    labels = {"job": "tf-operator", "namespace": "elsewhere", "pod": "victim"}
+    labels = {"job": "tf-operator", "namespace": namespace, "pod": "victim"}
     monitored.prometheus.scrape(Target("victim", await process.address(), labels))
-    yield process
+    leads = f'leader_election_master_status{{namespace="{namespace}"}} == 1'
+    await eventually(lambda: monitored.prometheus.query(leads), within=30)
+    monitored.prometheus.load_rules(hasty(RULES))
+    await eventually(lambda: {rule["health"] for rule in monitored.prometheus.rules()} == {"ok"}, within=30)
+    yield Victim(process, namespace)
+    monitored.prometheus.load_rules()
     if process.exit_code is None:
-        await process.kill()
+        await process.terminate()
+
+
+@in_session
+async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its_first(monitored, victim):
+    plane, prometheus = monitored.plane, monitored.prometheus
+    script = Script().otherwise([running(), failing(Exit(1))])
+    async with (
+        Api(plane.kubeconfig("admin")) as admin,
+        Api(plane.kubeconfig("kubelet")) as nodes,
+        autopilot(Kubelet(nodes, victim.namespace), script),
+    ):
+        for number in range(3):
+            job = builders.tfjob(f"broken-{number}").workers(1, restart="Never").body()
+            await admin.create(TFJOBS.path(victim.namespace), job)
+        told = await eventually(lambda: alerts_of(prometheus, victim.namespace), within=60)
+
+    assert set(told) == {"TFJobsFailing"}
+    assert told["TFJobsFailing"].labels["job_namespace"] == victim.namespace
+    assert (
+        told["TFJobsFailing"].annotations["description"].startswith("100% of the TFJobs that have ended in namespace")
+    )
+    assert alerts_of(prometheus, "jobs") == {}, "the other installation is well"
 
 
 @in_session
 async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_by_no_other(monitored, victim):
     prometheus, admin = monitored.prometheus, monitored.plane.admin
-    leads = 'leader_election_master_status{namespace="elsewhere"} == 1'
-    await eventually(lambda: prometheus.query(leads), within=30)
-    prometheus.load_rules(hasty(RULES))
-    await eventually(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"}, within=30)
-    assert alerts_of(prometheus, "elsewhere") == {}
+    assert alerts_of(prometheus, victim.namespace) == {}
 
     # Somebody else has the Lease, and keeps it.
     lease = LEASES.path("default", "victim")
     admin.patch(lease, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600}})
-    told = await eventually(lambda: alerts_of(prometheus, "elsewhere"), within=60)
+    told = await eventually(lambda: alerts_of(prometheus, victim.namespace), within=60)
     assert set(told) == {"TFOperatorNoLeader"}
     assert told["TFOperatorNoLeader"].labels == {
         "alertname": "TFOperatorNoLeader",
         "severity": "critical",
-        "namespace": "elsewhere",
+        "namespace": victim.namespace,
         "name": "victim",
     }
 
     # Nobody scrapes it any more: whether it leads is not known, and that is another alert.
-    await victim.kill()
-    await eventually(lambda: set(alerts_of(prometheus, "elsewhere")) == {"TFOperatorDown"}, within=30)
+    await victim.process.kill()
+    await eventually(lambda: set(alerts_of(prometheus, victim.namespace)) == {"TFOperatorDown"}, within=30)
     assert alerts_of(prometheus, "jobs") == {}, "the other installation is well"
-    prometheus.load_rules()

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from support.helm import Helm, one
 from tf_operator.app.metrics import Metrics
 from tf_operator.controller.instruments import PassResult
 
@@ -169,3 +170,32 @@ def test_the_page_on_monitoring_and_that_of_the_runbooks_have_every_alert_as_it_
     severity = {name: rule["labels"]["severity"] for name, rule in ALERTS.items()}
     assert rows == [(name, severity[name], rule.get("for", "at once")) for name, rule in ALERTS.items()]
     assert index == [(name, severity[name], rule["annotations"]["summary"][:-1]) for name, rule in ALERTS.items()]
+
+
+def yaml_blocks():
+    """The configurations on the page on monitoring: that of a plain Prometheus, and values of the chart."""
+    return re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_the_plain_configuration_on_the_page_is_one_that_prometheus_takes(promtool, tmp_path):
+    (config,) = [block for block in yaml_blocks() if "scrape_configs" in block]
+    (tmp_path / "prometheus.yaml").write_text(config)
+    (tmp_path / "rules.yaml").write_text(RULES.read_text())
+
+    done = subprocess.run(
+        [promtool, "check", "config", "prometheus.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(ALERTS)} rules found" in done.stdout
+
+
+def test_the_values_on_the_page_are_values_of_the_chart(tmp_path):
+    (values,) = [yaml.safe_load(block) for block in yaml_blocks() if "prometheusRule" in block]
+
+    rule = one(Helm("helm-3", tmp_path).objects(values), "PrometheusRule")
+
+    found = {entry["alert"]: entry for group in rule["spec"]["groups"] for entry in group["rules"]}
+    assert set(ALERTS) - set(found) == {"TFOperatorRateLimited"}
+    assert (found["TFJobsFailing"]["for"], found["TFJobsFailing"]["labels"]["severity"]) == ("1h", "info")
+    assert found["TFJobsFailing"]["annotations"]["runbook_url"].startswith("https://wiki.example/")
