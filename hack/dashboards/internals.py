@@ -33,8 +33,6 @@ UID: Final = "tf-operator-internals"
 SELF: Final = Source('job=~"$job", instance=~"$instance"')
 QUEUE: Final = 'name="tfjob-controller"'
 CONTROLLER: Final = 'controller="tfjob-controller"'
-# Standbys fill a queue, too, to be ready, and nobody works on theirs.
-AT_WORK: Final = f"unless on (job, instance) {SELF.series('leader_election_master_status')} == 0"
 TROUBLE: Final = 'code=~"5..|429|<error>"'
 
 
@@ -87,7 +85,7 @@ def _health() -> list[panels.AnyPanel]:
         number(
             "Jobs in the queue",
             "Jobs that wait for a worker now. Normal is near zero: a worker needs milliseconds for a job.",
-            Ask(or_zero(total(f"{SELF.series('workqueue_depth', QUEUE)} {AT_WORK}")), "jobs"),
+            Ask(total(SELF.series("workqueue_depth", QUEUE)), "jobs"),
             unit=COUNT,
             steps={50: YELLOW, 500: RED},
         ),
@@ -120,9 +118,9 @@ def _queue() -> list[panels.AnyPanel]:
     return [
         lines(
             "Depth",
-            "Jobs that wait for a worker of the replica that leads. Peaks after a start or many submissions are "
-            "normal when they drain; a plateau that grows is not.",
-            Ask(total(f"{SELF.series('workqueue_depth', QUEUE)} {AT_WORK}", by="instance"), "{{instance}}"),
+            "Jobs that wait for a worker; a standby has none. Peaks after a start or many submissions are normal when "
+            "they drain; a plateau that grows is not.",
+            Ask(total(SELF.series("workqueue_depth", QUEUE), by="instance"), "{{instance}}"),
             unit=COUNT,
             width=6,
         ),
@@ -130,7 +128,7 @@ def _queue() -> list[panels.AnyPanel]:
             "Work that comes in",
             "Jobs added to the queue each second, and how many of these after a delay or a failure. Follows what "
             "happens to pods; much of it with nothing happening is a loop.",
-            Ask(total(f"rate({SELF.series('workqueue_adds_total', QUEUE)}[$__rate_interval]) {AT_WORK}"), "added"),
+            Ask(SELF.rate("workqueue_adds_total", where=QUEUE), "added"),
             Ask(SELF.rate("workqueue_retries_total", where=QUEUE), "of these again"),
             unit=A_SECOND,
             width=6,

@@ -156,7 +156,7 @@ def _failures() -> list[panels.AnyPanel]:
                 "{{reason}}",
             ),
             unit=A_MINUTE,
-            width=6,
+            width=8,
         ),
         lines(
             "Limits reached",
@@ -165,7 +165,7 @@ def _failures() -> list[panels.AnyPanel]:
             Ask(JOBS.a_minute("tf_operator_jobs_backoff_exceeded_total"), "no restart left"),
             Ask(JOBS.a_minute("tf_operator_jobs_deadline_exceeded_total"), "deadline exceeded"),
             unit=A_MINUTE,
-            width=6,
+            width=5,
         ),
         lines(
             "Restarts by reason",
@@ -181,7 +181,7 @@ def _failures() -> list[panels.AnyPanel]:
             "controllers destroy each other's jobs.",
             Ask(JOBS.a_minute("tf_operator_jobs_changed_by_others_total"), "changes by others"),
             unit=A_MINUTE,
-            width=6,
+            width=5,
         ),
     ]
 

@@ -118,7 +118,7 @@ class _Life:
 
     def live(self) -> None:
         """From the first job on."""
-        self._admin.create(_JOBS.format("vision"), traffic.long_job(LONG_JOB, self._seconds * 0.9))
+        self._admin.create(_JOBS.format("vision"), traffic.long_job(LONG_JOB, self._seconds * 2))
         for arrival in traffic.arrivals():
             self._admin.create(_JOBS.format(arrival.namespace), arrival.body)
             time.sleep(arrival.after)
