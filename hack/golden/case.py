@@ -91,6 +91,7 @@ def _pod(entry: Yaml, job: str) -> Pod:
         restarts=entry.get("restarts", 0),
         waits_for=entry.get("waitsFor", ""),
         created_at=_time(entry.get("created"), _BEGINNING),
+        version="8",
     )
 
 

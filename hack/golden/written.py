@@ -60,8 +60,8 @@ def _deletion(
     action: actions.DeletePod | actions.DeleteService | actions.DeleteServices | actions.DeletePodGroup,
 ) -> str:
     match action:
-        case actions.DeletePod(name, uid, why):
-            return f"delete pod {name} ({uid}): {why}"
+        case actions.DeletePod(name, uid, why, version):
+            return f"delete pod {name} ({uid}{', unless it has changed' if version else ''}): {why}"
         case actions.DeleteService(name, uid):
             return f"delete service {name} ({uid})"
         case actions.DeleteServices(selector, services):

@@ -70,11 +70,12 @@ class FakeApi:
                 raise refused(409, "Conflict", f"{field} is another")
         return self.put(resource, merge(stored, body))
 
-    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str, **_: object) -> Json:
-        """Delete this very object."""
+    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str, version: str = "", **_: object) -> Json:
+        """Delete this very object, if it is at this version where one is given."""
         self._call("delete", resource, key.name)
-        if self._stored(resource, key)["metadata"]["uid"] != uid:
-            raise refused(409, "Conflict", "the UID is another")
+        metadata = self._stored(resource, key)["metadata"]
+        if metadata["uid"] != uid or version not in {"", metadata["resourceVersion"]}:
+            raise refused(409, "Conflict", "the UID or the version is another")
         return self.objects.pop((str(resource), key))
 
     async def send(self, request: Request) -> bytes:

@@ -42,7 +42,8 @@ PROGRESS_WAITS: Final = 0.5
 
 _log = structlog.get_logger(__name__)
 
-Step = Callable[[], Awaitable[None]]
+Step = Callable[[], Awaitable[bool | None]]
+"""``False`` when what was to be done is still to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,13 @@ class Executor:
         waits = None
         if plan.record:
             await self._store_status(seen, plan)
-        await self._act(job, plan.actions)
+        is_done = await self._act(job, plan.actions)
         if not plan.record:
             waits = await self._confirm(seen, plan)
         if any(isinstance(action, DeleteJob) for action in plan.actions):
             self.teller.told(job, plan)  # there is no status any more that could say so
-        after = [waits] if waits is not None else []
+        after = [] if is_done else [0.0]
+        after += [waits] if waits is not None else []
         after += [plan.requeue_after.total_seconds()] if plan.requeue_after is not None else []
         return min(after, default=None)
 
@@ -90,16 +92,18 @@ class Executor:
         await self._store_status(seen, plan)
         return None
 
-    async def _act(self, job: TrainingJob, actions: Sequence[Action]) -> None:
-        """Deletes at once, creates in growing batches; a Service always before its pod."""
+    async def _act(self, job: TrainingJob, actions: Sequence[Action]) -> bool:
+        """Deletes at once, creates in growing batches; a Service always before its pod. Whether that was all."""
         creates = [action for action in actions if isinstance(action, CreateReplica)]
         steps = [self._step(job, action) for action in actions if not isinstance(action, CreateReplica)]
+        is_done = True
         for start in range(0, len(steps), MOST_AT_ONCE):
-            await together(steps[start : start + MOST_AT_ONCE])
+            is_done &= False not in await together(steps[start : start + MOST_AT_ONCE])
         if creates:
             await self._create_replicas(job, creates)
         else:
             self.memory.note_nothing_to_create(job.uid)
+        return is_done
 
     async def _create_replicas(self, job: TrainingJob, creates: Sequence[CreateReplica]) -> None:
         made: list[str] = []
@@ -144,7 +148,10 @@ class Executor:
         """The call that an action is."""
         owner = _owner(job)
         match action:
-            case DeletePod() | DeleteService() | DeletePodGroup():
+            case DeletePod():
+                of = {"name": action.name, "uid": action.uid, "only_at": action.version}
+                return partial(self.writer.delete, owner, resources.PODS, **of)
+            case DeleteService() | DeletePodGroup():
                 return partial(self.writer.delete, owner, self._resource(action), name=action.name, uid=action.uid)
             case DeleteServices():
                 return partial(self._delete_services, owner, action)
@@ -162,8 +169,8 @@ class Executor:
 
     def _resource(self, action: Action) -> Resource:
         """What kind of child an action is about."""
-        if isinstance(action, DeletePod | DeleteService):
-            return resources.PODS if isinstance(action, DeletePod) else resources.SERVICES
+        if isinstance(action, DeleteService):
+            return resources.SERVICES
         if self.groups is None:
             raise TypeError("there is no gang scheduler, so there are no PodGroups")
         return self.groups

@@ -333,6 +333,7 @@ def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta
         restarts=sum(entry.restart_count for entry in containers),
         waits_for=_waits_for(status) if status.phase == "Pending" else "",
         created_at=found.metadata.creation_timestamp,
+        version=core.resource_version,
     )
 
 

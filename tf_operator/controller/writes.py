@@ -40,17 +40,26 @@ class Writer:
             made = await self._found(owner, resource, str(body["metadata"]["name"]))
         self._wrote(owner, resource, made)
 
-    async def delete(self, owner: Owner, resource: Resource, *, name: str, uid: str) -> None:
-        """Delete this very object."""
+    async def delete(self, owner: Owner, resource: Resource, *, name: str, uid: str, only_at: str = "") -> bool:
+        """Delete this very object, with ``only_at`` at this version only; whether it is done.
+
+        It is not when the object has changed: then somebody has to look again, and the next pass reads live.
+        """
         key = ObjectKey(owner.key.namespace, name)
         version = ""
         try:
             with self._recorded(owner, resource):
-                left = await self.client.delete(resource, key, uid=uid)
+                left = await self.client.delete(resource, key, uid=uid, version=only_at)
                 version = resource_version_of(left) if uid_of(left) == uid else ""
-        except (errors.NotFound, errors.Conflict):
-            pass  # gone, or the name belongs to another by now
+        except errors.NotFound:
+            pass
+        except errors.Conflict:
+            if only_at:
+                self.own_writes.uncertain(owner, str(resource))
+                return False
+            # The name belongs to another by now.
         self.own_writes.deleted(owner, str(resource), uid=uid, version=version)
+        return True
 
     async def delete_all(self, owner: Owner, resource: Resource, *, request: Request, uids: Sequence[str]) -> None:
         """Delete what a selector selects, which is these objects."""

@@ -96,14 +96,18 @@ class ApiClient:
         key: ObjectKey,
         *,
         uid: str,
+        version: str = "",
         propagation: str = "",
         grace_seconds: int | None = None,
     ) -> Body:
         """Delete this object, and no other of its name; ``NotFound`` when it is gone.
 
+        With a ``version`` only if it has not changed since; else ``Conflict``.
         Returns the object, when it stays for a while (a grace period, finalizers), or else a Status.
         """
-        request = wire.delete(resource, key, uid=uid, propagation=propagation, grace_seconds=grace_seconds)
+        request = wire.delete(
+            resource, key, uid=uid, version=version, propagation=propagation, grace_seconds=grace_seconds
+        )
         return await self._call(request, wire.read_object)
 
     async def send(self, request: Request) -> bytes:

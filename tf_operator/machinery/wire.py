@@ -157,10 +157,17 @@ def update(resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Reque
 
 
 def delete(
-    resource: Resource, key: ObjectKey, *, uid: str, propagation: str = "", grace_seconds: int | None = None
+    resource: Resource,
+    key: ObjectKey,
+    *,
+    uid: str,
+    version: str = "",
+    propagation: str = "",
+    grace_seconds: int | None = None,
 ) -> Request:
-    """Delete this object and never its successor of the same name: the UID is a precondition."""
-    options: dict[str, Any] = {"preconditions": {"uid": uid}} | _present(propagationPolicy=propagation)
+    """Delete this object and never its successor of the same name: the UID is a precondition; a version may be one."""
+    conditions = {"uid": uid} | _present(resourceVersion=version)
+    options: dict[str, Any] = {"preconditions": conditions} | _present(propagationPolicy=propagation)
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
     return Request("delete", "DELETE", resource.path_of(key), body=msgspec.json.encode(options))

@@ -28,11 +28,12 @@ class CreateReplica:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete this very pod."""
+    """Delete this very pod; with a ``version`` only as it was then, because its state is the reason."""
 
     name: str
     uid: str
     why: str
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ def after_end(seen: Observed) -> Iterator[Action]:
         return
     for pod in seen.pods:
         if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod)):
-            yield DeletePod(pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}")
+            # Replicas end together: one that ends while this is decided stays, and its logs with it.
+            version = "" if policy is CleanPodPolicy.ALL else pod.version
+            yield DeletePod(pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}", version)
     yield from _services_and_group(seen)
 
 

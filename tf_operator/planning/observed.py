@@ -6,7 +6,7 @@ index come from its name, because labels can be changed by whoever may update po
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -52,6 +52,8 @@ class Pod:
     waits_for: str = ""
     """While it is Pending: why, in the words of the kubelet or the scheduler."""
     created_at: datetime | None = None
+    version: str = field(default="", compare=False)
+    """Of the object. Two pods that differ in nothing else are the same to planning."""
 
     @property
     def is_there(self) -> bool:

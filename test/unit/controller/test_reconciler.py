@@ -115,6 +115,27 @@ async def test_a_failure_is_written_down_before_its_pod_is_deleted():
     assert rig.recorder.events[-1][1] == "TFJobRestarting"
 
 
+async def test_a_pod_that_ends_before_its_delete_arrives_stays_readable():
+    """The policy Running is about what runs when it is deleted, and not about what ran when that was decided."""
+    rig = Rig()
+    rig.create_job(builders.tfjob("j").chief().workers(2).clean_pods("Running"))
+    await rig.settle()
+    for name in ("j-chief-0", "j-worker-0", "j-worker-1"):
+        rig.set_pod(name, **RUNNING)
+    rig.sync()
+    await rig.settle()
+    rig.set_pod("j-chief-0", **ended(0))
+    rig.sync()
+    rig.set_pod("j-worker-0", **ended(0))  # what the cache does not know yet
+
+    assert await rig.reconcile() == 0
+    assert [pod["metadata"]["name"] for pod in rig.api.of(resources.PODS)] == ["j-chief-0", "j-worker-0"]
+    await rig.reconcile()
+
+    assert [pod["metadata"]["name"] for pod in rig.api.of(resources.PODS)] == ["j-chief-0", "j-worker-0"]
+    assert rig.api.calls.count("delete pods j-worker-0") == 1
+
+
 async def test_a_conflict_leaves_everything_as_it_was():
     """The status could not be written down, so nothing may be deleted, told or counted."""
     rig = Rig()

@@ -65,6 +65,25 @@ async def test_a_write_whose_reply_was_lost_has_the_next_pass_read_live(rig, own
     assert verdict(rig, owner) is Verdict.READ_LIVE
 
 
+async def test_what_has_changed_since_it_was_decided_on_stays_and_is_looked_at_live(rig, owner):
+    seen = rig.api.put(resources.PODS, BODY)["metadata"]
+    rig.api.put(resources.PODS, {**BODY, "metadata": {**BODY["metadata"], "uid": seen["uid"]}})
+    writer = rig.executor.writer
+
+    only_at = seen["resourceVersion"]
+    assert not await writer.delete(owner, resources.PODS, name="a", uid=seen["uid"], only_at=only_at)
+    assert len(rig.api.of(resources.PODS)) == 1
+    assert verdict(rig, owner) is Verdict.READ_LIVE
+
+
+async def test_what_has_not_changed_is_deleted_at_its_version(rig, owner):
+    seen = rig.api.put(resources.PODS, BODY)["metadata"]
+    delete = rig.executor.writer.delete
+
+    assert await delete(owner, resources.PODS, name="a", uid=seen["uid"], only_at=seen["resourceVersion"])
+    assert rig.api.of(resources.PODS) == []
+
+
 async def test_a_cancelled_write_is_in_doubt(rig, owner):
     async def hang(*_: object, **__: object) -> None:
         await asyncio.Event().wait()

@@ -170,6 +170,12 @@ def test_a_delete_is_always_of_one_uid(options, more):
     assert body_of(request) == {"preconditions": {"uid": "u1"}} | more
 
 
+def test_a_delete_may_be_of_one_version():
+    request = wire.delete(PODS, KEY, uid="u1", version="7")
+
+    assert body_of(request) == {"preconditions": {"uid": "u1", "resourceVersion": "7"}}
+
+
 def test_a_request_does_not_show_its_body():
     assert "hunter2" not in repr(wire.create(PODS, "ns", {"spec": {"env": "hunter2"}}))
 
