@@ -69,6 +69,9 @@ class ReplicaStatus:
     selector: str = ""
 
 
+_NO_REPLICAS = ReplicaStatus()
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """What is remembered of one replica that was restarted, in place or by a new pod."""
@@ -133,7 +136,7 @@ class JobStatus:
 
     def of(self, kind: ReplicaType) -> ReplicaStatus:
         """The counts of a type; zeros when it has none."""
-        return self.replicas.get(kind, ReplicaStatus())
+        return self.replicas.get(kind, _NO_REPLICAS)
 
     def account(self, kind: ReplicaType, index: int) -> Account | None:
         """What is remembered of this replica."""

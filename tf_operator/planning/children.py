@@ -42,7 +42,7 @@ class Recipe:
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             "selector": names.replica_labels(self.job, kind, index),
-            "ports": _service_ports(self._spec(kind), self.job.profile.container),
+            "ports": self._ports[kind],
         }
         metadata = names.metadata(self.job, name, names.service_labels(self.job, kind, index))
         return {"metadata": metadata, "spec": {field: value for field, value in spec.items() if value != []}}
@@ -50,6 +50,10 @@ class Recipe:
     @cached_property
     def _cluster(self) -> str:
         return cluster_spec.full_cluster(self.job, self.settings.cluster_domain)
+
+    @cached_property
+    def _ports(self) -> Mapping[ReplicaType, list[dict[str, Any]]]:
+        return {spec.type: _service_ports(spec, self.job.profile.container) for spec in self.job.replicas}
 
     def _spec(self, kind: ReplicaType) -> ReplicaSpec:
         return next(spec for spec in self.job.replicas if spec.type is kind)

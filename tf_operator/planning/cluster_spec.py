@@ -65,5 +65,4 @@ def _suffix(job: TrainingJob, spec: ReplicaSpec, domain: str) -> str:
     return f".{job.key.namespace}.svc{'.' if domain else ''}{domain}:{port_of(job, spec)}"
 
 
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_compact = json.JSONEncoder(separators=(",", ":")).encode

@@ -88,16 +88,18 @@ def view(seen: Observed) -> View:
     for pod in seen.pods:
         pods.setdefault((pod.type, pod.index), []).append(pod)
     accounts = {(entry.type, entry.index): entry for entry in seen.job.status.accounts}
-    slots = tuple(
-        _slot(seen, spec, index, pods.pop((spec.type, index), []), accounts.get((spec.type, index)))
-        for spec in seen.job.replicas
-        for index in range(min(spec.count, MOST_REPLICAS))  # an invalid count must not cost memory
-    )
-    return View(seen, slots, tuple(pod for left in pods.values() for pod in left if not pod.is_gone))
+    slots = []
+    for spec in seen.job.replicas:
+        policy = Policy(spec.restart_policy, seen.job.profile)
+        for index in range(min(spec.count, MOST_REPLICAS)):  # an invalid count must not cost memory
+            place = (spec.type, index)
+            slots.append(_slot(seen, spec, index, pods.pop(place, []), account=accounts.get(place), policy=policy))
+    return View(seen, tuple(slots), tuple(pod for left in pods.values() for pod in left if not pod.is_gone))
 
 
-def _slot(seen: Observed, spec: ReplicaSpec, index: int, pods: list[Pod], account: Account | None) -> Slot:
-    policy = Policy(spec.restart_policy, seen.job.profile)
+def _slot(
+    seen: Observed, spec: ReplicaSpec, index: int, pods: list[Pod], *, account: Account | None, policy: Policy
+) -> Slot:
     known = seen.job.status.of(spec.type)
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is accounted for.
     pod = next((pod for pod in pods if not pod.is_gone), None)
