@@ -1,6 +1,7 @@
 """The floor: a bare client that makes only the writes that the result needs, and checks and recovers nothing.
 
-It watches jobs and pods of one namespace. For a new job it creates a Service and a pod for each replica; when the
+It watches jobs and pods of one namespace. For a new job it creates a Service and a pod for each replica, with the
+TF_CONFIG that lets them find each other, which is most of what goes over the wire for a large job; when the
 chief runs it writes Running, when the chief has succeeded Succeeded, and deletes what is left. No operator can ask
 the apiserver for less; how close ours comes is what the benchmark tells.
 
@@ -30,6 +31,7 @@ class Floor:
         self.session = session
         self.namespace = namespace
         self.jobs: dict[str, dict] = {}
+        self.clusters: dict[str, str] = {}
         self.told: dict[str, list[str]] = {}
         self.tasks: set[asyncio.Task] = set()
 
@@ -61,6 +63,7 @@ class Floor:
         uid = job["metadata"]["uid"]
         if kind == "ADDED" and uid not in self.jobs:
             self.jobs[uid] = job
+            self.clusters[uid] = cluster_of(job)
             for name, spec in job["spec"]["tfReplicaSpecs"].items():
                 for index in range(spec.get("replicas", 1)):
                     self.soon(self.create(job, name, index))
@@ -89,8 +92,13 @@ class Floor:
         ports = [{"name": "p", "port": 2222}]
         service = {"metadata": head, "spec": {"clusterIP": "None", "selector": labels, "ports": ports}}
         await self.ask("POST", SERVICES.format(self.namespace), service)
-        template = job["spec"]["tfReplicaSpecs"][kind]["template"]
-        await self.ask("POST", PODS.format(self.namespace), {"metadata": head, "spec": template["spec"]})
+        spec = job["spec"]["tfReplicaSpecs"][kind]["template"]["spec"]
+        task = f'{{"type":"{kind.lower()}","index":{index}}}'
+        config = f'{{"cluster":{self.clusters[metadata["uid"]]},"task":{task},"environment":"cloud"}}'
+        container = spec["containers"][0] | {"env": [{"name": "TF_CONFIG", "value": config}]}
+        await self.ask(
+            "POST", PODS.format(self.namespace), {"metadata": head, "spec": spec | {"containers": [container]}}
+        )
 
     async def tell(self, job: dict, phases: list[str]) -> None:
         """Write each phase, one after the other; the last one is the end."""
@@ -105,6 +113,14 @@ class Floor:
         if "PS" in job["spec"]["tfReplicaSpecs"]:
             await self.ask("DELETE", f"{PODS.format(self.namespace)}/{name}-ps-0")
             await self.ask("DELETE", f"{SERVICES.format(self.namespace)}/{name}-ps-0")
+
+
+def cluster_of(job: dict) -> str:
+    """Every replica's address, as JSON; rendered once for a job."""
+    name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+    counts = {kind.lower(): spec.get("replicas", 1) for kind, spec in job["spec"]["tfReplicaSpecs"].items()}
+    found = {kind: [f"{name}-{kind}-{at}.{namespace}.svc:2222" for at in range(counts[kind])] for kind in counts}
+    return msgspec.json.encode(found).decode()
 
 
 async def main(kubeconfig: str, namespace: str) -> None:
