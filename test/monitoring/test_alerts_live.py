@@ -18,10 +18,12 @@ from support.courses import Script, failing, running
 from support.kubelet import Kubelet
 from support.operator_process import OperatorProcess
 from support.pod_status import Exit
-from support.prometheus import Target
+from support.prometheus import Prometheus, Target
 from support.resources import LEASES, TFJOBS
 from support.settle import eventually
 
+# What the fixture ``monitored`` gives to the operator that is well.
+LABELS = {"namespace": "jobs", "pod": "tf-operator-0"}
 ROOT = Path(__file__).resolve().parents[2]
 RULES = (ROOT / "manifests" / "monitoring" / "rules.yaml").read_text()
 in_session = pytest.mark.asyncio(loop_scope="session")
@@ -99,11 +101,13 @@ class Victim:
 
     process: OperatorProcess
     namespace: str
-    """The one that it serves; also where it pretends to be, so that its series are its own."""
+    """The one that it serves, and where it pretends to be."""
+    prometheus: Prometheus
+    """One that scrapes it, and the operator that is well; nobody else's series are touched."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def victim(monitored):
+async def victim(monitored, tmp_path):
     """Another operator, for a Lease and a namespace of its own; the administrator, because the role names the Lease."""
     namespace = await asyncio.to_thread(monitored.plane.make_namespace, "victim")
     process = await operator_process.start(
@@ -115,20 +119,21 @@ async def victim(monitored):
     await process.wait_for("working")
     # With the label that the rules ask for, in a place that nobody else has.
     labels = {"job": "tf-operator", "namespace": namespace, "pod": "victim"}
-    monitored.prometheus.scrape(Target("victim", await process.address(), labels))
-    leads = f'leader_election_master_status{{namespace="{namespace}"}} == 1'
-    await eventually(lambda: monitored.prometheus.query(leads), within=30)
-    monitored.prometheus.load_rules(hasty(RULES))
-    await eventually(lambda: {rule["health"] for rule in monitored.prometheus.rules()} == {"ok"}, within=30)
-    yield Victim(process, namespace)
-    monitored.prometheus.load_rules()
+    with Prometheus.up(tmp_path / "prometheus") as prometheus:
+        prometheus.scrape(
+            Target("tf-operator", monitored.address, LABELS), Target("victim", await process.address(), labels)
+        )
+        await eventually(lambda: len(prometheus.query("leader_election_master_status == 1")) == 2, within=30)
+        prometheus.load_rules(hasty(RULES))
+        await eventually(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"}, within=30)
+        yield Victim(process, namespace, prometheus)
     if process.exit_code is None:
         await process.terminate()
 
 
 @in_session
 async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its_first(monitored, victim):
-    plane, prometheus = monitored.plane, monitored.prometheus
+    plane, prometheus = monitored.plane, victim.prometheus
     script = Script().otherwise([running(), failing(Exit(1))])
     async with (
         Api(plane.kubeconfig("admin")) as admin,
@@ -150,7 +155,7 @@ async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its
 
 @in_session
 async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_by_no_other(monitored, victim):
-    prometheus, admin = monitored.prometheus, monitored.plane.admin
+    prometheus, admin = victim.prometheus, monitored.plane.admin
     assert alerts_of(prometheus, victim.namespace) == {}
 
     # Somebody else has the Lease, and keeps it.
