@@ -72,7 +72,8 @@ def read(root: Path, name: str) -> Case:
 def _pod(entry: Yaml, job: str) -> Pod:
     flags = {"terminating", "gone", "disrupted"}
     texts = {"reason", "message", "waitsFor", "goneBy"}
-    _refuse_others(entry, flags | texts | {"replica", "uid", "phase", "main", "lastEnd", "restarts", "created"}, "pods")
+    values = {"replica", "uid", "phase", "main", "worstExit", "lastEnd", "restarts", "created"}
+    _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     return Pod(
         name=f"{job}-{entry['replica']}",
@@ -87,6 +88,7 @@ def _pod(entry: Yaml, job: str) -> Pod:
         message=entry.get("message", ""),
         is_disrupted=entry.get("disrupted", False),
         main=_main(entry.get("main"), is_running=entry["phase"] == "Running"),
+        worst_exit=entry.get("worstExit"),
         last_end=_main(entry.get("lastEnd"), is_running=False),
         restarts=entry.get("restarts", 0),
         waits_for=entry.get("waitsFor", ""),

@@ -8,7 +8,7 @@ Whose child an object is, and of which replica, is taken from its owner referenc
 is watched, and prove nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -329,6 +329,7 @@ def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta
         message=status.message or (disruption.message if disruption else _failed_init(status)),
         is_disrupted=disruption is not None,
         main=_main(main.state) if main else None,
+        worst_exit=_worst_exit(status.container_statuses),
         last_end=_main(main.last_state) if main and main.last_state.terminated else None,
         restarts=sum(entry.restart_count for entry in containers),
         waits_for=_waits_for(status) if status.phase == "Pending" else "",
@@ -342,6 +343,11 @@ def _main(state: _State) -> MainContainer | None:
         ended = state.terminated
         return MainContainer(ended.exit_code, ended.reason, ended.message, ended.started_at, ended.finished_at)
     return MainContainer(started_at=state.running.started_at) if state.running else None
+
+
+def _worst_exit(containers: Sequence[_ContainerStatus]) -> int | None:
+    ends = [entry.state.terminated for entry in containers if entry.state.terminated]
+    return max(end.exit_code for end in ends) if ends and len(ends) == len(containers) else None
 
 
 def _disruption(status: _PodStatus) -> _PodCondition | None:

@@ -7,7 +7,7 @@ one request delete them; those that an older operator made are deleted one by on
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tf_operator.api.job import CleanPodPolicy, TrainingJob
+from tf_operator.api.job import CleanPodPolicy, RestartPolicy, TrainingJob
 from tf_operator.api.status import ConditionType, JobStatus
 from tf_operator.planning import names
 from tf_operator.planning.actions import Action, DeletePod, DeletePodGroup, DeleteService, DeleteServices
@@ -22,7 +22,7 @@ def after_end(seen: Observed) -> Iterator[Action]:
     if policy is CleanPodPolicy.NONE:
         return
     for pod in seen.pods:
-        if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod)):
+        if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod, seen.job)):
             # Replicas end together: one that ends while this is decided stays, and its logs with it.
             version = "" if policy is CleanPodPolicy.ALL else pod.version
             yield DeletePod(pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}", version)
@@ -58,9 +58,18 @@ def _services_and_group(seen: Observed) -> Iterator[Action]:
         yield DeletePodGroup(seen.pod_group.name, seen.pod_group.uid)
 
 
-def _goes_on(pod: Pod) -> bool:
-    """Whether anything of the pod still runs, or is going to. A pod that has ended stays, for its logs."""
-    return pod.phase not in {"Succeeded", "Failed"}
+def _goes_on(pod: Pod, job: TrainingJob) -> bool:
+    """Whether anything of the pod still runs, or is going to. A pod that has ended stays, for its logs.
+
+    The kubelet calls a pod Running until it has cleared away what was around its containers: a moment in which a job
+    that has just succeeded would lose the pod whose log tells of it.
+    """
+    if pod.phase in {"Succeeded", "Failed"}:
+        return False
+    policy = next((spec.restart_policy for spec in job.replicas if spec.type is pod.type), RestartPolicy.ALWAYS)
+    if pod.worst_exit is None:
+        return True
+    return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and pod.worst_exit != 0)
 
 
 def _ended_at(status: JobStatus) -> datetime | None:

@@ -45,6 +45,8 @@ class Pod:
     is_disrupted: bool = False
     """It carries the condition DisruptionTarget."""
     main: MainContainer | None = None
+    worst_exit: int | None = None
+    """The highest exit code of its containers, when none of them runs any more. Its phase follows a moment later."""
     last_end: MainContainer | None = None
     """How its deciding container ended, before it was last restarted in place."""
     restarts: int = 0

@@ -152,6 +152,18 @@ def test_the_deciding_container_s_end_is_kept():
     assert found.restarts == 7
 
 
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [((0, 0), 0), ((0, 137), 137), ((0, None), None), ((), None)],
+    ids=["all well", "one killed", "one runs", "none yet"],
+)
+def test_the_highest_exit_code_is_told_when_no_container_runs_any_more(codes, worst):
+    states = [{"running": {}} if code is None else {"terminated": {"exitCode": code}} for code in codes]
+    statuses = [{"name": f"c{number}", "state": state} for number, state in enumerate(states)]
+
+    assert read(phase="Running", containerStatuses=statuses).worst_exit == worst
+
+
 def test_how_a_container_ended_before_it_was_restarted_is_kept():
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no data", "finishedAt": NOW}}
     statuses = [{"name": "tensorflow", "restartCount": 1, "state": {"running": {}}, "lastState": ended}]
