@@ -30,6 +30,8 @@ from support.plane_process import Condition, ProcessId
 
 FEATURES: Final = frozenset({"controller-manager", "scheduler", "audit"})
 _DOWN_SECONDS: Final = 20.0
+# A keeper removes the files of its plane, and a cluster may have gigabytes of images.
+_KEEPER_SECONDS: Final = 120.0
 
 
 class NoPlaneError(Exception):
@@ -300,7 +302,7 @@ def _end_keeper(process: ProcessId) -> None:
     """Ask the keeper to end everything; kill one that does not, whereupon the kernel kills its servers."""
     process.send(signal.SIGTERM)
     process.send(signal.SIGCONT)
-    if not process.wait_gone(_DOWN_SECONDS):
+    if not process.wait_gone(_KEEPER_SECONDS):
         process.send(signal.SIGKILL)
         process.wait_gone(_DOWN_SECONDS)
     with contextlib.suppress(ChildProcessError):  # it is a child only of the process that started it
