@@ -98,9 +98,9 @@ def _health() -> list[panels.AnyPanel]:
             steps={10: YELLOW, 60: RED},
         ),
         number(
-            "Failed passes, in the time shown",
-            "Passes that failed and are tried again. A few after trouble with the API server are normal; the log "
-            "tells each.",
+            "Failed passes",
+            "Passes in the time shown that failed and are tried again. A few after trouble with the API server are "
+            "normal; the log tells each.",
             Ask(errors, "failed passes"),
             unit=COUNT,
             steps={1: YELLOW, 50: RED},

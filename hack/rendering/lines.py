@@ -17,6 +17,7 @@ RIGHT: Final = 26.0
 _LEGEND_LINE: Final = 17.0
 _LEGEND_LINES: Final = 2
 _MOST_FILLED: Final = 4
+_TIME_WIDTH: Final = 60.0
 _NICE_SECONDS: Final = (15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
 
@@ -37,7 +38,8 @@ def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
 
 def show_time(axes: Axes, span: Span) -> None:
     """Times below the field, in UTC, at round numbers."""
-    apart = next((seconds for seconds in _NICE_SECONDS if span.seconds / seconds <= 7), 86400)
+    room = max(2.0, axes.get_window_extent().width / _TIME_WIDTH)
+    apart = next((seconds for seconds in _NICE_SECONDS if span.seconds / seconds <= room), 86400)
     first = math.ceil(span.start / apart) * apart
     places = [first + apart * count for count in range(int((span.end - first) // apart) + 1)]
     form = "%H:%M" if apart >= 60 else "%H:%M:%S"

@@ -22,8 +22,8 @@ _COLUMNS: Final = 24
 _UNIT: Final = 34
 _GAP: Final = 8
 _TITLE: Final = 30
-_COLOURS: Final = 256
-_SHADES: Final = 5
+_COLOURS: Final = 96
+_SHADES: Final = 3
 
 
 def draw(answers: Answers) -> Sheet:
