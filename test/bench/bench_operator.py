@@ -37,7 +37,8 @@ def main() -> int:
     results: dict[str, dict[str, Figures]] = {}
     for work in plans:
         if work.name in options.only:
-            contenders = [OPERATOR] if options.without_floor else [FLOOR, OPERATOR]
+            has_floor = not options.without_floor and (work.name != "pods" or options.all_floors)
+            contenders = [FLOOR, OPERATOR] if has_floor else [OPERATOR]
             say(f"\n{work.name}: {work}")
             results[work.name] = compared(work, contenders, rounds=options.rounds)
     if "takeover" in options.only:
@@ -59,6 +60,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--large-jobs", type=int, default=100, help="in the part 'pods', of 100 pods each")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--without-floor", action="store_true", help="only the operator")
+    parser.add_argument("--all-floors", action="store_true", help="also in the part 'pods', which takes minutes more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there, too")
     options = parser.parse_args()
     options.only = options.only or PARTS

@@ -127,8 +127,8 @@ class Rig:
             self._children[self.groups] = (Store({OWNER: owner_of}), projections.read_group)
         self.queue = RateLimitedQueue[ObjectKey](self.clock, ExponentialBackoff(base=1, cap=60))
         self.on_job = OnJob(self.queue, self.memory)
-        self.on_pod = OnPod(OnChild(self.queue, self.jobs), self.memory)
         self.caches = self._make_caches()
+        self.on_pod = OnPod(OnChild(self.queue, self.jobs, self.caches.pods.store), self.memory)
         client = cast("ApiClient", self.api)
         self.own_writes = OwnWrites(self.caches.views(), self.clock)
         self.executor = Executor(

@@ -94,9 +94,9 @@ def phases(jobs: Iterable[StoredJob], now: datetime) -> Mapping[tuple[str, str],
 
 def _listen(found: caches.Caches, queue: RateLimitedQueue[ObjectKey], memory: Memory) -> None:
     """Have every change of a job or of a child of one lead to its key."""
-    jobs = found.jobs.store
+    jobs, pods = found.jobs.store, found.pods.store
     found.jobs.add_handler(OnJob(queue, memory))
-    found.pods.add_handler(OnPod(OnChild(queue, jobs), memory))
-    found.services.add_handler(OnChild(queue, jobs))
+    found.pods.add_handler(OnPod(OnChild(queue, jobs, pods), memory))
+    found.services.add_handler(OnChild(queue, jobs, pods))
     if found.groups:
-        found.groups.add_handler(OnChild(queue, jobs))
+        found.groups.add_handler(OnChild(queue, jobs, pods))

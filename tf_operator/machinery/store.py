@@ -67,6 +67,10 @@ class Store(Generic[T]):
             raise KeyError(f"no index {index!r}; there are {sorted(self._indexes)}")
         return tuple(self._indexed[index].get(value, {}).values())
 
+    def count(self, index: str, value: str) -> int:
+        """How many objects the index finds under ``value``, without listing them."""
+        return len(self._indexed[index].get(value, ()))
+
     @property
     def resource_version(self) -> str:
         """Every change up to this version is in the store: the oldest of its watches; ``""`` before the first."""

@@ -55,7 +55,7 @@ async def test_changes_that_follow_each_other_at_once_are_one_look(rig):
 
 
 async def test_every_change_of_a_child_leads_to_its_job(rig):
-    handler = OnChild(rig.queue, rig.jobs)
+    handler = OnChild(rig.queue, rig.jobs, rig.caches.pods.store)
 
     for tell in (
         lambda: handler.on_add(child(rig)),
@@ -71,13 +71,24 @@ async def test_every_change_of_a_child_leads_to_its_job(rig):
 
 @pytest.mark.parametrize("owner", ["nobody-we-know", ""])
 def test_a_child_of_nobody_we_know_leads_nowhere(rig, owner):
-    OnChild(rig.queue, rig.jobs).on_add(Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner))
+    OnChild(rig.queue, rig.jobs, rig.caches.pods.store).on_add(Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner))
 
     assert (rig.queue.depth, rig.queue.delayed) == (0, 0)
 
 
+async def test_the_more_pods_a_job_has_the_longer_are_their_changes_collected(rig):
+    for number in range(1000):
+        rig.caches.pods.store.put(CachedPod(ObjectMeta(f"p{number}", "ns", f"p{number}", "9"), child(rig).owner, None))
+    OnChild(rig.queue, rig.jobs, rig.caches.pods.store).on_add(child(rig))
+
+    await rig.clock.advance(0.24)
+    assert rig.queue.depth == 0
+    await rig.clock.advance(0.02)
+    assert await queued(rig)
+
+
 async def test_changes_of_many_children_at_once_are_one_look(rig):
-    handler = OnChild(rig.queue, rig.jobs)
+    handler = OnChild(rig.queue, rig.jobs, rig.caches.pods.store)
     for _ in range(1000):
         handler.on_update(child(rig), child(rig))
 

@@ -66,6 +66,7 @@ def test_an_index_finds_all_objects_of_a_value_in_the_order_in_which_they_came()
 
     assert store.by_index("owner", "x") == (a, b, c)
     assert store.by_index("owner", "nobody") == ()
+    assert (store.count("owner", "x"), store.count("owner", "nobody")) == (3, 0)
 
 
 def test_an_object_keeps_its_place_in_an_index_while_its_value_stays():
