@@ -151,26 +151,26 @@ class Executor:
             case DeletePod():
                 of = {"name": action.name, "uid": action.uid, "only_at": action.version}
                 return partial(self.writer.delete, owner, resources.PODS, **of)
-            case DeleteService() | DeletePodGroup():
-                return partial(self.writer.delete, owner, self._resource(action), name=action.name, uid=action.uid)
+            case DeleteService():
+                return partial(self.writer.delete, owner, resources.SERVICES, name=action.name, uid=action.uid)
+            case DeletePodGroup():
+                return partial(self.writer.delete, owner, self._pod_groups(), name=action.name, uid=action.uid)
             case DeleteServices():
                 return partial(self._delete_services, owner, action)
             case CreatePodGroup():
-                return partial(self._create, owner, self._resource(action), dict(action.body), what="PodGroup")
+                return partial(self._create, owner, self._pod_groups(), dict(action.body), what="PodGroup")
             case PatchPodGroup():
                 # An update of a main resource with another object's UID is refused.
                 body = {"metadata": {"uid": action.uid}, "spec": dict(action.spec)}
-                return partial(self.writer.patch, owner, self._resource(action), action.name, body=body)
+                return partial(self.writer.patch, owner, self._pod_groups(), action.name, body=body)
             case DeleteJob():
                 return partial(self.writer.delete, owner, resources.JOBS, name=job.key.name, uid=job.uid)
             case CreateReplica():
                 raise TypeError("replicas are created in batches")
         assert_never(action)
 
-    def _resource(self, action: Action) -> Resource:
-        """What kind of child an action is about."""
-        if isinstance(action, DeleteService):
-            return resources.SERVICES
+    def _pod_groups(self) -> Resource:
+        """Whose PodGroups they are."""
         if self.groups is None:
             raise TypeError("there is no gang scheduler, so there are no PodGroups")
         return self.groups

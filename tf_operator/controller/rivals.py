@@ -151,5 +151,5 @@ def _is_of_another(job: StoredJob) -> bool:
 
 async def _the_end() -> NoReturn:
     """Wait until the process ends."""
-    await asyncio.get_running_loop().create_future()
-    raise AssertionError("nobody knows of this future")
+    while True:
+        await asyncio.Event().wait()
