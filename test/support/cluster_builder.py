@@ -5,6 +5,7 @@ link; the nodes, kube-proxy and CoreDNS together; then the wait until pods can r
 started by the keeper, so that an end at any point of this order is the end of all of them.
 """
 
+import contextlib
 import http.client
 import shutil
 import sys
@@ -67,8 +68,7 @@ class Builder:
     def _start_machine(self) -> int:
         apart = [_program("unshare"), "--net", "--pid", "--fork", "--kill-child", "--"]
         machine = self._spawn("machine", [*apart, *_python("support.cluster_machine")])
-        ours, its = Path("/proc/self/ns/net"), Path(f"/proc/{machine}/ns/net")
-        self._wait("the cluster has namespaces", lambda: its.readlink() != ours.readlink())
+        self._wait("the cluster has namespaces", partial(_is_apart, machine))
         return machine
 
     def _make_network(self, machine: int) -> Network:
@@ -186,6 +186,12 @@ class Builder:
 def _install(admin: BlockingApi) -> None:
     for manifest in cluster_settings.coredns_role(_DNS.login):
         admin.apply(manifest)
+
+
+def _is_apart(process: int) -> bool:
+    with contextlib.suppress(OSError):  # one that has ended is in no namespace at all
+        return Path(f"/proc/{process}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+    return False
 
 
 def _is_ready(admin: BlockingApi, node: str) -> bool:

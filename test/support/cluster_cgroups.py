@@ -53,12 +53,19 @@ class Hierarchies:
         if not self.first and not self.second:
             raise NoCgroupsError("no control groups are mounted below /sys/fs/cgroup; pods cannot run here")
         for mount in self.first or self.second:
-            (mount / name).mkdir()
+            _make(mount / name)
             if not self.first:
                 _hand_down(mount)
                 _hand_down(mount / name)
             for node in nodes:
-                (mount / name / node).mkdir()
+                _make(mount / name / node)
+
+
+def _make(cgroup: Path) -> None:
+    try:
+        cgroup.mkdir()
+    except OSError as error:
+        raise NoCgroupsError(f"{cgroup.parent} takes no new control group: {error.strerror}") from error
 
 
 def _hand_down(folder: Path) -> None:

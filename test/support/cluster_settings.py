@@ -32,6 +32,8 @@ path = "/var/lib/containerd/opt"
 sandbox_image = "{PAUSE_IMAGE}"
 # Root in a container may lack the right to lower it; then no pod would start.
 restrict_oom_score_adj = true
+# Else its profile stays in the host's kernel.
+disable_apparmor = true
 
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{CNI_PROGRAMS}"

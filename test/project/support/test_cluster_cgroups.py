@@ -78,6 +78,11 @@ def test_what_version_two_hands_down_already_is_not_handed_down_again(tmp_path, 
     assert (top / "c" / "node-1").is_dir()
 
 
+def test_a_hierarchy_that_cannot_be_written_to_is_named(tmp_path):
+    with pytest.raises(NoCgroupsError, match=r"/cpu takes no new control group: No such file or directory$"):
+        Hierarchies((tmp_path / "cpu",), ()).make("c", ["node-1"])
+
+
 def test_a_refusal_of_the_kernel_is_told_with_the_controller(tmp_path):
     hierarchies = second_version(tmp_path / "top")
     (tmp_path / "top" / "cgroup.subtree_control").unlink()
