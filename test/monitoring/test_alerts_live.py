@@ -3,12 +3,12 @@
 import asyncio
 import re
 import subprocess
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-import pytest_asyncio
 import yaml
 
 from support import builders, operator_process
@@ -22,6 +22,10 @@ from support.prometheus import Prometheus, Target
 from support.resources import LEASES, TFJOBS
 from support.settle import eventually
 
+# A lead that is lost is taken over in seconds.
+QUICK_ELECTION = tuple(
+    f"--leader-election-{name}" for name in ("lease-duration=12s", "renew-deadline=9s", "retry-period=1s")
+)
 # What the fixture ``monitored`` gives to the operator that is well.
 LABELS = {"namespace": "jobs", "pod": "tf-operator-0"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,11 +40,6 @@ def hasty(text):
         for rule in group["rules"]:
             rule["for"] = "0s"
     return yaml.safe_dump(body)
-
-
-def alerts_of(prometheus, namespace):
-    """What is told of the operator in this namespace."""
-    return {alert.name: alert for alert in prometheus.alerts() if alert.labels.get("namespace") == namespace}
 
 
 @in_session
@@ -96,81 +95,103 @@ def test_every_question_of_the_page_on_monitoring_gets_an_answer(monitored):
 
 
 @dataclass(frozen=True, slots=True)
-class Victim:
-    """An operator to which something happens."""
+class Installation:
+    """Replicas of an operator to which something happens."""
 
-    process: OperatorProcess
+    replicas: list[OperatorProcess]
     namespace: str
-    """The one that it serves, and where it pretends to be."""
+    """The one that they serve, and where they pretend to be."""
     prometheus: Prometheus
-    """One that scrapes it, and the operator that is well; nobody else's series are touched."""
+    """One that scrapes them, and the operator that is well; nobody else's series are touched."""
+
+    def alerts(self):
+        """What is told of it."""
+        return {found.name: found for found in self.prometheus.alerts() if found.labels["namespace"] == self.namespace}
+
+    def others(self):
+        """What is told of the operator that is well."""
+        return [found.name for found in self.prometheus.alerts() if found.labels["namespace"] != self.namespace]
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def victim(monitored, tmp_path):
-    """Another operator, for a Lease and a namespace of its own; the administrator, because the role names the Lease."""
+@asynccontextmanager
+async def installed(monitored, folder, *, replicas):
+    """An installation with a Lease of its own; run by the administrator, because the role names the Lease."""
     namespace = await asyncio.to_thread(monitored.plane.make_namespace, "victim")
-    process = await operator_process.start(
-        monitored.plane,
-        namespaces=[namespace],
-        arguments=("--leader-election-id=victim", "--leader-election-namespace=default"),
-        user="admin",
-    )
-    await process.wait_for("working")
+    arguments = (*("--leader-election-id=victim", "--leader-election-namespace=default"), *QUICK_ELECTION)
+    processes = [
+        await operator_process.start(monitored.plane, namespaces=[namespace], arguments=arguments, user="admin")
+        for _ in range(replicas)
+    ]
     # With the label that the rules ask for, in a place that nobody else has.
-    labels = {"job": "tf-operator", "namespace": namespace, "pod": "victim"}
-    with Prometheus.up(tmp_path / "prometheus") as prometheus:
-        prometheus.scrape(
-            Target("tf-operator", monitored.address, LABELS), Target("victim", await process.address(), labels)
-        )
-        await eventually(lambda: len(prometheus.query("leader_election_master_status == 1")) == 2, within=30)
+    targets = [
+        Target("victim", await process.address(), {"job": "tf-operator", "namespace": namespace, "pod": f"victim-{n}"})
+        for n, process in enumerate(processes)
+    ]
+    with Prometheus.up(folder / "prometheus") as prometheus:
+        prometheus.scrape(Target("tf-operator", monitored.address, LABELS), *targets)
+        leaders = "count(leader_election_master_status == 1) == 2"
+        await eventually(lambda: prometheus.query(f"({leaders}) and count(up == 1) == {replicas + 1}"), within=60)
         prometheus.load_rules(hasty(RULES))
         await eventually(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"}, within=30)
-        yield Victim(process, namespace, prometheus)
-    if process.exit_code is None:
-        await process.terminate()
+        assert prometheus.alerts() == []
+        yield Installation(processes, namespace, prometheus)
+    for process in processes:
+        if process.exit_code is None:
+            await process.terminate()
+    monitored.plane.admin.delete(LEASES.path("default", "victim"))
 
 
 @in_session
-async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its_first(monitored, victim):
-    plane, prometheus = monitored.plane, victim.prometheus
+async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its_first(monitored, tmp_path):
+    plane = monitored.plane
     script = Script().otherwise([running(), failing(Exit(1))])
     async with (
         Api(plane.kubeconfig("admin")) as admin,
         Api(plane.kubeconfig("kubelet")) as nodes,
+        installed(monitored, tmp_path, replicas=1) as victim,
         autopilot(Kubelet(nodes, victim.namespace), script),
     ):
         for number in range(3):
             job = builders.tfjob(f"broken-{number}").workers(1, restart="Never").body()
             await admin.create(TFJOBS.path(victim.namespace), job)
-        told = await eventually(lambda: alerts_of(prometheus, victim.namespace), within=60)
+        told = await eventually(victim.alerts, within=60)
 
-    assert set(told) == {"TFJobsFailing"}
-    assert told["TFJobsFailing"].labels["job_namespace"] == victim.namespace
-    assert (
-        told["TFJobsFailing"].annotations["description"].startswith("100% of the TFJobs that have ended in namespace")
-    )
-    assert alerts_of(prometheus, "jobs") == {}, "the other installation is well"
+        assert set(told) == {"TFJobsFailing"}
+        assert told["TFJobsFailing"].labels["job_namespace"] == victim.namespace
+        assert told["TFJobsFailing"].annotations["description"].startswith("100% of the TFJobs that have ended")
+        assert victim.others() == []
 
 
 @in_session
-async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_by_no_other(monitored, victim):
-    prometheus, admin = victim.prometheus, monitored.plane.admin
-    assert alerts_of(prometheus, victim.namespace) == {}
+async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_by_no_other(monitored, tmp_path):
+    async with installed(monitored, tmp_path, replicas=1) as victim:
+        # Somebody else has the Lease, and keeps it.
+        lease = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600}}
+        monitored.plane.admin.patch(LEASES.path("default", "victim"), lease)
+        told = await eventually(victim.alerts, within=60)
+        assert set(told) == {"TFOperatorNoLeader"}
+        assert told["TFOperatorNoLeader"].labels == {
+            "alertname": "TFOperatorNoLeader",
+            "severity": "critical",
+            "namespace": victim.namespace,
+            "name": "victim",
+        }
 
-    # Somebody else has the Lease, and keeps it.
-    lease = LEASES.path("default", "victim")
-    admin.patch(lease, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600}})
-    told = await eventually(lambda: alerts_of(prometheus, victim.namespace), within=60)
-    assert set(told) == {"TFOperatorNoLeader"}
-    assert told["TFOperatorNoLeader"].labels == {
-        "alertname": "TFOperatorNoLeader",
-        "severity": "critical",
-        "namespace": victim.namespace,
-        "name": "victim",
-    }
+        # Nobody scrapes it any more: whether it leads is not known, and that is another alert.
+        await victim.replicas[0].kill()
+        await eventually(lambda: set(victim.alerts()) == {"TFOperatorDown"}, within=30)
+        assert victim.others() == []
 
-    # Nobody scrapes it any more: whether it leads is not known, and that is another alert.
-    await victim.process.kill()
-    await eventually(lambda: set(alerts_of(prometheus, victim.namespace)) == {"TFOperatorDown"}, within=30)
-    assert alerts_of(prometheus, "jobs") == {}, "the other installation is well"
+
+@in_session
+async def test_a_leader_that_dies_is_told_until_the_standby_leads_and_then_all_is_well(monitored, tmp_path):
+    async with installed(monitored, tmp_path, replicas=2) as victim:
+        (leader,) = [replica for replica in victim.replicas if replica.said("working")]
+
+        await leader.kill()
+
+        told = await eventually(victim.alerts, within=30)
+        assert set(told) == {"TFOperatorNoLeader"}, "one of two replicas is up"
+        await eventually(lambda: not victim.alerts(), within=60)
+        assert victim.prometheus.value(f'sum(leader_election_master_status{{namespace="{victim.namespace}"}})') == 1
+        assert victim.others() == []
