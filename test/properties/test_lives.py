@@ -29,6 +29,7 @@ from support.kubelet_moves import (
     succeeds,
     suspend,
     the_gang_is_admitted,
+    the_operator_misses,
     the_operator_sleeps,
     time_passes,
 )
@@ -104,6 +105,18 @@ LIVES = [
             ((time_passes(86400),), "Created !Running Failed", "worker-0#3:Failed"),
         ),
         restarts=2,
+        reason="TFJobBackoffLimitExceeded",
+    ),
+    Life(
+        "a delay that passed while no operator ran is over, and a failure too many of that time is the end",
+        tfjob("job").workers(1, restart="ExitCode").backoff_limit(1),
+        (
+            ((everything_runs, fails("worker-0", 137)), "Created Restarting", ""),
+            ((the_operator_sleeps(60),), "Created Restarting", "worker-0#2:Pending"),
+            ((everything_runs,), "Created Running", "worker-0#2:Running"),
+            ((the_operator_misses(fails("worker-0", 137)),), "Created !Running Failed", "worker-0#2:Failed"),
+        ),
+        restarts=1,
         reason="TFJobBackoffLimitExceeded",
     ),
     Life(

@@ -109,6 +109,17 @@ def the_operator_sleeps(seconds: float) -> Move:
     return lambda world: world.sleep_through(seconds)
 
 
+def the_operator_misses(*moves: Move) -> Move:
+    """No operator runs for an hour, at whose beginning all this happens."""
+
+    def move(world: World) -> None:
+        for missed in moves:
+            missed(world)
+        world.sleep_through(3600)
+
+    return move
+
+
 def suspend(world: World) -> None:
     """Somebody suspends the job."""
     world.edit({"spec": {"runPolicy": {"suspend": True}}})

@@ -72,6 +72,19 @@ async def test_what_happens_to_pods_while_nobody_is_there_is_found(scene: Scene,
     assert (await scene.pods())["j-worker-2"]["status"]["phase"] == "Succeeded"
 
 
+async def test_a_failure_too_many_while_nobody_is_there_is_the_end_as_soon_as_somebody_is(
+    scene: Scene, crew: Crew
+) -> None:
+    """Must hold: backoffLimit acts without an event, and after a restart that slept over it."""
+    await scene.begin_running(builders.tfjob("j").workers(2, restart="ExitCode").backoff_limit(0))
+    await scene.wait_status(ready="2/2")
+    await crew.kill()
+    await scene.kubelet.fail("j-worker-1", Exit(137))
+    await crew.start()
+    job = await scene.wait("j", "Failed", reason="TFJobBackoffLimitExceeded", text="j-worker-1) exited with code 137")
+    assert job["status"].get("restarts", 0) == 0
+
+
 async def test_a_finished_job_is_left_alone_for_ever(scene: Scene, crew: Crew) -> None:
     """T9: without its pods and Services, over two restarts, each of which lists everything anew: not one write."""
     await scene.begin_running(builders.tfjob("j").workers(2).parameter_servers(1))
