@@ -1,9 +1,9 @@
 """The Grafana dashboards as code: what ``hack/update-dashboards`` and ``hack/verify-dashboards`` are made of.
 
 ``overview.py``, ``job.py`` and ``internals.py`` say what is on each dashboard and read from top to bottom like it;
-``promql.py`` writes their queries, ``panels.py`` the kinds of panels, ``frame.py`` what surrounds them: variables,
-links, layout. ``command.py`` is the two scripts: it writes charts/tf-operator/dashboards, from where the chart and the
-kustomize overlay take them.
+``jobs.py`` has what two of them share, ``promql.py`` writes queries, ``panels.py`` has the kinds of panels,
+``frame.py`` what surrounds them: variables, links, layout. ``command.py`` is the two scripts: it writes
+charts/tf-operator/dashboards, from where the chart and the kustomize overlay take them.
 
 Grafana's own library makes the JSON, so it follows Grafana's schema. Nothing here is part of what users install.
 """

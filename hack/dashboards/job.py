@@ -3,27 +3,26 @@
 The operator's metrics have no series for a job, because jobs come and go by the thousand; they tell how the job's
 namespace is. What its pods do is known to kube-state-metrics, what they use to the kubelet (cAdvisor): panels that need
 one of them say so, and stay empty without it. A pod belongs to the TFJob that owns it, not to whatever its name begins
-with. Neighbours: ``overview``, ``frame``, ``panels``, ``promql``.
+with. Neighbours: ``jobs``, ``frame``, ``panels``, ``promql``.
 """
 
 from typing import Final
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards import frame, overview, panels
+from dashboards import frame, jobs, panels
 from dashboards.panels import (
     A_MINUTE,
     BYTES,
     BYTES_A_SECOND,
     COUNT,
     RED,
-    SECONDS,
     YELLOW,
     Ask,
     lines,
     number,
 )
-from dashboards.promql import RANGE, Source, or_zero, total
+from dashboards.promql import Source, or_zero, total
 
 UID: Final = "tf-operator-job"
 JOBS: Final = Source('job=~"$job", job_namespace="$namespace"')
@@ -71,28 +70,10 @@ def make() -> Dashboard:
 
 
 def _namespace() -> list[panels.AnyPanel]:
-    run, start = "tf_operator_job_duration_seconds", "tf_operator_job_time_to_running_seconds"
     return [
         *_counts(),
-        lines(
-            "Jobs by state",
-            "Jobs of this namespace, by their last condition; New has none yet. Created for long means that pods do "
-            "not start.",
-            Ask(overview.phases(JOBS, by="phase"), "{{phase}}"),
-            unit=COUNT,
-            width=6,
-            stacked=True,
-        ),
-        lines(
-            "Failures by reason",
-            "Jobs of this namespace that failed, each minute, by the reason in their Failed condition. Normal is none.",
-            Ask(
-                or_zero(JOBS.a_minute("tf_operator_jobs_failed_by_reason_total", by="reason"), by="reason"),
-                "{{reason}}",
-            ),
-            unit=A_MINUTE,
-            width=6,
-        ),
+        jobs.by_state(JOBS, width=6),
+        jobs.failures_by_reason(JOBS, width=6),
         lines(
             "Restarts by replica type and reason",
             "Replicas started again, each minute. failed: their program failed; in-place: the kubelet restarted the "
@@ -104,18 +85,7 @@ def _namespace() -> list[panels.AnyPanel]:
             unit=A_MINUTE,
             width=6,
         ),
-        panels.bars(
-            "Typical times, in the time shown",
-            "Half of the namespace's jobs took no longer than the median, nine of ten no longer than the 90th "
-            "percentile.",
-            *(
-                Ask(JOBS.quantile(of, metric, over=RANGE), f"{what}, {name}")
-                for what, metric in (("to running", start), ("to the end", run))
-                for of, name in ((0.5, "median"), (0.9, "90 %"))
-            ),
-            unit=SECONDS,
-            width=6,
-        ),
+        jobs.typical_times(JOBS, width=6),
     ]
 
 
@@ -123,8 +93,8 @@ def _counts() -> list[panels.AnyPanel]:
     return [
         number(
             "Running",
-            "Jobs of this namespace all of whose replicas have been started.",
-            Ask(or_zero(overview.phases(JOBS, where='phase="Running"')), "running"),
+            "Jobs of this namespace whose chief runs or, without a chief, a worker.",
+            Ask(or_zero(jobs.phases(JOBS, where='phase="Running"')), "running"),
             unit=COUNT,
             width=6,
         ),
@@ -132,7 +102,7 @@ def _counts() -> list[panels.AnyPanel]:
             "Not running yet, or not again",
             "Jobs that wait for their pods, for the first time or after a failure. Normal is zero, or few for a short "
             "time.",
-            Ask(or_zero(overview.phases(JOBS, where='phase=~"New|Created|Restarting"')), "waiting"),
+            Ask(or_zero(jobs.phases(JOBS, where='phase=~"New|Created|Restarting"')), "waiting"),
             unit=COUNT,
             width=6,
             steps={1: YELLOW},
@@ -140,14 +110,14 @@ def _counts() -> list[panels.AnyPanel]:
         number(
             "Succeeded, in the time shown",
             "Jobs of this namespace that have succeeded.",
-            Ask(JOBS.count(overview.SUCCEEDED), "succeeded"),
+            Ask(JOBS.count(jobs.SUCCEEDED), "succeeded"),
             unit=COUNT,
             width=6,
         ),
         number(
             "Failed, in the time shown",
             "Jobs of this namespace that have failed. Normal is none.",
-            Ask(JOBS.count(overview.FAILED), "failed"),
+            Ask(JOBS.count(jobs.FAILED), "failed"),
             unit=COUNT,
             width=6,
             steps={1: RED},

@@ -1,17 +1,15 @@
 """Overview: how all jobs are, for whoever is asked that. Every number is the operator's own.
 
-Every replica of the operator counts the jobs that there are, and only the one that leads counts what happens to them:
-of the first kind the highest is taken, of the second the sum. Neighbours: ``frame``, ``panels``, ``promql``.
+Neighbours: ``jobs`` says what is measured of jobs; ``frame``, ``panels``, ``promql``.
 """
 
 from typing import Final
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards import frame, panels
+from dashboards import frame, jobs, panels
 from dashboards.panels import (
     A_MINUTE,
-    BLUE,
     COUNT,
     ORANGE,
     PURPLE,
@@ -20,27 +18,18 @@ from dashboards.panels import (
     SHARE,
     YELLOW,
     Ask,
-    bars,
     heat,
     lines,
     number,
     rows,
 )
-from dashboards.promql import RANGE, Source, or_zero, total
+from dashboards.promql import Source, or_zero
 
 UID: Final = "tf-operator-overview"
 JOB_LINK: Final = "/d/tf-operator-job?${datasource:queryparam}&${__url_time_range}&var-namespace=${__value.text}"
 JOBS: Final = Source('job=~"$job", job_namespace=~"$namespace"')
 NAMED: Final = Source('job=~"$job", job_namespace=~"$namespace", job_namespace!=""')
-CREATED, SUCCEEDED, FAILED, RESTARTED, DELETED = (
-    f"training_operator_jobs_{what}_total" for what in ("created", "successful", "failed", "restarted", "deleted")
-)
 WAITING: Final = 'phase=~"New|Created"'
-
-
-def phases(jobs: Source, *, by: str = "", where: str = "") -> str:
-    """Jobs that there are now, each counted once however many replicas of the operator see it."""
-    return total(jobs.highest("tf_operator_jobs", by="job_namespace, phase", where=where), by=by)
 
 
 def make() -> Dashboard:
@@ -70,19 +59,19 @@ def make() -> Dashboard:
 
 
 def _numbers() -> list[panels.AnyPanel]:
-    ended = f"({JOBS.count(SUCCEEDED)} + {JOBS.count(FAILED)})"
+    ended = f"({JOBS.count(jobs.SUCCEEDED)} + {JOBS.count(jobs.FAILED)})"
     return [
         number(
             "Running",
-            "Jobs all of whose replicas have been started. Normal is what your users have submitted.",
-            Ask(or_zero(phases(JOBS, where='phase="Running"')), "running"),
+            "Jobs whose chief runs or, without a chief, a worker. Normal is what your users have submitted.",
+            Ask(or_zero(jobs.phases(JOBS, where='phase="Running"')), "running"),
             unit=COUNT,
         ),
         number(
             "Waiting",
             "Jobs that do not run yet: their pods are being made, or wait for nodes, images or quota. Normal is a few "
             "for a short time; a number that stays is worth a look at the pods.",
-            Ask(or_zero(phases(JOBS, where=WAITING)), "waiting"),
+            Ask(or_zero(jobs.phases(JOBS, where=WAITING)), "waiting"),
             unit=COUNT,
             steps={1: YELLOW, 20: ORANGE},
         ),
@@ -90,21 +79,21 @@ def _numbers() -> list[panels.AnyPanel]:
             "Restarting",
             "Jobs that have lost a replica and have not got it back. Normal is zero, or a few after a node was "
             "drained.",
-            Ask(or_zero(phases(JOBS, where='phase="Restarting"')), "restarting"),
+            Ask(or_zero(jobs.phases(JOBS, where='phase="Restarting"')), "restarting"),
             unit=COUNT,
             steps={1: ORANGE},
         ),
         number(
             "Suspended",
             "Jobs that somebody has suspended, such as a queue that admits them later. They have no pods.",
-            Ask(or_zero(phases(JOBS, where='phase="Suspended"')), "suspended"),
+            Ask(or_zero(jobs.phases(JOBS, where='phase="Suspended"')), "suspended"),
             unit=COUNT,
             steps={1: PURPLE},
         ),
         number(
             "Failed, in the time shown",
             "Jobs that have failed. Which reasons there are, and how often, is shown below.",
-            Ask(JOBS.count(FAILED), "failed"),
+            Ask(JOBS.count(jobs.FAILED), "failed"),
             unit=COUNT,
             steps={1: RED},
         ),
@@ -112,7 +101,7 @@ def _numbers() -> list[panels.AnyPanel]:
             "Share that failed",
             "Of all jobs that ended in the time shown, the share that failed. What is normal depends on your users: "
             "look for a change.",
-            Ask(f"{JOBS.count(FAILED)} / clamp_min({ended}, 1)", "failed"),
+            Ask(f"{JOBS.count(jobs.FAILED)} / clamp_min({ended}, 1)", "failed"),
             unit=SHARE,
             steps={0.1: YELLOW, 0.3: RED},
         ),
@@ -121,24 +110,15 @@ def _numbers() -> list[panels.AnyPanel]:
 
 def _jobs() -> list[panels.AnyPanel]:
     return [
-        lines(
-            "Jobs by state",
-            "All jobs that there are, by their last condition; New has none yet. A band of Created that grows means "
-            "that pods do not start; one of Restarting, that replicas fail. Finished jobs stay until they are "
-            "deleted.",
-            Ask(phases(JOBS, by="phase"), "{{phase}}"),
-            unit=COUNT,
-            width=12,
-            stacked=True,
-        ),
+        jobs.by_state(JOBS, width=12),
         lines(
             "What happens to jobs",
             "Jobs created, ended and deleted after their time to live, each minute. Over hours, as many should end as "
             "are created.",
-            Ask(JOBS.a_minute(CREATED), "created"),
-            Ask(JOBS.a_minute(SUCCEEDED), "succeeded"),
-            Ask(JOBS.a_minute(FAILED), "failed"),
-            Ask(JOBS.a_minute(DELETED), "deleted"),
+            Ask(JOBS.a_minute(jobs.CREATED), "created"),
+            Ask(JOBS.a_minute(jobs.SUCCEEDED), "succeeded"),
+            Ask(JOBS.a_minute(jobs.FAILED), "failed"),
+            Ask(JOBS.a_minute(jobs.DELETED), "deleted"),
             unit=A_MINUTE,
             width=12,
         ),
@@ -147,17 +127,7 @@ def _jobs() -> list[panels.AnyPanel]:
 
 def _failures() -> list[panels.AnyPanel]:
     return [
-        lines(
-            "Failures by reason",
-            "Failed jobs each minute, by the reason in their Failed condition. TFJobFailed is a replica that failed "
-            "for good, TFJobInvalidSpec a manifest that cannot work.",
-            Ask(
-                or_zero(JOBS.a_minute("tf_operator_jobs_failed_by_reason_total", by="reason"), by="reason"),
-                "{{reason}}",
-            ),
-            unit=A_MINUTE,
-            width=8,
-        ),
+        jobs.failures_by_reason(JOBS, width=8),
         lines(
             "Limits reached",
             "Jobs that failed because no restart was left (backoffLimit), or because they ran too long "
@@ -187,20 +157,19 @@ def _failures() -> list[panels.AnyPanel]:
 
 
 def _times() -> list[panels.AnyPanel]:
-    start, run = "tf_operator_job_time_to_running_seconds", "tf_operator_job_duration_seconds"
     return [
         heat(
             "Time to running",
             "From the start of a job until all of its replicas run. A band that climbs means slow images, scarce "
             "nodes or a slow API server.",
-            Ask(JOBS.buckets(start), "{{le}}"),
+            Ask(JOBS.buckets(jobs.TO_RUNNING), "{{le}}"),
             width=6,
         ),
         heat(
             "Duration of jobs",
             "From the start of a job to its end, whichever it was. Jobs that end in seconds mostly did not do their "
             "work.",
-            Ask(JOBS.buckets(run), "{{le}}"),
+            Ask(JOBS.buckets(jobs.TO_END), "{{le}}"),
             width=6,
             scheme="Greens",
         ),
@@ -212,18 +181,7 @@ def _times() -> list[panels.AnyPanel]:
             unit=SECONDS,
             width=6,
         ),
-        bars(
-            "Typical times, in the time shown",
-            "Half of the jobs took no longer than the median, nine of ten no longer than the 90th percentile.",
-            *(
-                Ask(JOBS.quantile(of, metric, over=RANGE), f"{what}, {name}")
-                for what, metric in (("to running", start), ("to the end", run))
-                for of, name in ((0.5, "median"), (0.9, "90 %"))
-            ),
-            unit=SECONDS,
-            width=6,
-            colour=BLUE,
-        ),
+        jobs.typical_times(JOBS, width=6),
     ]
 
 
@@ -235,14 +193,14 @@ def _namespaces() -> panels.AnyPanel:
         "of its namespace.",
         by,
         {
-            "Running": phases(NAMED, by=by, where='phase="Running"'),
-            "Waiting": phases(NAMED, by=by, where=WAITING),
-            "Restarting": phases(NAMED, by=by, where='phase="Restarting"'),
-            "Suspended": phases(NAMED, by=by, where='phase="Suspended"'),
-            "Created": NAMED.count(CREATED, by=by),
-            "Succeeded": NAMED.count(SUCCEEDED, by=by),
-            "Failed": NAMED.count(FAILED, by=by),
-            "Restarts of replicas": NAMED.count(RESTARTED, by=by),
+            "Running": jobs.phases(NAMED, by=by, where='phase="Running"'),
+            "Waiting": jobs.phases(NAMED, by=by, where=WAITING),
+            "Restarting": jobs.phases(NAMED, by=by, where='phase="Restarting"'),
+            "Suspended": jobs.phases(NAMED, by=by, where='phase="Suspended"'),
+            "Created": NAMED.count(jobs.CREATED, by=by),
+            "Succeeded": NAMED.count(jobs.SUCCEEDED, by=by),
+            "Failed": NAMED.count(jobs.FAILED, by=by),
+            "Restarts of replicas": NAMED.count(jobs.RESTARTED, by=by),
         },
         link=JOB_LINK,
     )

@@ -1,0 +1,65 @@
+"""What is measured of jobs, and the panels of it that more than one dashboard has.
+
+Every replica of the operator counts the jobs that there are, and only the one that leads counts what happens to them:
+of the first kind the highest is taken, of the second the sum. Neighbours: ``overview`` and ``job``, which show it for
+all jobs and for those of a namespace; ``panels``, ``promql``.
+"""
+
+from typing import Final
+
+from dashboards import panels
+from dashboards.panels import A_MINUTE, BLUE, COUNT, SECONDS, Ask
+from dashboards.promql import RANGE, Source, or_zero, total
+
+CREATED, SUCCEEDED, FAILED, RESTARTED, DELETED = (
+    f"training_operator_jobs_{what}_total" for what in ("created", "successful", "failed", "restarted", "deleted")
+)
+TO_RUNNING: Final = "tf_operator_job_time_to_running_seconds"
+TO_END: Final = "tf_operator_job_duration_seconds"
+
+
+def phases(jobs: Source, *, by: str = "", where: str = "") -> str:
+    """Jobs that there are now, each counted once however many replicas of the operator see it."""
+    return total(jobs.highest("tf_operator_jobs", by="job_namespace, phase", where=where), by=by)
+
+
+def by_state(jobs: Source, *, width: int) -> panels.AnyPanel:
+    """What there is."""
+    return panels.lines(
+        "Jobs by state",
+        "Jobs that there are, by their last condition; New has none yet. A band of Created that grows means that pods "
+        "do not start; one of Restarting, that replicas fail. Finished jobs stay until they are deleted.",
+        Ask(phases(jobs, by="phase"), "{{phase}}"),
+        unit=COUNT,
+        width=width,
+        stacked=True,
+    )
+
+
+def failures_by_reason(jobs: Source, *, width: int) -> panels.AnyPanel:
+    """Why jobs fail."""
+    failures = jobs.a_minute("tf_operator_jobs_failed_by_reason_total", by="reason")
+    return panels.lines(
+        "Failures by reason",
+        "Jobs that failed, each minute, by the reason in their Failed condition. TFJobFailed is a replica that failed "
+        "for good, TFJobInvalidSpec a manifest that cannot work.",
+        Ask(or_zero(failures, by="reason"), "{{reason}}"),
+        unit=A_MINUTE,
+        width=width,
+    )
+
+
+def typical_times(jobs: Source, *, width: int) -> panels.AnyPanel:
+    """How long jobs take."""
+    return panels.bars(
+        "Typical times, in the time shown",
+        "Half of the jobs took no longer than the median, nine of ten no longer than the 90th percentile.",
+        *(
+            Ask(jobs.quantile(of, metric, over=RANGE), f"{what}, {name}")
+            for what, metric in (("to running", TO_RUNNING), ("to the end", TO_END))
+            for of, name in ((0.5, "median"), (0.9, "90 %"))
+        ),
+        unit=SECONDS,
+        width=width,
+        colour=BLUE,
+    )
