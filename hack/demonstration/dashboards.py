@@ -40,7 +40,7 @@ _JOBS: Final = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"
 def main(arguments: Sequence[str]) -> int:
     """Be ``hack/demo-dashboards``; the exit status."""
     parser = argparse.ArgumentParser(prog="hack/demo-dashboards", description=DESCRIPTION)
-    parser.add_argument("--minutes", type=int, default=10, help="how long jobs come and go (default: %(default)s)")
+    parser.add_argument("--minutes", type=_minutes, default=10, help="how long jobs come and go (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/images", help="the folder of the pictures")
     options = parser.parse_args(arguments)
     try:
@@ -52,6 +52,12 @@ def main(arguments: Sequence[str]) -> int:
     except Interrupted as interrupted:
         sys.stderr.write("demo-dashboards: interrupted; everything has been removed\n")
         return interrupted.exit_status
+
+
+def _minutes(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of minutes, at least 2")
+    return int(text)
 
 
 def _perform(options: argparse.Namespace) -> int:
