@@ -151,10 +151,9 @@ class Executor:
             case DeletePod():
                 of = {"name": action.name, "uid": action.uid, "only_at": action.version}
                 return partial(self.writer.delete, owner, resources.PODS, **of)
-            case DeleteService():
-                return partial(self.writer.delete, owner, resources.SERVICES, name=action.name, uid=action.uid)
-            case DeletePodGroup():
-                return partial(self.writer.delete, owner, self._pod_groups(), name=action.name, uid=action.uid)
+            case DeleteService() | DeletePodGroup():
+                resource = resources.SERVICES if isinstance(action, DeleteService) else self._pod_groups()
+                return partial(self.writer.delete, owner, resource, name=action.name, uid=action.uid)
             case DeleteServices():
                 return partial(self._delete_services, owner, action)
             case CreatePodGroup():
