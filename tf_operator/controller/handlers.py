@@ -84,11 +84,18 @@ class OnPod:
 
     def on_update(self, old: CachedPod, new: CachedPod) -> None:
         """Look at its job, unless nothing that matters has changed."""
+        before, now = old.pod, new.pod
+        if before and now and now.is_terminating and not before.is_terminating and self._has_job(new):
+            self.memory.note_leaving(new.owner, before)
         if old.pod != new.pod or old.owner != new.owner:
             self.children.on_add(new)
 
     def on_delete(self, last: CachedPod, *, is_final: bool) -> None:  # noqa: ARG002
         """Look at its job, which has to know how the pod ended."""
-        if last.pod is not None and self.children.jobs.by_uid(last.owner) is not None:
+        if last.pod is not None and self._has_job(last):
             self.memory.note_departed(last.owner, last.pod)
         self.children.on_add(last)
+
+    def _has_job(self, item: CachedPod) -> bool:
+        """Whether there is a job of which something is to be remembered."""
+        return self.children.jobs.by_uid(item.owner) is not None

@@ -15,11 +15,14 @@ from tf_operator.planning import refusals
 from tf_operator.planning.observed import Obstacle, Pod, Refusal
 
 _SUCCEEDED: Final = "Succeeded"
+_FAILED: Final = "Failed"
 
 
 @dataclass(slots=True)
 class _Notes:
     departed: dict[tuple[ReplicaType, int], Pod] = field(default_factory=dict)
+    failed: dict[tuple[ReplicaType, int], Pod] = field(default_factory=dict)
+    """How pods were that had failed when somebody deleted them; until they are gone."""
     refusal: Refusal | None = None
     progress_since: float | None = None
 
@@ -40,12 +43,18 @@ class Memory:
         notes = self._notes.get(uid)
         return tuple(notes.departed.values()) if notes else ()
 
+    def note_leaving(self, uid: str, pod: Pod) -> None:
+        """Somebody deletes a pod, and this is how it was before; if it had failed, it was not by being told to stop."""
+        if pod.phase == _FAILED:
+            self._of(uid).failed[pod.type, pod.index] = pod
+
     def note_departed(self, uid: str, pod: Pod) -> None:
         """A pod of the job was deleted, and this is how it was last seen. One for each replica; success stays."""
-        departed = self._of(uid).departed
-        known = departed.get((pod.type, pod.index))
+        notes, place = self._of(uid), (pod.type, pod.index)
+        before, known = notes.failed.pop(place, None), notes.departed.get(place)
         if known is None or known.phase != _SUCCEEDED:
-            departed[pod.type, pod.index] = replace(pod, is_gone=True)
+            last = before if before and before.uid == pod.uid else pod
+            notes.departed[place] = replace(last, is_gone=True)
 
     def told_departed(self, uid: str, pods: tuple[Pod, ...]) -> None:
         """What these pods were is in the status now."""
@@ -57,6 +66,7 @@ class Memory:
     def begin_term(self) -> None:
         """This process leads from now on. What failed before has been counted by its predecessor, or shows as lost."""
         for notes in self._notes.values():
+            notes.failed.clear()
             notes.departed = {place: pod for place, pod in notes.departed.items() if pod.phase == _SUCCEEDED}
 
     def refusal(self, uid: str) -> Refusal | None:

@@ -120,6 +120,20 @@ async def test_the_last_state_of_a_deleted_pod_is_kept_for_its_job(rig):
     assert [gone.name for gone in rig.memory.departed(rig.job["metadata"]["uid"])] == ["j-worker-0"]
 
 
+async def test_a_pod_that_failed_and_was_deleted_before_anybody_looked_has_failed(rig):
+    await rig.settle()
+    ran = next(iter(rig.caches.pods.store))
+    failed = replace(ran, pod=replace(ran.pod, phase="Failed"))
+    leaving = replace(ran, pod=replace(failed.pod, is_terminating=True))
+
+    for old, new in ((ran, failed), (failed, leaving)):
+        rig.on_pod.on_update(old, new)
+    rig.on_pod.on_delete(leaving, is_final=True)
+
+    (gone,) = rig.memory.departed(rig.job["metadata"]["uid"])
+    assert (gone.phase, gone.is_terminating) == ("Failed", False)
+
+
 def test_a_deleted_pod_that_is_no_replica_is_not_kept(rig):
     rig.on_pod.on_delete(CachedPod(ObjectMeta("x", "ns", "p", "9"), rig.job["metadata"]["uid"], None), is_final=True)
 

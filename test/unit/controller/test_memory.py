@@ -1,5 +1,7 @@
 """What is remembered between passes, and how it is forgotten."""
 
+from dataclasses import replace
+
 import pytest
 
 from support.fake_api import refused
@@ -153,6 +155,29 @@ def test_there_is_one_last_state_for_each_replica_and_success_stays(memory):
         memory.note_departed("u", Pod("j-worker-0", uid, ReplicaType.WORKER, 0, phase=phase))
 
     assert [pod.uid for pod in memory.departed("u")] == ["p2"]
+
+
+def test_a_pod_that_had_failed_when_it_was_deleted_has_failed_and_was_not_told_to_stop(memory):
+    memory.note_leaving("u", POD)
+    memory.note_departed("u", replace(POD, is_terminating=True))
+
+    assert memory.departed("u") == (replace(POD, is_gone=True),)
+
+
+def test_a_pod_that_ran_when_it_was_deleted_was_told_to_stop(memory):
+    memory.note_leaving("u", replace(POD, phase="Running"))
+    memory.note_departed("u", replace(POD, is_terminating=True))
+
+    (gone,) = memory.departed("u")
+    assert gone.is_terminating
+
+
+def test_how_a_pod_was_says_nothing_of_the_next_one(memory):
+    memory.note_leaving("u", POD)
+    memory.note_departed("u", replace(POD, uid="another", is_terminating=True))
+
+    (gone,) = memory.departed("u")
+    assert (gone.uid, gone.is_terminating) == ("another", True)
 
 
 def test_a_new_leader_counts_no_failure_that_its_predecessor_has_counted(memory):
