@@ -223,7 +223,7 @@ async def test_nothing_is_left_of_an_up_that_is_ended_half_way_beside_a_live_clu
     starting.send_signal(number)
     starting.wait(PATIENCE)
     assert ProcessId(state["keeper"]["pid"], state["keeper"]["born"]).wait_gone(PATIENCE)
-    assert not any(marks.traces().values()), marks.traces()
+    assert marks.left() == []
     assert script("status", "--dir", str(live.dir)).returncode == 0
 
 
@@ -234,7 +234,7 @@ async def test_no_process_outlives_a_killed_keeper_and_down_removes_the_rest(hal
     await eventually(lambda: not marks.processes(), within=PATIENCE, every=0.1)
     told = script("down", "--dir", str(marks.root))
     assert (told.returncode, told.stdout) == (0, f"removed what a killed cluster had left in {marks.root}\n")
-    assert not any(marks.traces().values()), marks.traces()
+    assert marks.left() == []
 
 
 def test_no_mount_of_a_live_cluster_is_seen_on_its_machine(made):
@@ -248,7 +248,7 @@ def test_down_leaves_the_machine_as_it_was_before_up(before, made):
     _, live, marks = made
     told = script("down", "--dir", str(live.dir))
     assert (told.returncode, told.stdout) == (0, f"removed the cluster in {live.dir}\n")
-    assert not any(marks.traces().values()), marks.traces()
+    assert marks.left() == []
     assert Machine.now() == before
     again = script("down", "--dir", str(live.dir))
     assert (again.returncode, again.stdout) == (0, f"there is no cluster in {live.dir}\n")

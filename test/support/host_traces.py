@@ -63,8 +63,12 @@ class Marks:
         found = ((entry, _command(entry)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
         return sorted(command for entry, command in found if command and self._is_its(entry, command))
 
+    def left(self) -> list[str]:
+        """All that is there of it now, a line for each thing."""
+        return [f"{kind}: {thing}" for kind, things in self.traces().items() for thing in things]
+
     def traces(self) -> dict[str, list[str]]:
-        """All that is there of it now; nothing has been left when every list is empty."""
+        """All that is there of it now, by its kind."""
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         routes = json.loads(_said("ip", "-json", "route", "show", "table", "all"))
         return {
