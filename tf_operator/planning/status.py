@@ -85,7 +85,8 @@ def _count(view: View, verdict: Verdict, kind: ReplicaType, known: ReplicaStatus
     slots = view.of(kind)
     completed = Indexes.of(slot.index for slot in slots if slot.is_completed)
     remembers = any(slot.spec.restart_policy is not RestartPolicy.ALWAYS for slot in slots)
-    up = Indexes.of(slot.index for slot in slots if slot.is_up)
+    # A program that has done its work and is started once more, by a node that came back, has still done it.
+    up = Indexes.of(slot.index for slot in slots if slot.is_up and not slot.is_completed)
     failed_for_good = Indexes.of(slot.index for slot in slots if slot.loss and slot.loss.is_for_good)
     return replace(
         known,

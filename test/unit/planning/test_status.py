@@ -14,6 +14,7 @@ from support.kubelet_moves import (
     is_drained,
     is_evicted,
     is_stuck,
+    main_ends,
     restarts_in_place,
     runs,
     succeeds,
@@ -145,6 +146,16 @@ def test_a_job_seen_a_second_time_in_the_same_state_has_the_same_status():
 )
 def test_ready_is_what_runs_or_has_succeeded_of_what_is_wanted(moves, ready):
     assert lived(tfjob().chief().workers(2), *moves).status.ready == ready
+
+
+def test_a_replica_that_has_succeeded_and_is_started_once_more_is_counted_once():
+    seen = lived(tfjob().workers(2).success_policy(), everything_runs, main_ends("worker-0"))
+    assert seen.status.of(ReplicaType.WORKER).succeeded == 1
+    restarts_in_place("worker-0")(seen)
+    seen.settle()
+
+    found = seen.status.of(ReplicaType.WORKER)
+    assert (found.active, found.succeeded, seen.status.ready) == (1, 1, "2/2")
 
 
 def test_restarting_goes_on_when_nobody_who_decides_runs():
