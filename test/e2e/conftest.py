@@ -135,7 +135,7 @@ def new_namespace(request, admin, namespaces, tmp_path_factory):
         name = f"e2e-{word}{suffix}-{secrets.token_hex(2)}"
         admin.run("create", "namespace", name)
         namespaces.append(name)
-        made.append(RealNamespace(admin.within(name), volumes))
+        made.append(RealNamespace(admin.within(name), volumes, os.environ.get("E2E_STORAGE_CLASS", "")))
         return made[-1]
 
     yield make

@@ -47,7 +47,7 @@ async def test_a_tenant_at_its_quota_waits_and_holds_nobody_up(operator, new_nam
     assert "limited: pods=1" in said
     assert small.state("j") not in {"Succeeded", "Failed"}
     small.kubectl.patch("resourcequota", "pods", {"spec": {"hard": {"pods": "2"}}})
-    await small.wait_pods("j", only={"worker-0", "worker-1"}, phase="Running", within=120)
+    await small.wait_pods("j", only={"worker-0", "worker-1"}, phase="Running")
     small.end("j", "worker-0")
     small.end("j", "worker-1")
     await small.wait_state("j", "Succeeded", within=60)

@@ -116,7 +116,7 @@ def _provide(say: Say) -> None:
     if shutil.which("apt-get", path=PATH) is None:
         raise NotBuiltError(f"there is no apt-get to install {' and '.join(missing)} with")
     say(f"installing with apt-get: {' '.join(missing)}")
-    for command in (["apt-get", "update"], ["apt-get", "install", "--yes", "--no-install-recommends", *missing]):
+    for command in (["apt-get", "update"], ["apt-get", "install", "--yes", *missing]):
         _run(*command)
 
 

@@ -12,6 +12,7 @@ job and its pods are. Neighbours: kubectl; report, which tells the rest when a t
 
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -57,6 +58,7 @@ class RealNamespace:
     kubectl: Kubectl
     # Where claims find their volume: a folder of this machine, or whatever the cluster provides.
     volumes: Path | None = None
+    storage_class: str = ""
     made: list[str] = field(default_factory=list)
 
     @property
@@ -113,7 +115,7 @@ class RealNamespace:
         found = self.kubectl.list("events")
         return [it for it in found if it["involvedObject"]["name"] == name and it["reason"] == reason]
 
-    async def wait_pods(self, name: str, *, only: set[str], phase: str = "", within: float = PATIENCE_SECONDS) -> None:
+    async def wait_pods(self, name: str, *, only: AbstractSet[str], phase: str = "") -> None:
         """Wait until the job has these pods and no other, all of them in one phase if that matters."""
 
         def is_so() -> bool:
@@ -123,7 +125,7 @@ class RealNamespace:
             assert not phase or phases == {phase}, self.picture(name)
             return True
 
-        await eventually(is_so, within=within, every=_POLL_SECONDS)
+        await eventually(is_so, within=PATIENCE_SECONDS, every=_POLL_SECONDS)
 
     async def wait_condition_message(self, name: str, text: str, *, within: float = 90.0) -> str:
         """Wait until the message of a condition has this text; that message."""
@@ -166,6 +168,8 @@ class RealNamespace:
             volume = f"{self.name}-{claim}"
             self.made.append(volume)
             self.kubectl.create(_volume(volume, self.volumes / volume, namespace=self.name, claim=claim))
+        if self.storage_class:
+            body["spec"]["storageClassName"] = self.storage_class
         self.kubectl.create(body)
 
 
