@@ -75,6 +75,15 @@ def test_grafanas_library_reads_a_dashboard_and_writes_the_same_again(body):
     assert json.loads(command.written(Dashboard.from_json(body))) == body
 
 
+@pytest.mark.parametrize("name", BODIES)
+def test_the_page_on_monitoring_tells_of_a_dashboard_and_shows_it(name):
+    picture = ROOT / "docs" / "images" / f"{name}.png"
+    page = (ROOT / "docs" / "monitoring.md").read_text()
+
+    assert f"| [{BODIES[name]['title']}](images/{name}.png) |" in page
+    assert 20_000 < picture.stat().st_size < 200_000
+
+
 def test_names_by_which_people_link_to_them_stay_as_they_are():
     assert {name: body["uid"] for name, body in BODIES.items()} == {
         "overview": "tf-operator-overview",
