@@ -50,10 +50,14 @@ class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
     managed_fields: tuple[Writer, ...] = ()
 
 
+# The heads are read of every job whenever somebody asks for the metrics, and are not kept: nothing in them is shared.
 class _ConditionHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    type: Shared[str] = ""
-    status: Shared[str] = ""
+    type: str = ""
+    status: str = ""
     last_transition_time: str | None = None
+
+
+_NO_CONDITION: Final = _ConditionHead()
 
 
 class _StatusHead(msgspec.Struct, frozen=True, rename="camel"):
@@ -62,7 +66,7 @@ class _StatusHead(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _PolicyHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    managed_by: Shared[str] = constants.OWN_MANAGER
+    managed_by: str = constants.OWN_MANAGER
 
 
 class _SpecHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -93,12 +97,16 @@ class StoredJob(msgspec.Struct, frozen=True):
             status = _STATUS_HEAD(self.status)
         except (msgspec.DecodeError, RecursionError):
             return Standing()
-        last = next((entry for entry in reversed(status.conditions) if entry.status == "True"), _ConditionHead())
-        began = {
-            "": self.metadata.creation_timestamp,
-            ConditionType.CREATED: status.start_time,  # there is none as long as it waits for its gang
-            ConditionType.RESTARTING: last.last_transition_time,
-        }.get(last.type)
+        last = next((entry for entry in reversed(status.conditions) if entry.status == "True"), _NO_CONDITION)
+        match last.type:
+            case "":
+                began: str | None = self.metadata.creation_timestamp
+            case ConditionType.CREATED:
+                began = status.start_time  # there is none as long as it waits for its gang
+            case ConditionType.RESTARTING:
+                began = last.last_transition_time
+            case _:
+                return Standing(last.type)
         return Standing(last.type, parse_time(began) if began and self.is_ours() else None)
 
     def status_writers(self) -> tuple[Writer, ...]:
