@@ -3,11 +3,10 @@
 import math
 from typing import Final
 
-from matplotlib import colormaps
-from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.colors import PowerNorm
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from rendering import buckets, lines, units
+from rendering import buckets, lines, look, units
 from rendering.answers import Answered
 from rendering.look import GRID, Box, Sheet
 from rendering.prometheus import Span
@@ -33,7 +32,7 @@ def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
         times,
         range(len(bounds)),
         shown,
-        cmap=_shades(answered.panel.scheme),
+        cmap=look.heat_shades(answered.panel.scheme),
         norm=PowerNorm(0.5, vmin=0, vmax=highest),
         edgecolors="white",
         linewidth=0.4 if axes.get_window_extent().width / len(shown[0]) > _WIDE_CELL else 0,
@@ -48,9 +47,3 @@ def draw(sheet: Sheet, box: Box, answered: Answered, span: Span) -> None:
 
 def _bound(value: float, unit: str) -> str:
     return "more" if math.isinf(value) else units.write(value, unit)
-
-
-def _shades(scheme: str) -> LinearSegmentedColormap:
-    """Grafana's scheme without its palest part, which nobody sees on white."""
-    whole = colormaps[scheme or "Blues"]
-    return LinearSegmentedColormap.from_list(scheme, [whole(0.2 + 0.8 * part / 32) for part in range(33)])

@@ -6,11 +6,14 @@ Neighbours: everything that draws.
 from dataclasses import dataclass
 from typing import Final
 
-from matplotlib import rcParams
+from matplotlib import colormaps, rcParams
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.text import Text
+
+from rendering.errors import UnknownError
 
 DOTS: Final = 100
 GROUND, CARD, EDGE, GRID = "#f4f5f5", "#ffffff", "#dfe1e5", "#ebecee"
@@ -27,6 +30,9 @@ PALETTE: Final = (
     *("#3274d9", "#56a64b", "#ff780a", "#e0b400", "#a352cc", "#e02f44", "#1d9aa3", "#8f3bb8", "#96d98d", "#5f4b32"),
     *("#8ab8ff", "#b877d9"),
 )
+
+SCHEMES: Final = ("Blues", "Greens")
+"""Colours of heatmaps."""
 
 rcParams["font.family"] = "DejaVu Sans"
 rcParams["svg.hashsalt"] = "tf-operator"
@@ -99,3 +105,11 @@ class Sheet:
 def colour(name: str) -> str:
     """A colour of Grafana, by its name."""
     return NAMED.get(name, name)
+
+
+def heat_shades(scheme: str) -> LinearSegmentedColormap:
+    """A scheme of Grafana's without its palest part, which nobody sees on white."""
+    if scheme not in SCHEMES:
+        raise UnknownError(f"colour scheme {scheme!r}: the renderer knows {', '.join(SCHEMES)}")
+    whole = colormaps[scheme]
+    return LinearSegmentedColormap.from_list(scheme, [whole(0.2 + 0.8 * part / 32) for part in range(33)])

@@ -12,7 +12,7 @@ from PIL import Image
 
 from rendering import heat, lines, numbers, rows
 from rendering.answers import Answered, Answers
-from rendering.look import INK, NAMED, PALE, PALETTE, Box, Sheet
+from rendering.look import INK, NAMED, PALE, PALETTE, SCHEMES, Box, Sheet, heat_shades
 from rendering.prometheus import Span
 
 WIDTH: Final = 1440
@@ -22,7 +22,7 @@ _COLUMNS: Final = 24
 _UNIT: Final = 34
 _GAP: Final = 8
 _TITLE: Final = 30
-_COLOURS: Final = 96
+_COLOURS: Final = 160
 _SHADES: Final = 3
 
 
@@ -48,10 +48,13 @@ def save(sheet: Sheet, path: Path) -> None:
 
 
 def _palette(pixels: Image.Image) -> list[tuple[int, int, int]]:
-    """Shades of all that lines are drawn in, for a thin line says as much as a field; and what there is most of."""
-    shades = [_shade(paint, part / _SHADES) for paint in (*NAMED.values(), *PALETTE) for part in range(1, _SHADES + 1)]
+    """Shades of all that is drawn in, for a thin line says as much as a field; and what there is most of."""
+    paints = [_shade(paint, part / _SHADES) for paint in (*NAMED.values(), *PALETTE) for part in range(1, _SHADES + 1)]
+    heats = [
+        tuple(round(255 * part) for part in heat_shades(scheme)(at / 7)[:3]) for scheme in SCHEMES for at in range(8)
+    ]
     by_count = sorted(pixels.getcolors(pixels.width * pixels.height), reverse=True)
-    return list(dict.fromkeys((*shades, *(colour for _, colour in by_count))))[:_COLOURS]
+    return list(dict.fromkeys((*paints, *heats, *(colour for _, colour in by_count))))[:_COLOURS]
 
 
 def _shade(paint: str, strength: float) -> tuple[int, int, int]:
