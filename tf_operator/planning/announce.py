@@ -4,13 +4,14 @@ Both are derived from the two statuses, never from memory. They are told when th
 transition is told once, through conflicts, relists and restarts of the operator.
 """
 
+import math
 from collections.abc import Iterator
 from datetime import datetime
 
 from tf_operator.api.constants import EventReason, Reason
 from tf_operator.api.job import TrainingJob
 from tf_operator.api.status import Condition, ConditionType, JobStatus
-from tf_operator.planning import children, evidence, replicas, waiting
+from tf_operator.planning import children, evidence, ledger, replicas, waiting
 from tf_operator.planning.actions import Count, Event, What
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import View
@@ -72,14 +73,26 @@ def _restarts(view: View, after: JobStatus) -> Iterator[Event]:
     limit = view.seen.job.run_policy.backoff_limit
     used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
     if failed := _blamed(view, Outcome.FAILED):
-        yield Event(Reason.RESTARTING, f"{_list(failed)}; restarting{used}", is_warning=True)
+        when = _when(view, after, Outcome.FAILED)
+        yield Event(Reason.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
     if disrupted := _blamed(view, Outcome.DISRUPTED):
-        message = f"{_list(disrupted)}; replacing, which uses up no restart"
+        when = _when(view, after, Outcome.DISRUPTED)
+        message = f"{_list(disrupted)}; replacing{when}, which uses up no restart"
         yield Event(EventReason.REPLICA_DISRUPTED, message, is_warning=True)
     if in_place := list(replicas.restarts_in_place(view.slots)):
         who = [evidence.blame_end(slot, pod) for slot, pod, _ in in_place]
         is_warning = any(pod.last_end is None or pod.last_end.exit_code for _, pod, _ in in_place)
         yield Event(EventReason.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
+
+
+def _when(view: View, after: JobStatus, kind: Outcome) -> str:
+    """When the last of the successors may be made, if that is not at once."""
+    replaced = {(loss.type, loss.index) for loss in view.losses if loss.outcome is kind}
+    accounts = (account for account in after.accounts if (account.type, account.index) in replaced)
+    moments = (ledger.creation_time(account, view.seen.settings) for account in accounts)
+    last = max((moment for moment in moments if moment), default=view.seen.now)
+    seconds = math.ceil((last - view.seen.now).total_seconds())
+    return f" in {seconds} s" if seconds > 0 else ""
 
 
 def _blamed(view: View, kind: Outcome) -> list[str]:
