@@ -15,14 +15,14 @@ from tf_operator.planning import refusals
 from tf_operator.planning.observed import Obstacle, Pod, Refusal
 
 _SUCCEEDED: Final = "Succeeded"
-_FAILED: Final = "Failed"
+_ENDED: Final = frozenset({_SUCCEEDED, "Failed"})
 
 
 @dataclass(slots=True)
 class _Notes:
     departed: dict[tuple[ReplicaType, int], Pod] = field(default_factory=dict)
-    failed: dict[tuple[ReplicaType, int], Pod] = field(default_factory=dict)
-    """How pods were that had failed when somebody deleted them; until they are gone."""
+    ended: dict[tuple[ReplicaType, int], Pod] = field(default_factory=dict)
+    """How pods were that had ended when somebody deleted them; until they are gone."""
     refusal: Refusal | None = None
     progress_since: float | None = None
 
@@ -44,14 +44,14 @@ class Memory:
         return tuple(notes.departed.values()) if notes else ()
 
     def note_leaving(self, uid: str, pod: Pod) -> None:
-        """Somebody deletes a pod, and this is how it was before; if it had failed, it was not by being told to stop."""
-        if pod.phase == _FAILED:
-            self._of(uid).failed[pod.type, pod.index] = pod
+        """Somebody deletes a pod, and this is how it was before; if it had ended, it was not by being told to stop."""
+        if pod.phase in _ENDED:
+            self._of(uid).ended[pod.type, pod.index] = pod
 
     def note_departed(self, uid: str, pod: Pod) -> None:
         """A pod of the job was deleted, and this is how it was last seen. One for each replica; success stays."""
         notes, place = self._of(uid), (pod.type, pod.index)
-        before, known = notes.failed.pop(place, None), notes.departed.get(place)
+        before, known = notes.ended.pop(place, None), notes.departed.get(place)
         if known is None or known.phase != _SUCCEEDED:
             last = before if before and before.uid == pod.uid else pod
             notes.departed[place] = replace(last, is_gone=True)
@@ -66,7 +66,7 @@ class Memory:
     def begin_term(self) -> None:
         """This process leads from now on. What failed before has been counted by its predecessor, or shows as lost."""
         for notes in self._notes.values():
-            notes.failed.clear()
+            notes.ended.clear()
             notes.departed = {place: pod for place, pod in notes.departed.items() if pod.phase == _SUCCEEDED}
 
     def refusal(self, uid: str) -> Refusal | None:

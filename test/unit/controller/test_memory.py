@@ -157,11 +157,13 @@ def test_there_is_one_last_state_for_each_replica_and_success_stays(memory):
     assert [pod.uid for pod in memory.departed("u")] == ["p2"]
 
 
-def test_a_pod_that_had_failed_when_it_was_deleted_has_failed_and_was_not_told_to_stop(memory):
-    memory.note_leaving("u", POD)
-    memory.note_departed("u", replace(POD, is_terminating=True))
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_pod_that_had_ended_when_it_was_deleted_was_not_told_to_stop(memory, phase):
+    ended = replace(POD, phase=phase)
+    memory.note_leaving("u", ended)
+    memory.note_departed("u", replace(ended, is_terminating=True))
 
-    assert memory.departed("u") == (replace(POD, is_gone=True),)
+    assert memory.departed("u") == (replace(ended, is_gone=True),)
 
 
 def test_a_pod_that_ran_when_it_was_deleted_was_told_to_stop(memory):
