@@ -23,8 +23,8 @@ from support.settle import eventually
 
 HOME = "tf-operator"
 RELEASE = "tf"
-# Tests that train take a minute or two, on two cores that everything shares.
-TEST_SECONDS = 600
+# Tests that train take a minute or two, on two cores that everything shares; the first one has the cluster made.
+TEST_SECONDS = 900
 
 
 def pytest_collection_modifyitems(items):

