@@ -4,8 +4,9 @@ Hop 6, first half. A child counts as the job's when it is controlled by the job'
 labels, or a name that the job needs, is somebody else's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -24,7 +25,10 @@ from tf_operator.meta import ObjectKey, selector_text
 from tf_operator.planning import names
 from tf_operator.planning.observed import Observed, Obstacle, Pod, Refusal, Settings
 
-_PAGE = 500
+_PAGE: Final = 100
+"""A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
+
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +72,31 @@ class Observer:
         version = stored.metadata.resource_version
         own_writes.read_live(owner, str(resources.JOBS), version=version, uid=owner.uid)
         read_pod = projections.pod_reader(self.dialect.PROFILE.container)
-        pods = [read_pod(raw) for raw in await self._list(owner, resources.PODS, scope, own_writes)]
-        services = await self._list(owner, resources.SERVICES, scope, own_writes)
+        pods, version = await self._list(resources.PODS, scope, read_pod)
+        own_writes.read_live(owner, str(resources.PODS), version=version)
+        services, version = await self._list(resources.SERVICES, scope, projections.read_service)
+        own_writes.read_live(owner, str(resources.SERVICES), version=version)
         groups: list[CachedGroup] = []
         if self.caches.groups:
-            found = await self._list(owner, self.caches.groups.resource, Scope(owner.key.namespace), own_writes)
-            groups = [projections.read_group(raw) for raw in found]
-        return self._observed(job, pods, [projections.read_service(raw) for raw in services], groups)
+            resource = self.caches.groups.resource
+            groups, version = await self._list(resource, Scope(owner.key.namespace), projections.read_group)
+            own_writes.read_live(owner, str(resource), version=version)
+        return self._observed(job, pods, services, groups)
 
-    async def _list(self, owner: Owner, resource: Resource, scope: Scope, own_writes: OwnWrites) -> list[bytes]:
-        """All objects of a resource in a scope, page by page, as new as the request."""
-        found: list[bytes] = []
+    async def _list(self, resource: Resource, scope: Scope, read: Callable[[msgspec.Raw], C]) -> tuple[list[C], str]:
+        """All objects of a resource in a scope, as new as the request, and their version.
+
+        What is kept of an object is read from its page, and only one page is there at a time.
+        """
+        found: list[C] = []
         token = ""
         while True:
             request = wire.list_page(resource, scope, limit=_PAGE, token=token)
             page = wire.read_page(await self.client.send(request))
-            found += [bytes(raw) for raw in page.items]
+            found += [read(raw) for raw in page.items]
             token = page.token
             if not token:
-                own_writes.read_live(owner, str(resource), version=page.resource_version)
-                return found
+                return found, page.resource_version
 
     def _unserved(self) -> Refusal | None:
         """PodGroups are wanted, and cannot be read: nothing is created until they can."""
