@@ -552,7 +552,7 @@ async def test_a_delayed_key_comes_when_its_time_has_come_and_once(clock, queue)
     assert clock.pending == 0
 
 
-async def test_what_is_collected_is_one_pass_and_no_retry(clock):
+async def test_what_is_collected_is_one_pass_no_retry_and_nothing_while_the_key_is_pending(clock):
     measures = Measures()
     queue = DelayingQueue[str](clock, measures)
     for _ in range(3):
@@ -561,21 +561,10 @@ async def test_what_is_collected_is_one_pass_and_no_retry(clock):
     assert (queue.depth, queue.delayed) == (0, 1)
 
     await clock.advance(0.02)
-    assert await take_all(queue) == ["a"]
-    assert ("retried",) not in measures.seen
-
-
-async def test_a_key_that_is_pending_is_not_collected_but_one_in_work_is(clock, queue):
-    queue.add("a")
     queue.collect("a", 0.1)
     assert (queue.depth, queue.delayed) == (1, 0), "the pass that comes will see it"
-
-    await queue.get()
-    queue.collect("a", 0.1)
-    await clock.advance(0.1)
-    assert queue.depth == 1, "the pass that goes on may have looked already"
-    queue.done("a")
     assert await take_all(queue) == ["a"]
+    assert ("retried",) not in measures.seen
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
