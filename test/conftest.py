@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from support import cluster as cluster_module
+from support import cluster_network, plane_launch, plane_setup
 from support import control_plane as plane_module
-from support import plane_launch, plane_setup
 from support.cluster import Cluster
 from support.cluster_host import UnfitHostError
 from support.control_plane import FEATURES, ControlPlane
@@ -135,6 +135,8 @@ def cluster(request: pytest.FixtureRequest) -> Cluster | GivenCluster:
     if (given := GivenCluster.from_environment()) is not None:
         return given
     session = request.config.stash[SESSION_PLANE]
+    # Whatever a test runs, kubectl for one, finds the cluster without the proxy that the network outside may need.
+    os.environ.update(cluster_network.around_proxies(os.environ))
     try:
         made = Cluster.up(session.cluster, nodes=2, owner=session.owner)
     except UnfitHostError as error:

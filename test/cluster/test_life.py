@@ -97,7 +97,8 @@ async def phase_of(live, name, wanted):
 
 def test_up_tells_each_step_with_its_time_and_ends_with_the_line_that_sets_kubeconfig(made):
     told, live, _ = made
-    *steps, last = told.splitlines()
+    # Where there is a proxy, the lines that lead around it come before the last one.
+    *steps, last = (line for line in told.splitlines() if "no_proxy" not in line.lower())
     assert last == f"export KUBECONFIG={live.kubeconfig}"
     assert [step.split()[1] for step in steps] == ["s"] * len(steps)
     assert steps[-1].endswith("ready")

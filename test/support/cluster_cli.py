@@ -1,6 +1,7 @@
 """The command line of hack/cluster: arguments in, sentences and exit codes out."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -100,6 +101,9 @@ def _up(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted; nothing is left running", _INTERRUPTED)
     say("ready")
+    if not options.kind:
+        for name, value in cluster_network.around_proxies(os.environ).items():
+            _print(f"export {name}={value}")
     _print(f"export KUBECONFIG={kubeconfig}")
     return 0
 

@@ -19,7 +19,7 @@ import json
 import os
 import secrets
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -105,6 +105,16 @@ def free_network(routes: Iterable[dict[str, Any]]) -> Network:
         f"all address ranges from {networks[0].range} to {networks[-1].range} are in use, by {', '.join(links)}; "
         "take down a cluster (hack/cluster down)"
     )
+
+
+def around_proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """What programs must be told that would ask a proxy for a cluster's addresses; nothing where there is no proxy."""
+    if not any(environ.get(name) or environ.get(name.lower()) for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")):
+        return {}
+    ranges = ipaddress.collapse_addresses(Network("", _FIRST + slot).range for slot in range(_RANGES))
+    told = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    value = ",".join(dict.fromkeys([*filter(None, told.split(",")), *map(str, ranges)]))
+    return {"NO_PROXY": value, "no_proxy": value}
 
 
 def join(network: Network, machine: int, nodes: int) -> None:

@@ -25,7 +25,7 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,6 +116,7 @@ class Keeper:
             # A session of its own: a Ctrl-C in the terminal reaches whoever started us, never a server first.
             child = subprocess.Popen(
                 argv,
+                env=without_proxies(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -159,6 +160,11 @@ class Keeper:
 
     def _save(self) -> None:
         plane_directory.write_state(self._root, self._state)
+
+
+def without_proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """The servers talk among themselves, and not all by addresses that no proxy is ever asked for."""
+    return {name: value for name, value in environ.items() if not name.lower().endswith("_proxy")}
 
 
 def sweep(root: Path) -> list[str]:

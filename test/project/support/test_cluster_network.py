@@ -53,6 +53,16 @@ def test_every_node_has_addresses_for_pods_of_its_own_within_those_of_all_pods()
     assert services.subnet_of(network.range)
 
 
+def test_where_there_is_a_proxy_programs_are_told_to_go_around_it_to_clusters():
+    told = cluster_network.around_proxies({"https_proxy": "http://p:1", "NO_PROXY": "localhost,10.212.0.0/14"})
+    assert told["NO_PROXY"] == told["no_proxy"] == "localhost,10.212.0.0/14,10.210.0.0/15,10.216.0.0/15"
+
+
+@pytest.mark.parametrize("environ", [{}, {"HTTPS_PROXY": ""}, {"NO_PROXY": "x"}], ids=["none", "empty", "exception"])
+def test_where_there_is_no_proxy_nothing_is_told(environ):
+    assert cluster_network.around_proxies(environ) == {}
+
+
 def test_the_name_of_a_link_fits_into_the_kernel_and_is_never_the_same():
     names = {Network.with_fresh_name(7).name for _ in range(20)}
     assert len(names) == 20
