@@ -26,12 +26,10 @@ from toolbox.errors import ToolError
 # What can go wrong without a bug in here; OSError is also a time-out.
 _KNOWN_ERRORS: Final = (
     ApiRefusedError,
-    DirectoryRefusedError,
     KeeperLostError,
     KindFailedError,
     NoCgroupsError,
     NoFreeRangeError,
-    NoPlaneError,
     NotLoadedError,
     OSError,
     ServerFailedError,
@@ -49,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
     except UnfitHostError as error:
         return _complain(str(error), _UNFIT)
+    except (DirectoryRefusedError, NoPlaneError) as error:
+        # They come from below, where nobody knows of nodes.
+        return _complain(str(error).replace("control plane", "cluster"), 1)
     except _KNOWN_ERRORS as error:
         return _complain(str(error), 1)
     except KeyboardInterrupt:

@@ -86,6 +86,15 @@ def test_a_number_of_nodes_that_there_cannot_be_is_refused(count, capsys):
     assert f"between 1 and 32 nodes, not {count}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["status", "down"])
+def test_a_folder_that_is_not_a_clusters_is_left_alone(command, tmp_path, capsys):
+    (tmp_path / "mine").touch()
+    assert cluster_cli.main([command, "--dir", str(tmp_path)]) == 1
+    said = f"hack/cluster: {tmp_path} is not empty and not a cluster's: choose another directory\n"
+    assert capsys.readouterr().err == said
+    assert (tmp_path / "mine").exists()
+
+
 def test_there_is_nothing_to_load_where_no_file_is(tmp_path, capsys):
     assert cluster_cli.main(["load", "--dir", str(tmp_path), str(tmp_path / "x.tar")]) == 1
     assert capsys.readouterr().err == f"hack/cluster: there is no file {tmp_path}/x.tar\n"
