@@ -126,9 +126,12 @@ def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
 
 
 def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
-    """S3: unless it is restarted always; what ended well only because a suspension stopped it has not succeeded."""
+    """S3: unless it is restarted always; what ended well only because it was stopped by us has not succeeded."""
     suspended = [entry.revision for entry in life.versions if _is_true(entry.last_body, "Suspended")]
+    is_dynamic = any(body["spec"].get("enableDynamicWorker") for body in life.bodies())
     for pod, later in _pairs(life.pods):
+        if is_dynamic and pod.kind == "worker" and pod.was_told_to_stop(pod.born):
+            continue
         if any(pod.born < revision < later.born and pod.was_told_to_stop(revision) for revision in suspended):
             continue
         if pod.replica == later.replica and pod.succeeded_before(later.born) and life.policy_of(pod.kind) != "Always":

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.job import ReplicaSpec, RestartPolicy
+from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.api.status import Account, ConditionType, JobStatus, ReplicaType
 from tf_operator.planning import outcome
 from tf_operator.planning.observed import Observed, Pod
@@ -103,7 +103,7 @@ def _slot(
     known = seen.job.status.of(spec.type)
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is accounted for.
     pod = next((pod for pod in pods if not pod.is_gone), None)
-    outcomes = [(found, _outcome(found, policy, seen.job.status)) for found in ([pod] if pod else pods)]
+    outcomes = [(found, _outcome(found, policy, seen.job)) for found in ([pod] if pod else pods)]
     # Remembered, or seen now. Under Always only while its pod is there.
     was_completed = index in known.completed and spec.restart_policy is not RestartPolicy.ALWAYS
     is_completed = was_completed or any(found is Outcome.SUCCEEDED for _, found in outcomes)
@@ -119,10 +119,16 @@ def _slot(
     )
 
 
-def _outcome(pod: Pod, policy: Policy, status: JobStatus) -> Outcome:
-    """What has become of a pod. One that was stopped by a suspension has not done its work, although it says 0."""
+def _outcome(pod: Pod, policy: Policy, job: TrainingJob) -> Outcome:
+    """What has become of a pod. One that we have told to stop has not done its work, although it says 0.
+
+    Nobody knows who told a dynamic worker to stop: we do it when there are to be fewer.
+    """
     found = outcome.outcome_of(pod, policy)
-    if found is not Outcome.SUCCEEDED or not pod.is_terminating or not _is_suspended_away(pod, status):
+    if found is not Outcome.SUCCEEDED or not pod.is_terminating:
+        return found
+    is_dynamic = job.has_dynamic_workers and pod.type is ReplicaType.WORKER
+    if not is_dynamic and not _is_suspended_away(pod, job.status):
         return found
     return Outcome.DISRUPTED if pod.is_gone else Outcome.LEAVING
 

@@ -108,6 +108,12 @@ def test_a_pod_that_ended_well_because_its_job_was_suspended_may_run_again():
     assert "S3" not in tale.broken()
 
 
+def test_a_dynamic_worker_that_was_deleted_before_it_ended_well_may_run_again():
+    tale = Tale().edited(enableDynamicWorker=True).pod("a").pod("a", deletionTimestamp="t")
+    tale.pod("a", phase="Succeeded", deletionTimestamp="t").gone("pods", "j-worker-0").pod("b")
+    assert "S3" not in tale.broken()
+
+
 @pytest.mark.parametrize("fields", [{}, {"deletionTimestamp": "t"}], ids=["by itself", "before the suspension"])
 def test_a_pod_that_had_ended_well_before_its_job_was_suspended_must_not_run_again(fields):
     tale = Tale().pod("a").pod("a", phase="Succeeded", **fields).status("Created", "Suspended")

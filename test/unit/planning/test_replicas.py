@@ -115,3 +115,17 @@ def test_a_pod_that_ends_well_on_its_way_out_counts_unless_a_suspension_took_it_
 
     assert slot.is_completed is counts
     assert slot.loss is None
+
+
+@pytest.mark.parametrize(("kind", "counts"), [("Worker", False), ("PS", True)])
+def test_a_dynamic_worker_that_ends_well_on_its_way_out_may_be_wanted_again(kind, counts):
+    job = running(
+        tfjob().workers(1, restart="OnFailure").parameter_servers(1, restart="OnFailure").dynamic_workers()
+    ).job
+    main = MainContainer(0, "Completed", started_at=MORNING)
+    name = f"job-{kind.lower()}-0"
+    pod = Pod(name, "u", ReplicaType(kind), 0, "Succeeded", is_terminating=True, main=main, created_at=MORNING)
+
+    (slot,) = replicas.view(Observed(job, MORNING, pods=(pod,))).of(ReplicaType(kind))
+
+    assert slot.is_completed is counts
