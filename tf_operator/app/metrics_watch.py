@@ -56,7 +56,9 @@ class ReflectorMetrics(ReflectorInstruments):
         self._objects = families.objects.labels(informer)
         self._list_seconds = families.list_seconds.labels(informer)
         self._ends.labels(informer, "closed")
-        self._relists.labels(informer, "Expired")
+        # Before the first of either, or it would be no increase: a new leader asks only once.
+        for cause in ("Expired", "asked"):
+            self._relists.labels(informer, cause)
 
     def listed(self, items: int, seconds: float) -> None:
         """A complete picture was read."""

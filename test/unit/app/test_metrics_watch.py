@@ -40,6 +40,16 @@ def test_whatever_happens_to_a_watch_is_counted(registry, pods):
     assert values() == [1] * 5
 
 
+def test_what_happens_only_once_in_the_life_of_a_replica_is_an_increase_all_the_same(registry, pods):
+    def asked():
+        labels = {"cause": "asked", **PODS}
+        return registry.get_sample_value("tf_operator_informer_relists_total", labels)
+
+    assert asked() == 0
+    pods.relisted("asked")
+    assert asked() == 1
+
+
 def test_a_picture_tells_its_size_and_how_long_it_took(registry, pods):
     pods.listed(1000, 1.5)
 
