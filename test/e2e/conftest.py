@@ -2,7 +2,7 @@
 
 Without E2E_KUBECONFIG the cluster is made on this machine (root on Linux), and the images are built and loaded. With
 it, the cluster is somebody else's: E2E_OPERATOR_IMAGE and E2E_TRAINING_IMAGE say where it finds the images, and
-E2E_STORAGE_CLASS names a class of volumes that several pods can write to. docs/CONTRIBUTING.md tells more.
+E2E_STORAGE_CLASS or E2E_VOLUMES where volumes come from that several pods can write to: see docs/CONTRIBUTING.md.
 """
 
 import os
@@ -127,7 +127,9 @@ def namespaces():
 @pytest.fixture
 def new_namespace(request, admin, namespaces, tmp_path_factory):
     """Make namespaces; they, their pods and their volumes begin to go when the test is over."""
-    volumes = None if GivenCluster.from_environment() is not None else tmp_path_factory.mktemp("volumes")
+    folder = os.environ.get("E2E_VOLUMES", "")
+    if not folder and GivenCluster.from_environment() is None:
+        folder = str(tmp_path_factory.mktemp("volumes"))
     word = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:30].strip("-")
     made = []
 
@@ -135,7 +137,7 @@ def new_namespace(request, admin, namespaces, tmp_path_factory):
         name = f"e2e-{word}{suffix}-{secrets.token_hex(2)}"
         admin.run("create", "namespace", name)
         namespaces.append(name)
-        made.append(RealNamespace(admin.within(name), volumes, os.environ.get("E2E_STORAGE_CLASS", "")))
+        made.append(RealNamespace(admin.within(name), folder, os.environ.get("E2E_STORAGE_CLASS", "")))
         return made[-1]
 
     yield make

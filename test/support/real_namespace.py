@@ -56,8 +56,8 @@ class RealNamespace:
     """One namespace, as its administrator sees it."""
 
     kubectl: Kubectl
-    # Where claims find their volume: a folder of this machine, or whatever the cluster provides.
-    volumes: Path | None = None
+    # Where claims find their volume: a folder that every node has, or, when it is empty, whatever the cluster provides.
+    volumes: str = ""
     storage_class: str = ""
     made: list[str] = field(default_factory=list)
 
@@ -164,10 +164,10 @@ class RealNamespace:
     def provide_volume(self, claim: str) -> None:
         """Make the claim of an example, and on a cluster of our own the volume for it."""
         body = next(it for it in _documents() if it["metadata"]["name"] == claim and it["kind"] != "TFJob")
-        if self.volumes is not None:
+        if self.volumes:
             volume = f"{self.name}-{claim}"
             self.made.append(volume)
-            self.kubectl.create(_volume(volume, self.volumes / volume, namespace=self.name, claim=claim))
+            self.kubectl.create(_volume(volume, Path(self.volumes, volume), namespace=self.name, claim=claim))
         if self.storage_class:
             body["spec"]["storageClassName"] = self.storage_class
         self.kubectl.create(body)
