@@ -27,7 +27,7 @@ from dashboards.panels import (
     lines,
     number,
 )
-from dashboards.promql import Source, or_zero, total
+from dashboards.promql import RANGE, Source, or_zero, total
 
 UID: Final = "tf-operator-internals"
 SELF: Final = Source('job=~"$job", instance=~"$instance"')
@@ -234,12 +234,13 @@ def _requests() -> list[panels.AnyPanel]:
 
 
 def _watches() -> list[panels.AnyPanel]:
+    read = f"rate({SELF.series('tf_operator_informer_list_duration_seconds_bucket')}[{RANGE}])"
     return [
         lines(
             "Silence",
             "How long the quietest watch of each kind has heard nothing. The API server sends a bookmark each minute: "
             "above 90 s the watch is dead, and the probe /healthz says so.",
-            Ask(_short(SELF.highest("tf_operator_watch_silent_seconds", by="informer")), "{{informer}}"),
+            Ask(_highest_by_resource("tf_operator_watch_silent_seconds"), "{{informer}}"),
             unit=SECONDS,
         ),
         lines(
@@ -253,7 +254,7 @@ def _watches() -> list[panels.AnyPanel]:
         lines(
             "Objects in the caches",
             "Objects in the last complete picture of each kind. They are those of TFJobs only; memory follows them.",
-            Ask(_short(SELF.highest("tf_operator_informer_listed_objects", by="informer")), "{{informer}}"),
+            Ask(_highest_by_resource("tf_operator_informer_listed_objects"), "{{informer}}"),
             unit=COUNT,
         ),
         lines(
@@ -261,9 +262,7 @@ def _watches() -> list[panels.AnyPanel]:
             "How long a complete picture takes, at the start and after it was lost. Normal is below a second for "
             "thousands of objects.",
             Ask(
-                _short(
-                    SELF.quantile(0.9, "tf_operator_informer_list_duration_seconds", by="informer", over="$__range")
-                ),
+                f"histogram_quantile(0.9, {total(_by_resource(read), by='le, informer')})",
                 "{{informer}}",
             ),
             unit=SECONDS,
@@ -356,8 +355,15 @@ def _process() -> list[panels.AnyPanel]:
     ]
 
 
-def _short(query: str) -> str:
-    """Name an informer by its resource only; with its namespaces and selectors, the name would fill the legend."""
+def _highest_by_resource(metric: str) -> str:
+    return f"max by (informer) ({_by_resource(SELF.series(metric))})"
+
+
+def _by_resource(query: str) -> str:
+    """Name an informer by its resource only; with its namespaces and labels, the name would fill the legend.
+
+    To be added up only after that: operators for different namespaces have informers of the same resource.
+    """
     return f'label_replace({query}, "informer", "$1", "informer", "([^ ]+).*")'
 
 

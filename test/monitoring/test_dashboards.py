@@ -107,6 +107,43 @@ def test_every_metric_of_the_panels_is_the_operators_own_or_listed_as_anothers(w
     assert asked - served == FOREIGN.keys()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def neighbour(watched):
+    """Another installation, for other namespaces, whose numbers happen to be the same."""
+
+    class Door(BaseHTTPRequestHandler):
+        def do_GET(self):
+            with urlopen(f"{watched.address}/metrics") as answer:
+                page = answer.read().replace(watched.namespace.encode(), b"elsewhere")
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Door) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        watched.prometheus.scrape(Target("neighbour", f"127.0.0.1:{server.server_port}"))
+        enough = 'count_over_time(up{job="neighbour"}[1m]) >= 5'
+        await eventually(lambda: watched.prometheus.query(enough), within=60)
+        yield
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("neighbour")
+@pytest.mark.parametrize("name", FILES)
+def test_two_operators_for_different_namespaces_can_be_looked_at_together(watched, name):
+    prometheus = Prometheus(watched.prometheus.url)
+    now = prometheus.now()
+    dashboard = model.read(FILES[name])
+
+    found = answers.ask(dashboard, prometheus, Span(now - 10, now, 1.0), scrape_seconds=1.0, wishes={"name": RUNS_ON})
+
+    assert all(entry.lines for entry in found.panels if entry.panel.kind != "row" and not is_foreign(entry.panel))
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_panel_on_metrics_of_others_says_who_has_them(name):
     bodies = {body["title"]: body for body in json.loads(FILES[name].read_text())["panels"]}
