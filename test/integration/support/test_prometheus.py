@@ -10,7 +10,7 @@ groups:
   - name: g
     rules:
       - alert: Always
-        expr: up{job="itself"} == 1
+        expr: up{job="alerting"} == 1
         labels: {severity: info}
         annotations: {summary: 'up is {{ $value }}'}
 """
@@ -32,7 +32,7 @@ async def test_what_it_scrapes_can_be_asked_for(prometheus):
 
 
 async def test_an_alert_whose_condition_holds_is_told_with_its_words(prometheus):
-    prometheus.scrape(Target("itself", prometheus.url))
+    prometheus.scrape(Target("alerting", prometheus.url))  # a job of its own: the last one's series may still be there
     prometheus.load_rules(ALWAYS)
 
     (alert,) = await eventually(prometheus.alerts, within=20)

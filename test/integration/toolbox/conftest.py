@@ -169,6 +169,13 @@ class Workbench:
         """Everything in the cache except locks and finished tools."""
         return [path for path in self.cache.rglob("*") if path.is_file() and ".locks" not in path.parts]
 
+    def in_the_making(self):
+        """What builds have begun; also while it is being removed, which ``Path.glob`` does not stand."""
+        works = self.cache / "tools" / ".work"
+        return [
+            Path(folder) for folder, inner, files in os.walk(works) if Path(folder).parent == works and inner + files
+        ]
+
     def write_module(self):
         """Write the module that alpha and beta are made of, and the go.mod that pins it; no network is needed."""
         source = self.root / "source"

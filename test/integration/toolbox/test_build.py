@@ -79,7 +79,7 @@ def test_an_interrupted_build_leaves_neither_files_nor_processes(bench, number, 
 
     assert process.returncode == status
     bench.wait_until(lambda: not is_alive(int(pid_file.read_text())), seconds=5)
-    bench.wait_until(lambda: not [*bench.cache.glob("tools/.work/*/*")], seconds=5)
+    bench.wait_until(lambda: not bench.in_the_making(), seconds=5)
     assert bench.leftovers() == []
     assert "Traceback" not in err
 
