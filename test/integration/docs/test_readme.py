@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = Path(sys.executable).parent
 BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Run by test/integration/demo, and by whoever runs this test.
-ELSEWHERE = {"make demo", "make venv"}
+ELSEWHERE = {"make demo", "make test", "make venv"}
 OPERATOR = ".venv/bin/tf-operator run"
 # Where nothing else listens on a machine that runs other tests.
 PORTS = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
