@@ -253,8 +253,8 @@ def _watches() -> list[panels.AnyPanel]:
         ),
         lines(
             "Objects in the caches",
-            "Objects in the last complete picture of each kind. They are those of TFJobs only; memory follows them.",
-            Ask(_highest_by_resource("tf_operator_informer_listed_objects"), "{{informer}}"),
+            "Objects of each kind that are remembered. They are those of TFJobs only; memory follows them.",
+            Ask(_highest_by_resource("tf_operator_informer_objects"), "{{informer}}"),
             unit=COUNT,
         ),
         lines(

@@ -46,8 +46,13 @@ def test_a_wrong_value_is_named(helm, values, words):
             "metrics.serviceMonitor needs metrics.service",
             id="a monitor of no Service",
         ),
-        pytest.param(
-            {"metrics": {"enabled": False, "podMonitor": {"enabled": True}}}, "need metrics.enabled", id="no metrics"
+        *(
+            pytest.param(
+                {"metrics": {"enabled": False, part: {"enabled": True}}},
+                f"metrics.{part}.enabled needs metrics.enabled",
+                id=f"{part} without metrics",
+            )
+            for part in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards")
         ),
         pytest.param(
             {"metrics": {"secure": {"enabled": True}, "podMonitor": {"enabled": True}}},

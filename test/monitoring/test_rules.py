@@ -12,6 +12,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from support.helm import Helm, one
+from support.idle import Idle
 from tf_operator.app.metrics import Metrics
 from tf_operator.controller.instruments import PassResult
 
@@ -41,11 +42,6 @@ def selectors(expression):
 def grouped(expression):
     """The labels by which it groups or matches."""
     return {label for found in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for label in found.split(", ")}
-
-
-class Idle:
-    def idle_seconds(self):
-        return {"pods": 1.0}
 
 
 def exposed() -> CollectorRegistry:

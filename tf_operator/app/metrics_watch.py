@@ -28,7 +28,8 @@ class WatchFamilies:
         self.undecodable = counter("informer_undecodable_objects_total", "Objects that could not be read.")
         self.handler_failures = counter("informer_handler_failures_total", "Handlers that failed by a bug.")
         self.silence = gauge("watch_silent_seconds", "How long the quietest watch has heard nothing.")
-        self.objects = gauge("informer_listed_objects", "Objects in the last complete picture.")
+        self.objects = gauge("informer_objects", "Objects in the cache.")
+        self.listed = gauge("informer_listed_objects", "Objects in the last complete picture.")
         self.list_seconds = Histogram(
             "tf_operator_informer_list_duration_seconds",
             "How long a complete picture takes.",
@@ -38,9 +39,11 @@ class WatchFamilies:
         )
 
     def sample(self, informers: Informers) -> None:
-        """Read how fresh each cache is."""
+        """Read how fresh and how full each cache is."""
         for name, seconds in informers.idle_seconds().items():
             self.silence.labels(name).set(seconds)
+        for name, objects in informers.sizes().items():
+            self.objects.labels(name).set(objects)
 
 
 class ReflectorMetrics(ReflectorInstruments):
@@ -53,7 +56,7 @@ class ReflectorMetrics(ReflectorInstruments):
         self._relists = families.relists
         self._undecodable = families.undecodable.labels(informer)
         self._handler_failures = families.handler_failures.labels(informer)
-        self._objects = families.objects.labels(informer)
+        self._listed = families.listed.labels(informer)
         self._list_seconds = families.list_seconds.labels(informer)
         self._ends.labels(informer, "closed")
         # Before the first of either, or it would be no increase: a new leader asks only once.
@@ -62,7 +65,7 @@ class ReflectorMetrics(ReflectorInstruments):
 
     def listed(self, items: int, seconds: float) -> None:
         """A complete picture was read."""
-        self._objects.set(items)
+        self._listed.set(items)
         self._list_seconds.observe(seconds)
 
     def watching(self) -> None:

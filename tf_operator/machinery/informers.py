@@ -110,6 +110,10 @@ class Informers:
         """For each informer, by name, how long the quietest of its watches has heard nothing."""
         return {name: informer.idle_seconds for name, (informer, _, _) in self._made.items()}
 
+    def sizes(self) -> dict[str, int]:
+        """For each informer, by name, how many objects are in its store."""
+        return {name: len(informer.store) for name, (informer, _, _) in self._made.items()}
+
     def _make(
         self,
         name: str,

@@ -74,8 +74,10 @@ yes
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.service) -}}
 {{- fail "metrics.serviceMonitor needs metrics.service" -}}
 {{- end -}}
-{{- if and (or .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled) (not .Values.metrics.enabled) -}}
-{{- fail "metrics.serviceMonitor and metrics.podMonitor need metrics.enabled" -}}
+{{- range $part := list "serviceMonitor" "podMonitor" "prometheusRule" "dashboards" -}}
+{{- if and (get $.Values.metrics $part).enabled (not $.Values.metrics.enabled) -}}
+{{- fail (printf "metrics.%s.enabled needs metrics.enabled" $part) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.metrics -}}
 {{- if and .secure.enabled .podMonitor.enabled (not .secure.tokenSecret) -}}

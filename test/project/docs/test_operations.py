@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.idle import Idle
 from tf_operator.app import flags
 from tf_operator.app.metrics import Metrics
 from tf_operator.controller.instruments import PassResult
@@ -25,11 +26,6 @@ def rows(title):
 def words(cell):
     """What stands in backticks."""
     return re.findall(r"`([^`]+)`", cell)
-
-
-class Idle:
-    def idle_seconds(self):
-        return {"pods": 1.0}
 
 
 def families():

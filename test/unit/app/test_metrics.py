@@ -4,16 +4,10 @@ import pytest
 from prometheus_client import generate_latest
 
 from support.fake_clock import FakeClock
+from support.idle import Idle
 from tf_operator.app.metrics import CONTROLLER, Metrics
 from tf_operator.controller.instruments import Group
 from tf_operator.machinery.workqueue import WorkQueue
-
-
-class Idle:
-    """Informers whose watches have been silent for known times."""
-
-    def idle_seconds(self):
-        return {"pods": 3.0, "tfjobs.kubeflow.org": 61.0}
 
 
 def test_two_processes_in_one_interpreter_do_not_share_a_registry():
@@ -29,7 +23,7 @@ async def test_numbers_of_the_moment_are_read_when_they_are_asked_for():
     clock, metrics = FakeClock(), Metrics()
     queue = WorkQueue(clock)
     metrics.sample_queue(queue)
-    metrics.sample_informers(Idle())
+    metrics.sample_informers(Idle({"pods": 3.0, "tfjobs.kubeflow.org": 61.0}, objects=402))
     metrics.jobs.count_phases_by(lambda: {("ns", "Running"): Group(2)})
     queue.add("a")
     await queue.get()
@@ -41,6 +35,7 @@ async def test_numbers_of_the_moment_are_read_when_they_are_asked_for():
     assert value("workqueue_unfinished_work_seconds", labels) == 5
     assert value("workqueue_longest_running_processor_seconds", labels) == 5
     assert value("tf_operator_watch_silent_seconds", {"informer": "tfjobs.kubeflow.org"}) == 61
+    assert value("tf_operator_informer_objects", {"informer": "pods"}) == 402
     phase = {"job_namespace": "ns", "framework": "tensorflow", "phase": "Running"}
     assert value("tf_operator_jobs", phase) == 2
 

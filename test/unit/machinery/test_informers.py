@@ -104,6 +104,7 @@ async def test_all_run_together_and_are_synced_when_each_of_them_is():
 
     await clock.advance(33)
     assert informers.idle_seconds() == {"things.example.org": 40, "others": 13}
+    assert informers.sizes() == {"things.example.org": 1, "others": 0}
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
