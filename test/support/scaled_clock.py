@@ -7,16 +7,21 @@ the server does at its own pace (a bookmark a minute) looks that much slower; a 
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
-from tf_operator.machinery.clock import SystemClock, Timer
+from tf_operator.machinery.clock import Clock, Timer
 
 
-class ScaledClock(SystemClock):
+class ScaledClock(Clock):
     """Monotonic time and timers run ``factor`` times as fast; the wall clock is the machine's."""
 
     def __init__(self, factor: float) -> None:
         self._factor = factor
         self._began = time.monotonic()
+
+    def now(self) -> datetime:
+        """The wall clock of this machine, in UTC."""
+        return datetime.now(UTC)
 
     def monotonic(self) -> float:
         """Seconds since this clock was made, as this clock counts them."""

@@ -60,9 +60,9 @@ class ApiClient:
     ) -> None:
         """``guard`` raises when nothing may be sent: a leader's client for writes has its ``Fence.check``.
 
-        Asked three times: before the wait for the budget, so that a lost leader takes nothing from it; after it; and
-        when there is a connection, immediately before the request is written, since reaching the apiserver may
-        take longer than a lease lasts.
+        Asked before the wait for the budget, so that a lost leader takes nothing from it; after it; when there is a
+        connection, since reaching the apiserver may take longer than a lease lasts; and immediately before the first
+        byte of a body is written.
         """
         self._connection = connection
         self._clock = clock

@@ -19,6 +19,7 @@ from typing import Self
 
 import aiohttp
 import structlog
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import ContentEncodingError
 from aiohttp.tracing import Trace
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -81,6 +82,34 @@ _last_word: ContextVar[Callable[[], object]] = ContextVar("last_word", default=n
 """How ``Connection.send`` tells ``_Pool``, which aiohttp calls, whom to ask."""
 
 
+class _Question(aiohttp.payload.Payload):
+    """Part of a body that asks the last word once more, immediately before its first byte is written.
+
+    Before Python 3.12 aiohttp writes a body not at once but in the next turn of the loop, which may come late: after
+    much other work, or after the process was stopped and continued.
+    """
+
+    last_word: Callable[[], object] = never_objects
+    refusal: Exception | None = None
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """Write the body; called by aiohttp, which takes whatever is raised here for a broken connection."""
+        try:
+            self.last_word()
+        except Exception as refusal:
+            self.refusal = refusal
+            raise
+        await super().write_with_length(writer, content_length)
+
+
+class _Whole(_Question, aiohttp.payload.BytesPayload):
+    """A body that is written at once."""
+
+
+class _Pieces(_Question, aiohttp.payload.BytesIOPayload):
+    """A large body, which goes piece by piece: written at once it would hold the event loop."""
+
+
 class _Pool(aiohttp.TCPConnector):
     """Connections for requests; one that aiohttp will not use again is cut at once (``_cut_off``)."""
 
@@ -96,7 +125,8 @@ class _Pool(aiohttp.TCPConnector):
     ) -> aiohttp.connector.Connection:
         """Hand out a connection of the pool, or a new one; called by the session.
 
-        What may be sent no more stops here: after this nothing waits before the request is written.
+        What may be sent no more stops here, and leaves the connection to others. After this nothing waits before a
+        request without a body is written; a body asks once more itself.
         """
         connection = await super().connect(req, traces, timeout)
         try:
@@ -120,6 +150,10 @@ class _Pool(aiohttp.TCPConnector):
         try:
             with _as_api_errors():
                 return await handler(request)
+        except errors.ApiError:
+            if isinstance(request.body, _Question) and request.body.refusal:
+                raise request.body.refusal from None
+            raise
         finally:
             _cut_off(self._waiting.pop(request, None))
 
@@ -230,8 +264,8 @@ class Connection:
     ) -> AsyncIterator[Reply]:
         """Send a request and hand out the reply once its head has arrived, whatever its status is.
 
-        ``last_word`` is called when there is a connection, immediately before the request is written: what it raises
-        is raised here, and nothing is sent.
+        ``last_word`` is called when there is a connection, and immediately before the request is written: what it
+        raises is raised here, and nothing is sent.
         """
         if self._session is None:
             raise RuntimeError("the Connection is used outside of its 'async with'")
@@ -245,7 +279,7 @@ class Connection:
                 # As it is: yarl would undo some of the quoting, and walk along dots.
                 URL(f"{access.host}{request.path}", encoded=True),
                 params=request.query,
-                data=_payload(request.body),
+                data=_payload(request.body, last_word),
                 headers=headers,
                 ssl=access.tls,
                 server_hostname=access.server_name,
@@ -270,9 +304,13 @@ def _cut_off(transport: asyncio.Transport | None) -> None:
         transport.abort()
 
 
-def _payload(body: bytes | None) -> bytes | BytesIO | None:
-    """A large body goes piece by piece: written at once it would hold the event loop."""
-    return BytesIO(body) if body is not None and len(body) > LARGE else body
+def _payload(body: bytes | None, last_word: Callable[[], object]) -> _Question | None:
+    """A body that asks before it is written."""
+    if body is None:
+        return None
+    found = _Pieces(BytesIO(body)) if len(body) > LARGE else _Whole(body)
+    found.last_word = last_word
+    return found
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 A Lease does not stop anybody. Between a write and the apiserver stands only the writer's own judgement, and
 client-go leaves it there: its election "does not guarantee that only one client is acting as a leader (a.k.a.
-fencing)". Here every write asks the fence, last when it has its connection and only needs to be written: the client
-for writes is ``ApiClient(..., guard=fence.check)``. The elector moves the fence ahead
+fencing)". Here every write asks the fence, last immediately before its first byte is written: the client for
+writes is ``ApiClient(..., guard=fence.check)``. The elector moves the fence ahead
 with each renewal that the apiserver has confirmed, to the renew deadline counted from *before* that renewal was
 sent; nothing has to happen for it to close. So a renewal that hangs, a stalled thread, or a process that is stopped
 (SIGSTOP) and continued finds it closed, while others wait for the longer lease duration before they take over.

@@ -136,6 +136,26 @@ async def test_a_body_of_any_size_arrives_whole(size):
     assert server.seen[0].headers["content-length"] == str(len(request.body))
 
 
+@pytest.mark.parametrize("size", [100, connect.LARGE + 1])
+async def test_of_a_body_that_may_be_sent_no_more_when_it_is_to_be_written_nothing_is_sent(size):
+    request = wire.create(PODS, "ns", {"metadata": {"name": "a" * size}})
+    questions = []
+
+    def no_longer_the_second_time():
+        questions.append(size)
+        if len(questions) == 2:
+            raise LookupError("no longer")
+
+    async with Loopback(reply(201, b"{}")) as server, connected(server) as connection:
+        with pytest.raises(LookupError, match="no longer"):
+            async with connection.send(request, await connection.access(), last_word=no_longer_the_second_time):
+                pytest.fail("sent")
+        assert server.seen == []
+
+        await exchange(connection, request)
+        assert len(server.seen) == 1
+
+
 async def test_an_ipv6_address_works():
     async with Loopback(reply(200, b"{}"), host="::1") as server, connected(server) as connection:
         assert server.url.startswith("http://[::1]:")
