@@ -20,53 +20,9 @@ from support.api import Api, RefusedError
 from support.fault_proxy import FaultProxy
 from support.fault_trigger import INITIAL_END, anything, create, get, listing, opening, request, watch, write
 from support.fault_wire import Wire
-from support.resources import LEASES
+from support.lease_watch import CHANGES, last_events, lease, next_events, seen
 
-CHANGES = ("ADDED", "MODIFIED", "DELETED")
 INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-
-
-def lease(name, holder="0"):
-    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
-
-
-def seen(event):
-    """An event as tests compare it: its type, and which state of which object it brings."""
-    return event.type, event.body["metadata"].get("name"), event.body.get("spec", {}).get("holderIdentity")
-
-
-async def take(events, count):
-    async with asyncio.timeout(10):
-        return [seen(await anext(events)) for _ in range(count)]
-
-
-async def rest(events):
-    """What comes until the watch ends."""
-    async with asyncio.timeout(10):
-        return [event async for event in events]
-
-
-@pytest.fixture
-def proxy(control_plane):
-    with FaultProxy(control_plane.kubeconfig("admin")) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def client(proxy, tmp_path):
-    """The client that suffers; `admin` is the one that does not."""
-    async with Api(proxy.kubeconfig(tmp_path / "kubeconfig")) as api:
-        yield api
-
-
-@pytest.fixture
-def path(namespace):
-    return LEASES.path(namespace)
-
-
-@pytest.fixture
-def token(control_plane):
-    return control_plane.token("admin")
 
 
 @pytest.fixture
@@ -101,7 +57,7 @@ async def test_a_dropped_event_is_never_seen(proxy, client, admin, path):
         await admin.create(path, lease("a"))
         await hold(admin, path, "a", "1")
         await admin.delete(f"{path}/a")
-        assert await take(events, 2) == [("ADDED", "a", "0"), ("DELETED", "a", "1")]
+        assert await next_events(events, 2) == [("ADDED", "a", "0"), ("DELETED", "a", "1")]
 
 
 async def test_a_duplicated_event_comes_once_more_for_each_time_asked_for(proxy, client, admin, path):
@@ -109,7 +65,7 @@ async def test_a_duplicated_event_comes_once_more_for_each_time_asked_for(proxy,
     async with client.watch(path) as events:
         for name in "abc":
             await admin.create(path, lease(name))
-        names = [name for _, name, _ in await take(events, 5)]
+        names = [name for _, name, _ in await next_events(events, 5)]
     assert names == ["a", "b", "b", "b", "c"]
 
 
@@ -147,10 +103,10 @@ async def test_held_lines_wait_for_release_and_then_come_in_order(proxy, client,
         async with client.watch(path) as events:
             for name in "abc":
                 await admin.create(path, lease(name))
-            await take(events, 1)
+            await next_events(events, 1)
             await proxy.until(rule.has_fired)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(nothing := asyncio.ensure_future(take(events, 2))), 0.2)
+                await asyncio.wait_for(asyncio.shield(nothing := asyncio.ensure_future(next_events(events, 2))), 0.2)
             rule.release()
             assert [name for _, name, _ in await nothing] == ["b", "c"]
 
@@ -160,12 +116,12 @@ async def test_a_held_stream_can_be_cut_and_its_reopening_answered_with_410(prox
     proxy.on(watch("leases", event="DELETED"), do=faults.hold())
     async with client.watch(path) as events:
         created = await admin.create(path, lease("a"))
-        await take(events, 1)
+        await next_events(events, 1)
         await admin.delete(f"{path}/a")
         await proxy.until(lambda: proxy.events("leases")[-1].type == "DELETED")
         proxy.on(opening("leases"), do=faults.gone(), at_most=1)
         proxy.now(watch("leases"), do=faults.cut())
-        assert await rest(events) == []
+        assert await last_events(events) == []
 
     with pytest.raises(RefusedError) as refused:
         async with client.watch(path, resourceVersion=created["metadata"]["resourceVersion"]):
@@ -181,17 +137,17 @@ async def test_a_replay_brings_an_older_state_of_the_same_object(proxy, client, 
         await hold(admin, path, "a", "1")
         await hold(admin, path, "a", "2")
         await admin.delete(f"{path}/a")
-        assert (await take(events, 6))[-2:] == [("DELETED", "a", "2"), ("MODIFIED", "a", "1")]
+        assert (await next_events(events, 6))[-2:] == [("DELETED", "a", "2"), ("MODIFIED", "a", "1")]
 
 
 async def test_a_replay_at_once_is_of_the_object_that_the_last_line_was_about(proxy, client, admin, path):
     async with client.watch(path) as events:
         await admin.create(path, lease("a"))
         await hold(admin, path, "a", "1")
-        await take(events, 2)
+        await next_events(events, 2)
         await proxy.until(lambda: len(proxy.events("leases")) == 2)
         proxy.now(watch("leases"), do=faults.replay())
-        assert await take(events, 1) == [("ADDED", "a", "0")]
+        assert await next_events(events, 1) == [("ADDED", "a", "0")]
 
 
 async def test_a_replay_does_not_count_where_nothing_older_is_known(control_plane, tmp_path, admin, path):
@@ -199,7 +155,7 @@ async def test_a_replay_does_not_count_where_nothing_older_is_known(control_plan
         rule = proxy.on(watch("leases"), do=faults.replay(), at_least=0)
         async with Api(proxy.kubeconfig(tmp_path / "kubeconfig")) as client, client.watch(path) as events:
             await admin.create(path, lease("a"))
-            assert await take(events, 1) == [("ADDED", "a", "0")]
+            assert await next_events(events, 1) == [("ADDED", "a", "0")]
             assert rule.fired == 0
 
 
@@ -212,10 +168,10 @@ async def test_a_rewritten_event_is_what_the_function_makes_of_it(proxy, client,
     proxy.on(watch("leases", name="b"), do=faults.rewrite(lambda _: b'{"type":"ADDED",'), at_most=1)
     async with client.watch(path) as events:
         await admin.create(path, lease("a"))
-        assert await take(events, 1) == [("ADDED", "a", "forged")]
+        assert await next_events(events, 1) == [("ADDED", "a", "forged")]
         await admin.create(path, lease("b"))
         with pytest.raises(json.JSONDecodeError):
-            await take(events, 1)
+            await next_events(events, 1)
 
 
 async def test_a_line_may_be_of_any_length(proxy, path, admin, wire):
@@ -244,7 +200,7 @@ async def test_an_unknown_event_comes_before_the_known_one_and_with_the_same_obj
     rule = proxy.on(watch("leases"), do=faults.unknown_event("FLUSHED"))
     async with client.watch(path) as events:
         await admin.create(path, lease("a"))
-        assert await take(events, 2) == [("FLUSHED", "a", "0"), ("ADDED", "a", "0")]
+        assert await next_events(events, 2) == [("FLUSHED", "a", "0"), ("ADDED", "a", "0")]
         rule.off()
         proxy.now(watch("leases"), do=faults.unknown_event("HELLO"))
         assert (await anext(events)).type == "HELLO"
@@ -268,7 +224,7 @@ async def test_bookmarks_are(*, event, fault, expected, proxy, client, admin, pa
     async with client.watch(path, **INITIAL) as events:
         await proxy.until(rule.has_fired)
         await admin.create(path, lease("b"))
-        assert [kind for kind, _, _ in await take(events, len(expected))] == expected
+        assert [kind for kind, _, _ in await next_events(events, len(expected))] == expected
 
 
 async def test_a_bookmark_jumps_ahead(proxy, client, path):
@@ -295,7 +251,7 @@ async def test_the_bookmark_that_ends_a_watch_list(*, fault, expected, proxy, cl
         first = [await anext(events) for _ in expected]
         assert ["END" if is_end(event) else event.type for event in first] == expected
         if fault == faults.cut():
-            assert await rest(events) == []
+            assert await last_events(events) == []
 
 
 def is_end(event):
@@ -341,9 +297,9 @@ async def test_a_watch_is_cut_within_the_line_or_after_it(proxy, client, admin, 
     assert b"\n" not in half
 
     async with client.watch(path) as events:
-        assert await take(events, 1) == [("ADDED", "a", "0")]
+        assert await next_events(events, 1) == [("ADDED", "a", "0")]
         await admin.create(path, lease("b"))
-        assert [seen(event) for event in await rest(events)] == [("ADDED", "b", "0")]
+        assert [seen(event) for event in await last_events(events)] == [("ADDED", "b", "0")]
 
 
 async def test_a_half_open_watch_is_silent_and_open_in_both_directions(proxy, client, admin, path, wire):
@@ -362,7 +318,7 @@ async def test_a_watch_becomes_half_open_at_a_certain_line(proxy, client, admin,
     async with client.watch(path) as events:
         for name in "abc":
             await admin.create(path, lease(name))
-        await take(events, 1)
+        await next_events(events, 1)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(events), 0.2)
 
@@ -378,14 +334,14 @@ async def test_410_in_its_second_form_is_an_error_event_and_the_end(when, proxy,
             proxy.now(watch("leases"), do=faults.gone_event())
         elif when == "line":
             await admin.create(path, lease("a"))
-        (event,) = await rest(events)
+        (event,) = await last_events(events)
     assert (event.type, event.body["code"], event.body["reason"]) == ("ERROR", 410, "Expired")
 
 
 async def test_an_error_event_may_carry_any_status(proxy, client, path):
     proxy.on(opening("leases"), do=faults.error_event(500, "etcdserver: no leader", reason=""))
     async with client.watch(path) as events:
-        (event,) = await rest(events)
+        (event,) = await last_events(events)
     assert (event.body["code"], event.body["message"]) == (500, "etcdserver: no leader")
     assert "reason" not in event.body
 
@@ -394,7 +350,7 @@ async def test_an_empty_watch_is_closed_at_once_as_often_as_asked_for(proxy, cli
     rule = proxy.on(opening("leases"), do=faults.empty_watch(), at_most=20)
     for _ in range(20):
         async with client.watch(path) as events:
-            assert await rest(events) == []
+            assert await last_events(events) == []
     assert rule.fired == 20
     async with client.watch(path, **INITIAL) as events:
         assert (await anext(events)).type == "BOOKMARK"
@@ -699,7 +655,7 @@ async def test_a_function_is_called_before_the_line_reaches_the_client(proxy, cl
     order = []
     async with client.watch(path) as events:
         await admin.create(path, lease("a"))
-        await take(events, 1)
+        await next_events(events, 1)
         order.append("seen")
     assert (order, rule.fired) == (["called", "seen"], 1)
 

@@ -36,53 +36,9 @@ from support.fault_trigger import (
     write,
 )
 from support.fault_wire import Wire
-from support.resources import LEASES
+from support.lease_watch import lease
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-CHANGES = ("ADDED", "MODIFIED", "DELETED")
-
-
-def lease(name, holder="0"):
-    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
-
-
-def seen(event):
-    """An event as tests compare it: its type, and of which state of which object it speaks."""
-    return event.type, event.body["metadata"].get("name"), event.body.get("spec", {}).get("holderIdentity")
-
-
-async def next_events(events, count):
-    async with asyncio.timeout(10):
-        return [seen(await anext(events)) for _ in range(count)]
-
-
-async def last_events(events):
-    async with asyncio.timeout(10):
-        return [seen(event) async for event in events]
-
-
-@pytest.fixture
-def proxy(control_plane):
-    with FaultProxy(control_plane.kubeconfig("admin")) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def client(proxy, tmp_path):
-    """The client that suffers."""
-    async with Api(proxy.kubeconfig(tmp_path / "client.kubeconfig"), user_agent="client/1") as api:
-        yield api
-
-
-@pytest.fixture
-def path(namespace):
-    """Leases of the test's namespace."""
-    return LEASES.path(namespace)
-
-
-@pytest.fixture
-def token(control_plane):
-    return control_plane.token("admin")
 
 
 @pytest.fixture
