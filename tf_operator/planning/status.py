@@ -32,13 +32,14 @@ def is_progress(view: View, new: JobStatus) -> bool:
     """Whether the step only tells of progress: nothing ended, nothing was restarted, no state was left.
 
     That a replica succeeded may wait to be written only as long as there is its pod, which says so; a suspension
-    takes it away.
+    takes it away. That a replica is not wanted any more may not wait: one that is wanted again would count as lost.
     """
-    old = view.seen.job.status
+    old, wanted = view.seen.job.status, view.seen.job.replicas
     return (
         not new.is_finished
         and not any(status.has(ConditionType.SUSPENDED) for status in (old, new))
         and not any(slot.departed and slot.is_completed for slot in view.slots)
+        and not any(old.of(spec.type).started != old.of(spec.type).started.below(spec.count) for spec in wanted)
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.accounts == new.accounts

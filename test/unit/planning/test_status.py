@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from support.builders import tfjob
-from support.job_world import MORNING, world
+from support.job_world import MORNING, Crashed, world
 from support.kubelet_moves import (
     everything_runs,
     fails,
@@ -98,6 +98,24 @@ def test_a_success_whose_pod_is_gone_is_stored_at_once():
     is_deleted("worker-1")(seen)
 
     assert seen.look().record
+
+
+@pytest.mark.parametrize("policy", ["Never", "ExitCode"])
+@pytest.mark.parametrize("writes", [1, 2, 3], ids=["the first write", "the second", "the third"])
+def test_a_worker_that_was_taken_away_is_not_lost_when_it_is_wanted_again_at_once(policy, writes):
+    """The operator is killed on the way, and finds that nothing has changed."""
+    seen = lived(tfjob().workers(3, restart=policy).dynamic_workers(), everything_runs)
+    seen.crash_after = seen.writes + writes
+    seen.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2}}}})
+    with pytest.raises(Crashed):
+        seen.work()
+    seen.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 3}}}})
+
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+
+    assert (seen.status.ready, seen.status.disruptions, seen.conditions) == ("3/3", 0, "Created Running")
 
 
 def test_a_pod_that_was_counted_before_the_job_was_suspended_is_not_counted_after_it_is_resumed():
