@@ -27,8 +27,8 @@ LEASE: Final = "resourceNames: [tf-operator]"
 CRD_NAME: Final = "  name: tfjobs.kubeflow.org\n"
 CRD_METADATA: Final = """\
   labels:
-    app.kubernetes.io/name: {{ include "tf-operator.name" . }}
-    app.kubernetes.io/instance: {{ .Release.Name }}
+    app.kubernetes.io/name: {{ include "tf-operator.name" . | quote }}
+    app.kubernetes.io/instance: {{ .Release.Name | quote }}
     {{- include "tf-operator.releaseLabels" . | nindent 4 }}
   annotations:
     {{- if .Values.crds.keep }}
@@ -70,7 +70,7 @@ def rules_template(manifests: dict[str, str]) -> str:
     for name, manifest in manifests.items():
         rules = rules_of(manifest, where=RULES[name])
         if name == "leaseRules":
-            filled = 'resourceNames: [{{ include "tf-operator.leaseName" . }}]'
+            filled = 'resourceNames: [{{ include "tf-operator.leaseName" . | quote }}]'
             rules = replace_once(rules, LEASE, filled, where=RULES[name])
         parts.append(f'{{{{- define "tf-operator.{name}" -}}}}\n{rules}{{{{- end -}}}}\n')
     return "\n".join(parts)

@@ -18,6 +18,9 @@ from support.settle import eventually
 
 MANIFEST = CHART.parents[1] / "manifests" / "crd" / "tfjobs.yaml"
 CRD = CRDS.path(name="tfjobs.kubeflow.org")
+# Helm 4 applies on the server, where kubectl owns what it has written before.
+FORCE = {"helm-3": (), "helm-4": ("--force-conflicts",)}
+TAKING_OVER = {name: ("--take-ownership", *force, "--set", "crds.takeOver=true") for name, force in FORCE.items()}
 REPLICA = {"template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}
 JOB = {
     "apiVersion": "kubeflow.org/v1",
@@ -128,19 +131,35 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
 
 
 async def test_a_crd_that_was_applied_by_hand_is_taken_over_only_when_both_helm_and_the_chart_are_told_so(
-    release, plane, namespace, kubectl
+    release, plane, namespace, kubectl, next_chart
 ):
     kubectl("apply", "--server-side", "-f", str(CHART.parents[1] / "manifests" / "crd"))
     here = ("--namespace", namespace)
 
     refusal = release.refusal("install", "tf", CHART, *here)
     assert "belongs to somebody who did not use Helm" in refusal
-    assert "--take-ownership --set crds.takeOver=true" in refusal
-    release.ok("install", "tf", CHART, *here, "--take-ownership", "--set", "crds.takeOver=true")
+    release.ok("install", "tf", CHART, *here, *TAKING_OVER[release.name])
 
     annotations = plane.admin.get(CRD)["metadata"]["annotations"]
     assert annotations["meta.helm.sh/release-name"] == "tf"
-    release.ok("upgrade", "tf", CHART, *here)
+    release.ok("upgrade", "tf", next_chart, *here, *FORCE[release.name])
+
+
+async def test_an_older_crd_that_kubectl_has_made_is_taken_over_and_later_upgraded(
+    release, namespace, kubectl, next_chart, tmp_path
+):
+    """As on the way from Kubeflow's operator, whose CRD is not ours."""
+    older = tmp_path / "older.yaml"
+    older.write_text(MANIFEST.read_text().replace("startupDeadlineSeconds", "anotherField"))
+    kubectl("apply", "-f", str(older))
+    here = ("--namespace", namespace)
+
+    assert " ".join(TAKING_OVER[release.name]) in release.refusal("install", "tf", CHART, *here)
+    release.ok("install", "tf", CHART, *here, *TAKING_OVER[release.name])
+    await eventually(lambda: "FIELD: startupDeadlineSeconds" in explain(kubectl, "runPolicy.startupDeadlineSeconds"))
+
+    release.ok("upgrade", "tf", next_chart, *here)
+    await eventually(lambda: "Of what colour the job is." in explain(kubectl, "colour"), within=30)
 
 
 async def test_a_release_of_another_name_takes_over_what_an_uninstalled_one_has_left(release, plane, namespace):
@@ -151,7 +170,7 @@ async def test_a_release_of_another_name_takes_over_what_an_uninstalled_one_has_
     assert f"belongs to the Helm release old in namespace {namespace}" in release.refusal(
         "install", "new", CHART, *here
     )
-    release.ok("install", "new", CHART, *here, "--take-ownership", "--set", "crds.takeOver=true")
+    release.ok("install", "new", CHART, *here, *TAKING_OVER[release.name])
 
     assert plane.admin.get(CRD)["metadata"]["annotations"]["meta.helm.sh/release-name"] == "new"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.helm import CHART, Helm, of_kind, one
+from support.helm import CHART, Helm, of_kind, one, parsed
 from tf_operator.app import flags, options
 
 ROOT = CHART.parents[1]
@@ -27,7 +27,6 @@ PROFILES = {
     "monitored": {
         "metrics": {
             "podMonitor": {"enabled": True, "additionalLabels": {"release": "prometheus"}, "interval": "30s"},
-            "serviceMonitor": {"enabled": True},
             "dashboards": {"enabled": True, "annotations": {"grafana_folder": "jobs"}},
             "prometheusRule": {"enabled": True, "additionalLabels": {"release": "prometheus"}},
         }
@@ -73,12 +72,54 @@ PROFILES = {
         ],
     },
 }
+NAMES = {
+    *("name", "namespace", "serviceAccountName", "priorityClassName", "secretName", "key", "serverName"),
+    *("resourceNames", "matchNames"),
+}
 profiles = pytest.mark.parametrize("values", PROFILES.values(), ids=PROFILES)
 
 
 @profiles
 def test_helm_3_and_helm_4_make_the_same_objects(values, tmp_path):
     assert Helm("helm-3", tmp_path).objects(values) == Helm("helm-4", tmp_path).objects(values)
+
+
+def test_names_that_look_like_numbers_or_switches_stay_texts(helm):
+    values = {
+        "fullnameOverride": "no",
+        "nameOverride": "1",
+        "watch": {"namespaces": ["2024", "on"]},
+        "serviceAccount": {"name": "7"},
+        "leaderElection": {"leaseName": "8"},
+        "priorityClassName": "9",
+        "metrics": {
+            "secure": {"enabled": True, "certificateSecret": "1", "tokenSecret": "2"},
+            "serviceMonitor": {"enabled": True},
+        },
+    }
+    objects = parsed(helm.ok("template", "2024", CHART, "--namespace", "42", values=values))
+
+    plain = set(numbers_and_switches(objects))
+    assert {path for path in plain if path.rpartition(".")[2] in NAMES or ".labels." in path} == set()
+
+
+def numbers_and_switches(body, path=""):
+    """Where there is a value that is no text."""
+    if isinstance(body, dict):
+        for name, part in body.items():
+            yield from numbers_and_switches(part, f"{path}.{name}")
+    elif isinstance(body, list):
+        for part in body:
+            yield from numbers_and_switches(part, path)
+    elif not isinstance(body, str):
+        yield path
+
+
+def test_a_policy_that_lets_nobody_read_metrics_has_no_rule(helm_3):
+    policy = one(helm_3.objects({"networkPolicy": {"metricsFrom": []}}), "NetworkPolicy")
+
+    assert policy["spec"]["ingress"] == []
+    assert "Ingress" in policy["spec"]["policyTypes"]
 
 
 @profiles

@@ -14,7 +14,8 @@ from support.plane_launch import programs
 PROFILES = {
     "defaults": {},
     "namespaced": {"watch": {"namespaces": ["team-a"]}},
-    "monitored": {"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}},
+    "monitored by pods": {"metrics": {"podMonitor": {"enabled": True}}},
+    "monitored by Service": {"metrics": {"serviceMonitor": {"enabled": True}}},
     "protected": {"metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
 }

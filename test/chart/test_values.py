@@ -55,6 +55,15 @@ def test_a_wrong_value_is_named(helm, values, words):
             for part in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards")
         ),
         pytest.param(
+            {"metrics": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}},
+            "metrics.podMonitor and metrics.serviceMonitor cannot both be enabled",
+            id="two monitors of the same",
+        ),
+        *(
+            pytest.param({"fullnameOverride": name}, f"a Service cannot be called {name}", id=f"the name {name}")
+            for name in ("2024", "a.b")
+        ),
+        pytest.param(
             {"metrics": {"secure": {"enabled": True}, "podMonitor": {"enabled": True}}},
             "metrics.podMonitor needs metrics.secure.tokenSecret",
             id="a monitor without a token",

@@ -61,7 +61,9 @@ yes
   {{- $namespace := get $notes "meta.helm.sh/release-namespace" -}}
   {{- if not (and (eq $release $.Release.Name) (eq $namespace $.Release.Namespace)) -}}
     {{- $owner := ternary (printf "the Helm release %s in namespace %s" $release $namespace) "somebody who did not use Helm" (ne $release "") -}}
-    {{- printf "\n\nNot installed: the CRD tfjobs.kubeflow.org is there already and belongs to %s.\nTo have this release own and upgrade it (no TFJob is touched):\n\n    helm ... --take-ownership --set crds.takeOver=true\n\nTo leave it as it is: --set crds.enabled=false\n" $owner | fail -}}
+    {{- /* Helm 4 applies on the server, where fields belong to whoever has written them. */ -}}
+    {{- $flags := ternary "--take-ownership --force-conflicts" "--take-ownership" (semverCompare ">=4.0.0-0" $.Capabilities.HelmVersion.Version) -}}
+    {{- printf "\n\nNot installed: the CRD tfjobs.kubeflow.org is there already and belongs to %s.\nTo have this release own and upgrade it (no TFJob is touched):\n\n    helm ... %s --set crds.takeOver=true\n\nTo leave it as it is: --set crds.enabled=false\n" $owner $flags | fail -}}
   {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -71,6 +73,10 @@ yes
 {{- if and (not .Values.leaderElection.enabled) (gt (int .Values.replicaCount) 1) -}}
 {{- fail "replicaCount must be 1 when leaderElection.enabled is false: two operators would destroy each other's jobs" -}}
 {{- end -}}
+{{- $full := include "tf-operator.fullname" . -}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]*$" $full) -}}
+{{- fail (printf "a Service cannot be called %s: set fullnameOverride to a name of small letters, digits and -, the first a letter" $full) -}}
+{{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.service) -}}
 {{- fail "metrics.serviceMonitor needs metrics.service" -}}
 {{- end -}}
@@ -78,6 +84,9 @@ yes
 {{- if and (get $.Values.metrics $part).enabled (not $.Values.metrics.enabled) -}}
 {{- fail (printf "metrics.%s.enabled needs metrics.enabled" $part) -}}
 {{- end -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
+{{- fail "metrics.podMonitor and metrics.serviceMonitor cannot both be enabled: everything would be counted twice, and the alert TFOperatorTwoLeaders would fire" -}}
 {{- end -}}
 {{- with .Values.metrics -}}
 {{- if and .secure.enabled .podMonitor.enabled (not .secure.tokenSecret) -}}

@@ -12,8 +12,8 @@
 {{- end -}}
 
 {{- define "tf-operator.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "tf-operator.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "tf-operator.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: controller
 {{- end -}}
 

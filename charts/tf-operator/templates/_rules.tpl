@@ -40,7 +40,7 @@
 # get, update: acquire, renew and release.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  resourceNames: [{{ include "tf-operator.leaseName" . }}]
+  resourceNames: [{{ include "tf-operator.leaseName" . | quote }}]
   verbs: [get, update]
 {{- end -}}
 

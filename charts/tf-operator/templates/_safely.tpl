@@ -9,8 +9,8 @@ scheme: https
 {{- if .tokenSecret }}
 authorization:
   credentials:
-    name: {{ .tokenSecret }}
-    key: {{ .tokenKey }}
+    name: {{ .tokenSecret | quote }}
+    key: {{ .tokenKey | quote }}
 {{- else if eq (index $ 1) "ServiceMonitor" }}
 bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
 {{- end }}
@@ -19,7 +19,7 @@ tlsConfig:
   serverName: {{ .serverName | default (printf "%s-metrics.%s.svc" (include "tf-operator.fullname" $root) $root.Release.Namespace) }}
   ca:
     secret:
-      name: {{ .certificateSecret }}
+      name: {{ .certificateSecret | quote }}
       key: ca.crt
   {{- else }}
   # The operator's own certificate: it keeps others from listening, and proves nothing.

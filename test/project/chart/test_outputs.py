@@ -11,7 +11,7 @@ def test_rules_keep_their_reasons_and_the_lease_gets_its_name_from_the_values():
     text = outputs.rules_template({"leaseRules": ROLE})
 
     assert "# why\n- apiGroups: [x]\n" in text
-    assert 'resourceNames: [{{ include "tf-operator.leaseName" . }}]' in text
+    assert 'resourceNames: [{{ include "tf-operator.leaseName" . | quote }}]' in text
     assert "[tf-operator]" not in text
 
 

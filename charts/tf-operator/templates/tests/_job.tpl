@@ -4,8 +4,8 @@
 apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata:
-  name: {{ index . 1 }}
-  namespace: {{ index . 2 }}
+  name: {{ index . 1 | quote }}
+  namespace: {{ index . 2 | quote }}
 spec:
   successPolicy: AllWorkers
   runPolicy:
