@@ -15,14 +15,16 @@ async def create_pod_group_crds(admin: Api) -> None:
 
 
 def pod_group_crd(resource: Resource) -> Json:
-    """A CustomResourceDefinition that takes any spec and has a status."""
+    """A CustomResourceDefinition that takes nearly any spec and has a status."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    # As the one of scheduler-plugins has it; Volcano's has no bound.
+    spec = anything | ({"properties": {"minMember": {"type": "integer", "minimum": 1}}} if resource == PLUGINS else {})
     version = {
         "name": resource.version,
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": anything}}},
     }
     names = {"kind": "PodGroup", "listKind": "PodGroupList", "plural": resource.plural, "singular": "podgroup"}
     # The names of the k8s.io groups are protected: a CRD there has to say who approved of it.

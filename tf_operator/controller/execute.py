@@ -100,16 +100,17 @@ class Executor:
         for start in range(0, len(steps), MOST_AT_ONCE):
             is_done &= False not in await together(steps[start : start + MOST_AT_ONCE])
         if creates:
-            await self._create_replicas(job, creates)
+            await self._create_replicas(job, creates, is_all=is_done)
         else:
             self.memory.note_nothing_to_create(job.uid)
         return is_done
 
-    async def _create_replicas(self, job: TrainingJob, creates: Sequence[CreateReplica]) -> None:
+    async def _create_replicas(self, job: TrainingJob, creates: Sequence[CreateReplica], *, is_all: bool) -> None:
         made: list[str] = []
         try:
             await slow_start([partial(self._create_one, job, action, made) for action in creates])
-            self.memory.note_accepted(job.uid)
+            if is_all:
+                self.memory.note_accepted(job.uid)
         except errors.ApiError as error:
             if not isinstance(error, errors.Refused) or isinstance(error, errors.ServerFailed | errors.Throttled):
                 raise
@@ -159,14 +160,27 @@ class Executor:
             case CreatePodGroup():
                 return partial(self._create, owner, self._pod_groups(), dict(action.body), what="PodGroup")
             case PatchPodGroup():
-                # An update of a main resource with another object's UID is refused.
-                body = {"metadata": {"uid": action.uid}, "spec": dict(action.spec)}
-                return partial(self.writer.patch, owner, self._pod_groups(), action.name, body=body)
+                return partial(self._change_group, owner, action)
             case DeleteJob():
                 return partial(self.writer.delete, owner, resources.JOBS, name=job.key.name, uid=job.uid)
             case CreateReplica():
                 raise TypeError("replicas are created in batches")
         assert_never(action)
+
+    async def _change_group(self, owner: Owner, action: PatchPodGroup) -> bool:
+        """Whether the group is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
+        # An update of a main resource with another object's UID is refused.
+        body = {"metadata": {"uid": action.uid}, "spec": dict(action.spec)}
+        try:
+            await self.writer.patch(owner, self._pod_groups(), action.name, body=body)
+        except (errors.ServerFailed, errors.Throttled, errors.NotFound, errors.Conflict):
+            raise
+        except errors.Refused as refusal:
+            what = "the change of its PodGroup"
+            _log.info("a change was refused", what=what, cause=refusal.name, error=str(refusal))
+            self.memory.note_refused(owner.uid, what, refusal, is_change=True)
+            return False
+        return True
 
     def _pod_groups(self) -> Resource:
         """Whose PodGroups they are."""

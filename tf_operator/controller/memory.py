@@ -74,8 +74,8 @@ class Memory:
         notes = self._notes.get(uid)
         return notes.refusal if notes else None
 
-    def note_refused(self, uid: str, what: str, error: errors.Refused) -> None:
-        """A create was refused.
+    def note_refused(self, uid: str, what: str, error: errors.Refused, *, is_change: bool = False) -> None:
+        """A create was refused, or a change of what is there.
 
         Creates are made in batches. What is refused while the job waits already was tried together with the first, and
         is no further attempt; of a batch always the same one is told, whatever the order of the answers.
@@ -84,7 +84,8 @@ class Memory:
         known = notes.refusal
         is_same_attempt = refusals.is_waiting(known, now)
         attempts = (known.attempts if known else 0) + (not is_same_attempt)
-        found = Refusal(what, str(error), now, _code(error), attempts, _obstacle(error))
+        obstacle = Obstacle.UNCHANGED if is_change else _obstacle(error)
+        found = Refusal(what, str(error), now, _code(error), attempts, obstacle)
         if known is None or not is_same_attempt or refusals.tells_more(found, known):
             notes.refusal = found
 

@@ -67,7 +67,8 @@ def _body(job: TrainingJob, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _spec(job: TrainingJob, settings: Settings, group: PodGroup | None) -> dict[str, Any]:
     policy = job.run_policy.scheduling
-    members = policy.min_available if policy.min_available is not None else job.pod_count
+    # Schedulers refuse a group of nobody. A gang of one and one of none hold back the same: nothing.
+    members = max(policy.min_available if policy.min_available is not None else job.pod_count, 1)
     resources = policy.min_resources or _least_resources(job, members)
     found: dict[str, Any] = {"minMember": members}
     if resources:

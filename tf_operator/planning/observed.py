@@ -91,11 +91,13 @@ class Obstacle(Enum):
     NAMESPACE_ENDS = "namespace ends"
     NOT_SERVED = "not served"
     """Its kind is not known, so nothing was sent."""
+    UNCHANGED = "unchanged"
+    """It is there, and stays as it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A create that the apiserver refused: what it said and when. ``refusals`` knows what follows."""
+    """A create, or a change, that the apiserver refused: what it said and when. ``refusals`` knows what follows."""
 
     what: str
     message: str

@@ -17,8 +17,8 @@ UNSERVED: Final = timedelta(seconds=5)
 
 
 def is_final(refusal: Refusal) -> bool:
-    """Whether the same would be refused again, whenever it is tried."""
-    return refusal.code in _FINAL_CODES
+    """Whether the same would be refused again, whenever it is tried. What is there already does its work as it is."""
+    return refusal.code in _FINAL_CODES and refusal.obstacle is not Obstacle.UNCHANGED
 
 
 def retry_at(refusal: Refusal) -> datetime:

@@ -141,6 +141,22 @@ async def test_the_coscheduling_plugin_gets_its_own_kind_of_group(control_plane:
         assert await scene.admin.find(PLUGINS.path(scene.namespace, "j")) is None
 
 
+async def test_the_coscheduling_plugin_takes_the_group_of_a_job_without_workers(control_plane: ControlPlane) -> None:
+    """Its CRD asks for at least one member: none yet, then two, then none for a while."""
+    arguments = (QUICK, "--gang-scheduler-name=scheduler-plugins-scheduler")
+    namespaces = await make_namespaces(control_plane, "nobody", 1)
+    async with make_crew(control_plane, namespaces=namespaces, arguments=arguments) as crew:
+        scene = crew.scene()
+        await scene.submit(builders.tfjob("j").workers(0).dynamic_workers())
+        for count in (0, 2, 0, 1):
+            await scene.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
+            await scene.wait_pods(*(f"j-worker-{index}" for index in range(count)))
+            await scene.quiet()
+            group = await scene.admin.get(PLUGINS.path(scene.namespace, "j"))
+            assert group["spec"]["minMember"] == max(count, 1)
+            assert states(await scene.job()) == ["Created"]
+
+
 @pytest.mark.parametrize("own_control_plane", [{"audit"}], indirect=True)
 async def test_a_missing_crd_is_told_and_waited_for(own_control_plane: ControlPlane) -> None:
     """T21: a clear condition; jobs that need no PodGroup are served; when the CRD comes, the job goes on."""

@@ -13,6 +13,7 @@ from tf_operator.planning.children import Recipe
 from tf_operator.planning.observed import Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
+PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
 
 
 @pytest.fixture
@@ -144,6 +145,46 @@ async def test_a_pod_group_that_is_refused_is_told_of():
     refusal = rig.memory.refusal(rig.job["metadata"]["uid"])
     assert refusal is not None
     assert refusal.what == "PodGroup"
+
+
+async def test_a_pod_group_that_cannot_be_changed_holds_up_no_pod_and_ends_no_job():
+    rig = Rig(PLUGINS)
+    rig.create_job(builders.tfjob("j").workers(1).dynamic_workers())
+    await rig.settle()
+    rig.api.fail("patch podgroups", *[refused(422, "Invalid", "spec.queue: is closed")] * 3)
+    rig.api.put(resources.JOBS, builders.merge(rig.job, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 3}}}}))
+    rig.sync()
+    rig.api.calls.clear()
+
+    await rig.reconcile()
+    rig.sync()
+    assert len(rig.api.of(resources.PODS)) == 3
+    refusal = rig.memory.refusal(rig.job["metadata"]["uid"])
+    assert (refusal.what, refusals.is_final(refusal)) == ("the change of its PodGroup", False)
+
+    await rig.settle()
+    assert rig.api.calls.count("patch podgroups.scheduling.x-k8s.io j") == 4, "one that was accepted"
+    assert rig.api.of(resources.PLUGIN_GROUPS)[0]["spec"]["minMember"] == 3
+    text = "the change of its PodGroup was refused: spec.queue: is closed"
+    assert rig.recorder.events[-1] == ("Warning", "FailedCreatePod", text)
+    last = rig.job["status"]["conditions"][-1]
+    assert (last["type"], "refused" in last["message"]) == ("Created", False)
+
+
+@pytest.mark.parametrize(("code", "reason"), [(404, "NotFound"), (409, "Conflict"), (429, "TooManyRequests")])
+async def test_a_pod_group_that_is_another_by_now_or_cannot_be_changed_yet_is_no_refusal(code, reason):
+    rig = Rig(PLUGINS)
+    rig.create_job(builders.tfjob("j").workers(1))
+    await rig.settle()
+    rig.api.fail("patch podgroups", refused(code, reason))
+    policy = {"schedulingPolicy": {"minAvailable": 5}}
+    rig.api.put(resources.JOBS, builders.merge(rig.job, {"spec": {"runPolicy": policy}}))
+    rig.sync()
+
+    with pytest.raises(errors.Refused):
+        await rig.reconcile()
+
+    assert rig.memory.refusal(rig.job["metadata"]["uid"]) is None
 
 
 async def test_services_of_an_older_operator_are_deleted_one_by_one(rig):

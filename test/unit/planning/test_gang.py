@@ -11,7 +11,8 @@ from tf_operator.planning import actions, gang
 from tf_operator.planning.observed import PodGroup, Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
-ONE_CPU = tfjob().workers(3, template=Template().resources(requests={"cpu": "1"}))
+ASKS = Template().resources(requests={"cpu": "1"})
+ONE_CPU = tfjob().workers(3, template=ASKS)
 PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
 
 
@@ -79,6 +80,23 @@ def test_volcano_is_told_queue_and_priority_and_the_plugins_the_patience():
     assert spec_of(job, PLUGINS) == {"minMember": 2, "scheduleTimeoutSeconds": 5}
     assert spec_of(tfjob().workers(2)) == {"minMember": 2, "queue": "default"}
     assert spec_of(tfjob().workers(2), PLUGINS) == {"minMember": 2}
+
+
+@pytest.mark.parametrize("settings", [VOLCANO, PLUGINS], ids=["volcano", "plugins"])
+@pytest.mark.parametrize(
+    ("job", "resources"),
+    [
+        (tfjob().workers(0, template=ASKS).dynamic_workers(), None),
+        (tfjob().workers(2, template=ASKS).scheduling(min_available=0), {"cpu": "1"}),
+        (tfjob().workers(2, template=ASKS).scheduling(min_available=-1), {"cpu": "1"}),
+    ],
+    ids=["no workers yet", "nobody has to be there", "nonsense of an older operator"],
+)
+def test_a_group_has_at_least_one_member(job, resources, settings):
+    """The PodGroups of scheduler-plugins take no less."""
+    found = spec_of(job, settings)
+
+    assert (found["minMember"], found.get("minResources")) == (1, resources)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,11 @@ def test_what_is_wrong_with_the_object_itself_is_final(code, is_final):
     assert refusals.is_final(refusal(code=code)) is is_final
 
 
+@pytest.mark.parametrize("code", [400, 403, 413, 422])
+def test_what_only_stays_as_it_was_is_never_final(code):
+    assert not refusals.is_final(refusal(code=code, obstacle=Obstacle.UNCHANGED))
+
+
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (1_000_000, 60)])
 def test_each_further_attempt_waits_twice_as_long_up_to_a_minute(attempts, seconds):
     assert refusals.retry_at(refusal(attempts=attempts)) == NOW + timedelta(seconds=seconds)
