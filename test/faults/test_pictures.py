@@ -122,6 +122,29 @@ async def test_an_object_near_the_limit_of_etcd_is_one_line_like_any_other(proxy
     assert controller.failures == []
 
 
+@pytest.mark.parametrize("where", ["in a streamed picture", "in the watch"])
+async def test_an_object_that_json_makes_six_times_as_long_is_one_line_like_any_other(proxy, field, start, where):
+    """Fault 16: a line of 8.4 MB. Go writes ``<`` in six bytes, which etcd holds in one where it holds protobuf.
+
+    Ours holds JSON, for the oracles; so the proxy has to fill the line.
+    """
+
+    def filled(event):
+        event["object"]["data"] = {"text": "FILL"}
+        return json.dumps(event).encode().replace(b"FILL", rb"\u003c" * 1_400_000)
+
+    if where == "in a streamed picture":
+        first = await start(past_proxy=True)
+        await field.want("long", 2)
+        await field.settled(first)
+    proxy.on(watch(COPIES, event="ADDED"), do=faults.rewrite(filled))
+    controller = await start()
+    await field.want("long", 2)
+    await field.settled(controller)
+
+    assert oracle.pictures(proxy, COPIES) == 1
+
+
 @pytest.mark.parametrize("where", ["in a streamed picture", "in a page", "in the watch"])
 async def test_an_object_that_no_decoder_reads_costs_only_itself(proxy, field, start, where):
     """Fault 18: nested nine thousand levels deep; the apiserver stores it."""

@@ -25,8 +25,10 @@ from tf_operator.meta import Body, ObjectKey
 MERGE_PATCH = "application/merge-patch+json"
 JSON = "application/json"
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-LONGEST_LINE = 4 * 1024 * 1024
-"""An object is at most about 1.5 MiB in etcd; its JSON on the wire may be longer."""
+LONGEST_LINE = 16 * 1024 * 1024
+"""An object is at most about 1.5 MiB in etcd, and its JSON up to six times that: Go writes ``<``, ``>`` and ``&``
+in six bytes each. A limit below that would let one tenant's pod end the watch of everybody. So much is held by each
+watch at most, and only while such a line comes."""
 
 # Kubernetes' own rule for what may stand in a path. Quoting does not help: the apiserver unquotes before it splits.
 _IMPOSSIBLE_NAME = re.compile(r"\.{0,2}|.*[/%].*", re.DOTALL)

@@ -563,7 +563,7 @@ async def test_a_lasting_trouble_at_one_version_costs_a_new_picture(trouble):
         assert [name for name in rig.counts.of if name.startswith("relisted")] != []
 
 
-async def test_a_line_may_be_four_mebibytes_long_and_come_in_any_pieces():
+async def test_a_line_may_be_as_long_as_the_limit_and_come_in_any_pieces():
     text = modified(thing("a", 9, padding="x" * (LONGEST_LINE - 200)))
     chunks = [text[start : start + 65536] for start in range(0, len(text), 65536)]
 

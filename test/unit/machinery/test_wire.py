@@ -380,14 +380,24 @@ def test_a_line_past_the_limit_is_noticed_when_it_is_complete():
         splitter.feed(b"aa\n")
 
 
-def test_a_line_of_four_mebibytes_passes_and_a_longer_one_is_given_up_at_once():
+def test_the_largest_object_of_etcd_is_a_line_even_when_json_spends_six_bytes_on_each_of_its_characters():
+    splitter = LineSplitter()
+    text = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"x":"%s"}}\n' % (rb"\u003c" * (1536 * 1024))
+    chunks = [text[start : start + 65_536] for start in range(0, len(text), 65_536)]
+
+    (line,) = [line for chunk in chunks for line in splitter.feed(chunk)]
+
+    assert wire.read_metadata(wire.read_line(line).object).name == "a"
+
+
+def test_a_line_of_sixteen_mebibytes_passes_and_a_longer_one_is_given_up_at_once():
     splitter = LineSplitter()
     chunk = b"a" * 65_536
-    for _ in range(64):
+    for _ in range(256):
         assert splitter.feed(chunk) == []
-    assert [len(line) for line in splitter.feed(b"\n")] == [4 * 1024 * 1024]
+    assert [len(line) for line in splitter.feed(b"\n")] == [16 * 1024 * 1024]
 
-    for _ in range(64):
+    for _ in range(256):
         splitter.feed(chunk)
     with pytest.raises(errors.Garbled):
         splitter.feed(b"a")
