@@ -89,7 +89,7 @@ def _when(view: View, after: JobStatus, kind: Outcome) -> str:
     """When the last of the successors may be made, if that is not at once."""
     replaced = {(loss.type, loss.index) for loss in view.losses if loss.outcome is kind}
     accounts = (account for account in after.accounts if (account.type, account.index) in replaced)
-    moments = (ledger.creation_time(account, view.seen.settings) for account in accounts)
+    moments = (ledger.creation_time(account, view.seen.settings, now=view.seen.now) for account in accounts)
     last = max((moment for moment in moments if moment), default=view.seen.now)
     seconds = math.ceil((last - view.seen.now).total_seconds())
     return f" in {seconds} s" if seconds > 0 else ""

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from tf_operator.api.ranges import Indexes
 from tf_operator.api.status import Account, JobStatus, ReplicaStatus, ReplicaType
-from tf_operator.planning import replicas
+from tf_operator.planning import observed, replicas
 from tf_operator.planning.observed import Observed, Settings
 from tf_operator.planning.outcome import Outcome
 from tf_operator.planning.replicas import Loss, Slot, View
@@ -53,9 +53,11 @@ def settled(view: View, status: JobStatus, *, goes_on: bool) -> JobStatus:
     return books.closed()
 
 
-def creation_time(account: Account | None, settings: Settings) -> datetime | None:
+def creation_time(account: Account | None, settings: Settings, *, now: datetime) -> datetime | None:
     """When the next pod of a replica may be made; ``None`` for at once."""
     if account is None or not account.is_over or account.at is None or not account.attempts:
+        return None
+    if observed.is_ahead(account.at, now):
         return None
     delay: timedelta = settings.restart_delay * 2.0 ** min(account.attempts - 1, 30)
     try:

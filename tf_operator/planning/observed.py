@@ -123,6 +123,15 @@ class Settings:
 
 
 DEFAULT_SETTINGS = Settings()
+_ROUNDED_UP = timedelta(seconds=1)
+
+
+def is_ahead(moment: datetime, now: datetime) -> bool:
+    """Whether a moment that was noted as past is yet to come, by more than a status rounds up.
+
+    The clock that told it was wrong, or this one is: no wait may be counted from there, for it might last for years.
+    """
+    return moment - now > _ROUNDED_UP
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def _creations(view: View) -> Iterator[Action]:
 
 def _wake_ups(view: View, after: JobStatus) -> Iterator[datetime | None]:
     """Every moment at which the plan would be another, although nothing happened."""
-    job = view.seen.job
+    job, now = view.seen.job, view.seen.now
     yield verdict.deadline(job, after)
     yield verdict.startup_deadline(job, after)
     yield refusals.retry_at(view.seen.refusal) if view.seen.refusal else None
@@ -109,7 +109,7 @@ def _wake_ups(view: View, after: JobStatus) -> Iterator[datetime | None]:
     accounts = {(account.type, account.index): account for account in after.accounts}
     for slot in view.slots:
         if slot.loss or slot.is_vacant:
-            yield ledger.creation_time(accounts.get((slot.spec.type, slot.index)), view.seen.settings)
+            yield ledger.creation_time(accounts.get((slot.spec.type, slot.index)), view.seen.settings, now=now)
 
 
 def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | None:
@@ -118,7 +118,7 @@ def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | N
 
 
 def _is_due(slot: Slot, seen: Observed) -> bool:
-    moment = ledger.creation_time(slot.account, seen.settings)
+    moment = ledger.creation_time(slot.account, seen.settings, now=seen.now)
     return moment is None or moment <= seen.now
 
 

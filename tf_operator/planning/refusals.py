@@ -8,6 +8,7 @@ asks here what counts as one attempt.
 from datetime import datetime, timedelta
 from typing import Final
 
+from tf_operator.planning import observed
 from tf_operator.planning.observed import Obstacle, Refusal
 
 _FINAL_CODES: Final = frozenset({400, 413, 422})
@@ -34,7 +35,7 @@ def retry_at(refusal: Refusal) -> datetime:
 
 def is_waiting(refusal: Refusal | None, now: datetime) -> bool:
     """Whether it is too early to create anything."""
-    return refusal is not None and retry_at(refusal) > now
+    return refusal is not None and retry_at(refusal) > now and not observed.is_ahead(refusal.at, now)
 
 
 def tells_more(refusal: Refusal, known: Refusal) -> bool:

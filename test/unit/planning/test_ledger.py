@@ -12,6 +12,7 @@ from tf_operator.planning import ledger, replicas
 from tf_operator.planning.observed import DEFAULT_SETTINGS
 
 WORKER = ReplicaType.WORKER
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def account(**fields):
@@ -22,7 +23,7 @@ def account(**fields):
     ("attempts", "seconds"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (40, 300), (10**9, 300)]
 )
 def test_the_delay_doubles_up_to_five_minutes(attempts, seconds):
-    moment = ledger.creation_time(account(attempts=attempts), DEFAULT_SETTINGS)
+    moment = ledger.creation_time(account(attempts=attempts), DEFAULT_SETTINGS, now=MORNING)
 
     assert moment == MORNING + timedelta(seconds=seconds)
 
@@ -34,12 +35,34 @@ def test_the_delay_doubles_up_to_five_minutes(attempts, seconds):
         account(is_over=False),
         account(at=None),
         account(attempts=0),
-        account(at=datetime.max.replace(tzinfo=UTC)),
+        account(at=NEVER),
     ],
     ids=["no account", "not given up", "no time", "no attempt", "end of the calendar"],
 )
 def test_a_pod_is_made_at_once_when_nothing_says_otherwise(kept):
-    assert ledger.creation_time(kept, DEFAULT_SETTINGS) is None
+    assert ledger.creation_time(kept, DEFAULT_SETTINGS, now=NEVER) is None
+
+
+def test_a_clock_that_was_ahead_and_goes_back_holds_up_no_replacement():
+    """The leader's clock was two hours ahead when the replica failed; the next one's is right."""
+    seen = world(tfjob().workers(1, restart="OnFailure"))
+    for move in (everything_runs, time_passes(7200), fails("worker-0")):
+        seen.settle()
+        move(seen)
+    seen.settle()
+    assert seen.pods == {}, "it waits for a second"
+
+    seen.now = MORNING
+    seen.settle()
+
+    assert seen.shown_pods == "worker-0#2:Pending"
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(0.999, True), (1, True), (1.001, False)])
+def test_a_second_ahead_is_what_a_status_rounds_up(seconds, waits):
+    now = MORNING - timedelta(seconds=seconds)
+
+    assert (ledger.creation_time(account(), DEFAULT_SETTINGS, now=now) is not None) is waits
 
 
 def test_accounts_stand_in_the_order_of_the_replicas():

@@ -47,6 +47,11 @@ def test_it_waits_until_the_moment_of_the_next_attempt():
     assert not refusals.is_waiting(None, NOW)
 
 
+@pytest.mark.parametrize(("seconds", "waits"), [(0.5, True), (1, True), (3600, False)])
+def test_it_does_not_wait_for_a_clock_that_went_back(seconds, waits):
+    assert refusals.is_waiting(refusal(), NOW - timedelta(seconds=seconds)) is waits
+
+
 @pytest.mark.parametrize(
     ("one", "other", "told"),
     [
