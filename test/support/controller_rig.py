@@ -106,6 +106,11 @@ class FakeInformer:
     resource: Resource
     store: Store[Any]
     has_synced: bool = True
+    lacking: bool = False
+
+    def lacks(self, namespace: str) -> bool:
+        """Whether a new picture of the one namespace that there is was refused."""
+        return self.lacking and namespace == KEY.namespace
 
 
 class Rig:

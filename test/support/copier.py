@@ -199,6 +199,9 @@ class Copier:
         if found is None:
             self.own_writes.forget(key)
             return
+        if self.widgets.lacks(key.namespace) or self.copies.lacks(key.namespace):
+            self.queue.add_after(key, 1.0)
+            return
         owner = Owner(key, found.metadata.uid)
         standing = self.own_writes.standing(owner)
         if standing.verdict is Verdict.BEHIND:

@@ -5,7 +5,8 @@ tries again. An apiserver that is away makes nobody less alive: the reflectors g
 one that does neither for longer than it should ever take is dead, and nothing but a restart brings it back.
 
 Ready means that the caches have been complete once. It does not depend on leading: a standby is ready, too, or a
-rollout would wait for ever for a leader that must not change.
+rollout would wait for ever for a leader that must not change. A new leader reads its caches anew before it works; one
+that does not get on with that is not ready, or nobody would see that nothing works.
 
 Asked from the threads of ``web``, so everything here is a read of a few numbers that the event loop changes.
 """
@@ -96,7 +97,12 @@ class Health:
         """Why the process cannot work yet."""
         if self._informers is None:
             return ["starting"]
-        return [f"the cache of {name} is not complete yet" for name in self._informers.unsynced()]
+        unsynced = self._informers.unsynced()
+        awaited = [name for name in self._informers.awaited() if name not in unsynced]
+        return [
+            *(f"the cache of {name} is not complete yet" for name in unsynced),
+            *(f"the cache of {name} is being read anew" for name in awaited),
+        ]
 
     def _dead_watches(self) -> Iterator[str]:
         silences = self._informers.idle_seconds() if self._informers else {}

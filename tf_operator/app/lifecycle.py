@@ -109,21 +109,25 @@ class Lifecycle:
         await self._wait_clear()
         while True:
             async with self._election.term() as term:
-                # What the predecessor wrote last may still be on its way to the caches.
-                await self._informers.refresh()
-                await self._work(term)
+                await self._lead(term)
 
-    async def _work(self, term: Term) -> None:
+    async def _lead(self, term: Term) -> None:
         """Have the controller work until the term is over, or until this is cancelled because of ``stop``."""
         async with asyncio.TaskGroup() as work:
-            working = work.create_task(self._lasting("controller", self._controller.run()))
-            _log.info("working")
+            working = work.create_task(self._lasting("controller", self._work()))
             try:
                 _log.warning("this process no longer leads", cause=str(await term.wait_over()))
             finally:
                 if self._stop.is_set():
                     await self._drain()
                 working.cancel()
+
+    async def _work(self) -> None:
+        # What the predecessor wrote last may still be on its way to the caches. However long it takes to read it, the
+        # end of the term ends that, too.
+        await self._informers.refresh()
+        _log.info("working")
+        await self._controller.run()
 
     async def _drain(self) -> None:
         try:

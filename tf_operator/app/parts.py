@@ -50,7 +50,7 @@ class Controller(Protocol):
         """The keys that wait for work; its ages are measured."""
 
     async def run(self) -> None:
-        """Work until cancelled. Called anew in each term, with caches that are complete and current."""
+        """Work until cancelled. Called anew in each term, with caches that are current, but where an informer lacks."""
 
     async def drain(self) -> None:
         """Take up nothing more, and return when what has begun is done. The end of the process follows."""

@@ -23,6 +23,13 @@ class Caches:
     services: Informer[CachedService]
     groups: Informer[CachedGroup] | None
 
+    def lacks(self, namespace: str) -> bool:
+        """Whether a new leader has not been shown anew what is in this namespace, because it was refused.
+
+        PodGroups do not count: they may be served later, or no more, and jobs are looked after all the same.
+        """
+        return any(informer.lacks(namespace) for informer in (self.jobs, self.pods, self.services))
+
     def views(self) -> Mapping[str, CacheView]:
         """What own writes are compared with, by resource."""
         views: dict[str, CacheView] = {

@@ -98,10 +98,10 @@ class Observer:
             if not token:
                 return found, page.resource_version
 
-    def _unserved(self) -> Refusal | None:
+    def _unserved(self, namespace: str) -> Refusal | None:
         """PodGroups are wanted, and cannot be read: nothing is created until they can."""
         groups = self.caches.groups
-        if groups is None or groups.has_synced:
+        if groups is None or (groups.has_synced and not groups.lacks(namespace)):
             return None
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
         return Refusal("its PodGroup", message, self.clock.now(), obstacle=Obstacle.NOT_SERVED)
@@ -128,6 +128,6 @@ class Observer:
             pods=(*present, *departed),
             services=tuple(found.service for found in services if found.owner == job.uid),
             pod_group=next((found.group for found in groups if found.owner == job.uid), None),
-            refusal=self._unserved() or self.memory.refusal(job.uid),
+            refusal=self._unserved(job.key.namespace) or self.memory.refusal(job.uid),
             settings=self.settings,
         )

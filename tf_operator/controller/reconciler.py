@@ -5,6 +5,7 @@ how many seconds to look again, and raises what the loop knows how to take: an `
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from tf_operator.controller import log_context
 from tf_operator.controller.execute import Executor
@@ -14,6 +15,9 @@ from tf_operator.machinery.expectations import Owner, OwnWrites, Verdict
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.observed import Observed
 from tf_operator.planning.plan import make_plan
+
+UNREADABLE_WAITS: Final = 10.0
+"""Seconds after which a job whose namespace could not be read is looked at again; it costs no request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,11 @@ class Reconciler:
         if stored is None:
             self.own_writes.forget(key)
             return None
+        if self.observer.caches.lacks(key.namespace):
+            # The cache is from before this term, and lacks what the predecessor wrote. Most writes would meet a
+            # version or a UID that has changed; not a create: a pod of a job that has ended meanwhile would be made.
+            # So the whole namespace is left alone, for a moment or for ever; the others are not.
+            return UNREADABLE_WAITS
         owner = Owner(key, stored.metadata.uid)
         log_context.job_found(owner.uid)
         standing = self.own_writes.standing(owner)

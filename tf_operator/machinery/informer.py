@@ -110,10 +110,22 @@ class Informer(Generic[T]):
                 tasks.create_task(_kept_up(reflector), name=str(reflector))
 
     async def refresh(self) -> None:
-        """Return once the store shows everything that was so when this was called, and the handlers have been told."""
+        """Return once the store shows everything that was so when this was called, and the handlers have been told.
+
+        Where the apiserver refuses to show it (403, 404), return all the same; ``lacks`` tells of these namespaces.
+        """
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.refresh())
+
+    def lacks(self, namespace: str) -> bool:
+        """Whether ``refresh`` has brought no new picture of this namespace yet: do not act on what is stored of it."""
+        return any(reflector.is_behind and reflector.covers(namespace) for reflector in self._reflectors)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits in ``refresh`` now."""
+        return any(reflector.is_awaited for reflector in self._reflectors)
 
     def _make_feed(self, scope: Scope) -> Feed[T]:
         return Feed(self.store, self._reader, namespace=scope.namespace, tell=self._tell, completed=self._completed)

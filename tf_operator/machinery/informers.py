@@ -96,15 +96,20 @@ class Informers:
                 await informer.wait_synced()
 
     async def refresh(self) -> None:
-        """Return once every store shows everything that was so when this was called.
+        """Return once every store shows everything that was so when this was called, as far as it may be read.
 
         A watch may be late, so a cache never knows that it is current. Who begins to lead calls this before the first
-        write: what the predecessor wrote last is in the new pictures, whatever has become of the watches.
+        write: what the predecessor wrote last is in the new pictures, whatever has become of the watches. Who acts on
+        a namespace asks ``Informer.lacks`` first: what is refused there must not keep all others waiting.
         """
         async with asyncio.TaskGroup() as tasks:
             for name, (informer, _, _) in self._made.items():
                 if name in self._vital or informer.has_synced:
                     tasks.create_task(informer.refresh())
+
+    def awaited(self) -> list[str]:
+        """The names of those that somebody waits for in ``refresh`` now."""
+        return [name for name, (informer, _, _) in self._made.items() if informer.is_awaited]
 
     def idle_seconds(self) -> dict[str, float]:
         """For each informer, by name, how long the quietest of its watches has heard nothing."""

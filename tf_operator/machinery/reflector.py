@@ -11,7 +11,8 @@ What to do after each kind of ending is decided in ``recovery``. No ending is fa
 A watch that says nothing may be dead on the other side (half-open). The apiserver sends a bookmark a minute, so
 silence for longer means a new watch; and every watch has an end, asked of the server and enforced here.
 
-Not even a healthy watch can promise that nothing is still on its way. Who has to be sure calls ``refresh``.
+Not even a healthy watch can promise that nothing is still on its way. Who has to be sure calls ``refresh``, and looks
+at ``is_behind`` afterwards: there may be no picture to be had, for ever, and nobody is to wait for that.
 """
 
 import asyncio
@@ -104,6 +105,7 @@ class Reflector:
         """Who waits for a picture that has not been begun yet."""
         self._promised: list[asyncio.Future[None]] = []
         """Who waits for the picture that is being taken, or for the next one if it fails."""
+        self._owes_picture = False
         self._unfinished_streams = 0
         self._serves_since: float | None = None
         self._active_at = clock.monotonic()
@@ -118,6 +120,20 @@ class Reflector:
         """How long nothing has been heard from the apiserver: a metric, and a reason to doubt the picture."""
         return self._clock.monotonic() - self._active_at
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether a picture that was asked for has not come: the store may show what was so long ago."""
+        return self._owes_picture
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for a picture now."""
+        return any(not taken.done() for taken in (*self._asked, *self._promised))
+
+    def covers(self, namespace: str) -> bool:
+        """Whether objects of this namespace are in the scope."""
+        return self._scope.namespace in {"", namespace}
+
     async def run(self) -> NoReturn:
         """Take a picture, follow the changes, recover; for ever."""
         while True:
@@ -130,13 +146,17 @@ class Reflector:
                     raise
 
     async def refresh(self) -> None:
-        """Take a new picture now, whatever is going on, and return once it is in the store.
+        """Take a new picture now, whatever is going on, and return once it is in the store, or refused.
 
         It shows everything that was so when this was called. A new leader waits for it before its first write,
         because its predecessor's last writes may still be on their way to the cache, or a watch may be half-open.
+
+        Refused (403, 404) may be for ever: a namespace is gone with its rights, or a CRD. Then this returns without a
+        picture, so that others need not wait; the reflector goes on trying, and ``is_behind`` until it has one.
         """
         taken = asyncio.get_running_loop().create_future()
         self._asked.append(taken)
+        self._owes_picture = True
         if self._scope_of_turn is not None:
             with suppress(RuntimeError):  # somebody else has interrupted it just now
                 self._scope_of_turn.reschedule(asyncio.get_running_loop().time())
@@ -169,6 +189,9 @@ class Reflector:
         kind = ending.name if ending is not None else "closed"
         self._instruments.watch_ended(kind)
         self._was_cut_off = self._was_cut_off or isinstance(ending, errors.NoReply)
+        if self._promised and isinstance(ending, errors.Forbidden | errors.NotFound):
+            self._log.warning("what was to be read anew is refused, and is left alone until it can be read")
+            self._release()
         if self._version is None:
             if _refuses_streaming(ending):
                 self._unfinished_streams = MOST_UNFINISHED_STREAMS
@@ -205,6 +228,11 @@ class Reflector:
         self._draft.finish(version)
         self._instruments.listed(len(self._draft), self._clock.monotonic() - self._turn_began)
         self._version, self._draft, self._was_cut_off = version, None, False
+        self._owes_picture = bool(self._asked)
+        self._release()
+
+    def _release(self) -> None:
+        """Nobody has to wait any longer, but who asked after the picture was begun."""
         for taken in self._promised:
             if not taken.done():
                 taken.set_result(None)

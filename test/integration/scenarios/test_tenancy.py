@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support import builders
-from support.api import Api
+from support.api import Api, RefusedError
 from support.audit import AuditLog
 from support.control_plane import ControlPlane
 from support.crew import make_crew, make_namespaces
@@ -16,7 +16,7 @@ from support.fault_trigger import write
 from support.kubelet import Kubelet
 from support.operator_process import OperatorProcess, start
 from support.plane_access import OPERATOR
-from support.resources import Json, Resource
+from support.resources import TFJOBS, Json, Resource
 from support.scene import Scene
 from support.settle import eventually
 from support.stopwatch import Stopwatch
@@ -59,6 +59,37 @@ async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(own_c
     assert len(sent) > 0
     assert {entry.namespace for entry in sent} == set(served)
     assert not [entry for entry in sent if entry.code == 403]
+
+
+@with_audit
+async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_the_others(
+    own_control_plane: ControlPlane,
+) -> None:
+    """Rule 39: as when it is deleted, and the RoleBinding in it; if the rights come back, so does its work."""
+    plane = own_control_plane
+    kept, lost = await make_namespaces(plane, "shared", 2)
+    async with (
+        Api(plane.kubeconfig("admin")) as admin,
+        Api(plane.kubeconfig("kubelet")) as nodes,
+        Api(plane.kubeconfig("operator")) as account,
+    ):
+        await admin.delete(CLUSTER_BINDINGS.path(name="tf-operator"))
+        for namespace in (kept, lost):
+            await admin.create(BINDINGS.path(namespace), _binding())
+        scene, elsewhere = (Scene(plane, admin, Kubelet(nodes, name), name) for name in (kept, lost))
+        async with _replicas(plane, [kept, lost]) as (leader, standby):
+            await _work(scene, "a")
+            await elsewhere.begin(builders.tfjob("j").workers(1))
+            await admin.delete(BINDINGS.path(lost, "tf-operator"))
+            assert await eventually(lambda: _is_forbidden(account, TFJOBS.path(lost)), within=30)
+
+            assert await leader.terminate() == 0
+            await standby.wait_for("working", within=20)
+            await _work(scene, "b")
+            await elsewhere.run("j-worker-0")
+
+            await admin.create(BINDINGS.path(lost), _binding())
+            await elsewhere.wait("j", "Running", within=90)
 
 
 @with_audit
@@ -111,19 +142,31 @@ async def test_a_leader_that_is_cut_off_stops_writing_and_waits_for_its_turn(
 async def _two(
     plane: ControlPlane, *, kubeconfig: Path | None = None
 ) -> AsyncIterator[tuple[Scene, OperatorProcess, OperatorProcess]]:
-    """A leader, started by this kubeconfig, and a standby with warm caches; both end well, unless they have ended."""
+    """A scene of its own, and a leader and a standby that work there."""
     [namespace] = await make_namespaces(plane, "replicas", 1)
-    first = await start(plane, namespaces=[namespace], arguments=ELECTION, kubeconfig=kubeconfig)
+    async with (
+        _replicas(plane, [namespace], kubeconfig=kubeconfig) as (leader, standby),
+        Api(plane.kubeconfig("admin")) as admin,
+        Api(plane.kubeconfig("kubelet")) as nodes,
+    ):
+        yield Scene(plane, admin, Kubelet(nodes, namespace), namespace), leader, standby
+
+
+@asynccontextmanager
+async def _replicas(
+    plane: ControlPlane, namespaces: list[str], *, kubeconfig: Path | None = None
+) -> AsyncIterator[tuple[OperatorProcess, OperatorProcess]]:
+    """A leader, started by this kubeconfig, and a standby with warm caches; both end well, unless they have ended."""
+    first = await start(plane, namespaces=namespaces, arguments=ELECTION, kubeconfig=kubeconfig)
     await first.wait_for("working", within=60)
-    second = await start(plane, namespaces=[namespace], arguments=ELECTION)
+    second = await start(plane, namespaces=namespaces, arguments=ELECTION)
     await second.wait_for("the caches are complete", within=60)
-    async with Api(plane.kubeconfig("admin")) as admin, Api(plane.kubeconfig("kubelet")) as nodes:
-        try:
-            yield Scene(plane, admin, Kubelet(nodes, namespace), namespace), first, second
-        finally:
-            for process in (first, second):
-                if process.exit_code is None:
-                    assert await process.terminate() == 0
+    try:
+        yield first, second
+    finally:
+        for process in (first, second):
+            if process.exit_code is None:
+                assert await process.terminate() == 0
 
 
 async def _work(scene: Scene, name: str) -> None:
@@ -143,6 +186,14 @@ async def _has_pod(scene: Scene, name: str) -> None:
         return pods
 
     assert await eventually(check, within=30)
+
+
+async def _is_forbidden(account: Api, path: str) -> bool:
+    try:
+        await account.get(path)
+    except RefusedError as refusal:
+        return refusal.status == 403
+    return False
 
 
 def _binding() -> Json:

@@ -15,9 +15,13 @@ class Informers:
         self.clock = clock
         self.heard_at = {"pods": clock.monotonic(), "tfjobs": clock.monotonic()}
         self.missing = ["pods", "tfjobs"]
+        self.waited_for = []
 
     def unsynced(self):
         return self.missing
+
+    def awaited(self):
+        return self.waited_for
 
     def idle_seconds(self):
         return {name: self.clock.monotonic() - moment for name, moment in self.heard_at.items()}
@@ -72,6 +76,12 @@ def test_it_is_ready_once_the_caches_have_been_complete(health, informers):
     assert health.why_not_ready() == ["the cache of tfjobs is not complete yet"]
     informers.missing = []
     assert health.why_not_ready() == []
+
+
+def test_a_leader_that_still_reads_its_caches_anew_is_not_ready(health, informers):
+    informers.missing, informers.waited_for = ["tfjobs"], ["pods", "tfjobs"]
+
+    assert health.why_not_ready() == ["the cache of tfjobs is not complete yet", "the cache of pods is being read anew"]
 
 
 async def test_a_loop_that_beats_is_alive_and_one_that_is_stuck_is_not_within_ten_seconds(clock):

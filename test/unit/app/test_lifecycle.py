@@ -44,6 +44,8 @@ class Informers:
         self.diary = diary
         self.synced = asyncio.Event()
         self.synced.set()
+        self.may_refresh = asyncio.Event()
+        self.may_refresh.set()
         self.bug = asyncio.get_running_loop().create_future()
 
     async def run(self):
@@ -58,6 +60,7 @@ class Informers:
 
     async def refresh(self):
         self.diary.append("refreshes")
+        await self.may_refresh.wait()
 
 
 class Recorder:
@@ -219,6 +222,29 @@ async def test_a_lost_term_ends_the_work_without_draining_and_the_next_one_begin
     life.elections.may_lead.set()
     await life.clock.idle()
     assert life.diary[6:] == ["leads", "refreshes", "works"]
+
+
+async def test_a_term_that_is_lost_while_the_caches_are_read_anew_is_over(life):
+    life.informers.may_refresh.clear()
+    await life.begin()
+    life.elections.over.set_result(Ending.DEADLINE)
+    await life.clock.idle()
+    assert life.diary[1:] == ["leads", "refreshes", "resigns", "leads", "refreshes"]
+
+    life.informers.may_refresh.set()
+    await life.clock.idle()
+    assert life.diary[6:] == ["works"]
+
+
+async def test_a_process_that_is_stopped_while_its_caches_are_read_anew_ends_at_once(life):
+    life.informers.may_refresh.clear()
+    await life.begin()
+    await life.end()
+
+    assert life.task.done()
+    assert life.task.exception() is None
+    assert "works" not in life.diary
+    assert life.diary[-2:] == ["resigns", "stops watching"]
 
 
 async def test_a_controller_that_dies_takes_the_process_with_it_and_releases_the_lease(life):

@@ -102,3 +102,14 @@ async def test_a_pod_that_is_listed_is_not_gone(rig):
     rig.on_pod.on_delete(pod, is_final=True)
 
     assert not any(found.is_gone for found in (await live(rig)).pods)
+
+
+async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_after_and_nothing_is_made():
+    rig = Rig(Settings(gang_scheduler="volcano"))
+    rig.caches.groups.lacking = True
+    rig.create_job(builders.tfjob("j").workers(2))
+
+    await rig.settle()
+
+    assert rig.api.calls == ["patch tfjobs.kubeflow.org j/status"]
+    assert "podgroups.scheduling.volcano.sh cannot be read" in rig.job["status"]["conditions"][-1]["message"]

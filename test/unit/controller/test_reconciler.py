@@ -8,6 +8,7 @@ from support import builders
 from support.controller_rig import KEY, Rig
 from support.fake_api import refused
 from tf_operator.controller import resources
+from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.machinery import errors
 from tf_operator.machinery.expectations import Owner
 
@@ -48,6 +49,21 @@ async def test_every_service_is_made_before_its_pod_and_the_status_last():
     assert conditions(rig) == ["Created=True"]
     assert rig.recorder.events == [("Normal", "SuccessfulCreatePod", "Created 2 pods: j-chief-0, j-worker-0")]
     assert rig.counts.told == ["created ns"]
+
+
+@pytest.mark.parametrize("cache", ["jobs", "pods", "services"])
+async def test_a_job_is_left_alone_while_a_new_leader_may_not_see_what_is_in_its_namespace(cache):
+    """The job may have ended, and its pods be gone; with one old picture and one new they would be made again."""
+    rig = Rig()
+    rig.create_job(SIMPLE)
+    getattr(rig.caches, cache).lacking = True
+
+    assert await rig.reconcile() == UNREADABLE_WAITS
+    assert rig.api.calls == []
+
+    getattr(rig.caches, cache).lacking = False
+    await rig.reconcile()
+    assert "create pods j-chief-0" in rig.api.calls
 
 
 async def test_a_pass_waits_until_the_caches_show_what_the_last_one_wrote():

@@ -603,6 +603,67 @@ async def test_a_refresh_covers_every_namespace():
         assert asked.done()
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(errors.refused(403, b'{"reason": "Forbidden"}'), id="the rights are gone"),
+        pytest.param(errors.refused(404, b"404 page not found"), id="the CRD is gone"),
+    ],
+)
+async def test_a_refresh_does_not_wait_for_what_is_refused_and_says_what_is_lacking_until_it_comes(refusal):
+    red = [Watch(added(in_namespace("red", "a", 1)), mark(10), 1e9), refusal, Watch(mark(20), 1e9)]
+    blue = [Watch(mark(8), 1e9), Watch(mark(12), 1e9)]
+
+    async with two_namespaces(red, blue) as rig:
+        asked = await refreshing(rig)
+        assert asked.done()
+        assert (rig.informer.lacks("red"), rig.informer.lacks("blue")) == (True, False)
+        assert len(rig.store) == 1, "nothing is deleted for a refusal"
+
+        await rig.clock.advance(60)
+        assert not rig.informer.lacks("red")
+        assert len(rig.store) == 0
+
+
+async def test_whoever_watches_everything_lacks_every_namespace_when_that_is_refused():
+    async with Rig(Watch(mark(5), 1e9), errors.refused(403, b"{}")) as rig:
+        await refreshing(rig)
+
+        assert rig.informer.lacks("anywhere")
+
+
+async def test_a_refresh_waits_for_what_is_only_away_and_who_asks_can_see_that():
+    away = [errors.Unreachable("refused"), errors.refused(503, b"{}"), errors.refused(401, b"{}")]
+
+    async with Rig(Watch(mark(5), 1e9), *away, Watch(3.0, mark(10), 1e9)) as rig:
+        assert not rig.informer.is_awaited
+        asked = await refreshing(rig)
+        assert rig.informer.is_awaited
+
+        await rig.clock.advance(30)
+        assert asked.done()
+        assert not rig.informer.is_awaited
+        assert not rig.informer.lacks("ns")
+
+
+async def test_a_picture_that_was_begun_before_a_refresh_leaves_it_lacking():
+    async with Rig(Watch(3.0, mark(5), 1e9), errors.refused(403, b"{}")) as rig:
+        await refreshing(rig)
+        await rig.clock.advance(5)
+
+        assert rig.informer.lacks("ns")
+
+
+async def test_a_refresh_that_was_given_up_is_not_awaited_any_more():
+    async with Rig(Watch(mark(5), 1e9), Watch(1e9)) as rig:
+        asked = await refreshing(rig)
+        asked.cancel()
+        await rig.clock.idle()
+
+        assert not rig.informer.is_awaited
+        assert rig.informer.lacks("ns"), "nobody has seen the picture"
+
+
 async def test_a_time_limit_that_is_not_a_refresh_is_a_bug_and_ends_the_informer():
     no_streams = errors.refused(422, b'{"reason": "Invalid", "message": "sendInitialEvents is forbidden"}')
     rig = Rig(no_streams, page([A], version=5))

@@ -9,6 +9,7 @@ import pytest
 from support.fake_clock import FakeClock
 from support.scripted_transport import ScriptedTransport, Watch, added, bookmark, mark
 from support.things import READ_THING, THINGS, ReflectorCounts, Thing, stand_in, thing
+from tf_operator.machinery import errors
 from tf_operator.machinery.informers import Informers, name_of
 from tf_operator.machinery.reflector import Timing
 from tf_operator.machinery.wire import EVERYWHERE, Resource, Scope
@@ -208,6 +209,45 @@ async def test_an_informer_that_is_not_vital_is_not_waited_for():
     await clock.advance(60)
     assert refreshing.done(), "nor is it waited for by a new leader"
     assert not other.has_synced
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_crd_that_is_removed_keeps_no_refresh_waiting():
+    """Its informer has synced, so it is refreshed; there may never be a picture again."""
+    gone = errors.refused(404, b"404 page not found")
+    clock, informers = make_informers(things=[Watch(mark(5), 1e9), gone], others=[Watch(mark(5), 1e9)] * 2)
+    things = informers.get(THINGS, decode=READ_THING, is_vital=False)
+    informers.get(OTHERS, decode=READ_THING)
+    running = asyncio.create_task(informers.run())
+    await clock.idle()
+
+    refreshing = asyncio.create_task(informers.refresh())
+    await clock.idle()
+    assert refreshing.done()
+    assert things.lacks("ns")
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_it_is_told_which_of_them_a_refresh_waits_for():
+    clock, informers = make_informers(
+        things=[Watch(mark(5), 1e9), Watch(mark(6), 1e9)], others=[Watch(mark(5), 1e9), Watch(7.0, mark(9), 1e9)]
+    )
+    informers.get(THINGS, decode=READ_THING)
+    informers.get(OTHERS, decode=READ_THING)
+    running = asyncio.create_task(informers.run())
+    await clock.idle()
+    assert informers.awaited() == []
+
+    asked = asyncio.create_task(informers.refresh())
+    await clock.advance(1)
+    assert informers.awaited() == ["others"]
+    await clock.advance(6)
+    assert informers.awaited() == []
+    assert asked.done()
 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
