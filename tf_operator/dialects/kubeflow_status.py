@@ -10,7 +10,15 @@ from datetime import datetime
 from typing import Any
 
 from tf_operator.api.ranges import Indexes
-from tf_operator.api.status import Account, Condition, FirstFailure, JobStatus, ReplicaStatus, ReplicaType
+from tf_operator.api.status import (
+    Account,
+    Condition,
+    ConditionType,
+    FirstFailure,
+    JobStatus,
+    ReplicaStatus,
+    ReplicaType,
+)
 from tf_operator.dialects.fields import entries
 from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
@@ -78,17 +86,21 @@ def _written(status: JobStatus) -> dict[str, Any]:
 
 
 def _read_condition(entry: Body) -> Condition:
+    kind = text_of(entry, "type")
     return Condition(
-        type=text_of(entry, "type"),
+        type=kind,
         is_true=entry.get("status") == "True",
         reason=text_of(entry, "reason"),
         message=text_of(entry, "message"),
         last_update=parse_time(entry.get("lastUpdateTime")),
         last_transition=parse_time(entry.get("lastTransitionTime")),
+        stored=None if kind in set(ConditionType) else entry,
     )
 
 
 def _write_condition(condition: Condition) -> dict[str, Any]:
+    if condition.stored is not None:
+        return dict(condition.stored)
     return _present(
         type=str(condition.type),
         status="True" if condition.is_true else "False",

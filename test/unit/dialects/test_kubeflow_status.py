@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from tf_operator.api.status import (
     NO_STATUS,
     Account,
+    Condition,
+    ConditionType,
     FirstFailure,
     JobStatus,
     ReplicaType,
@@ -30,6 +32,26 @@ def test_fractions_of_a_second_are_no_difference():
 )
 def test_what_is_no_status_is_an_empty_one(found):
     assert kubeflow_status.read(found) == NO_STATUS
+
+
+THEIRS = {
+    "type": "Admitted",
+    "status": "Unknown",
+    "observedGeneration": 3,
+    "lastTransitionTime": "2026-03-01T12:00:00.123456Z",
+    "message": "",
+    "details": {"queue": None},
+}
+
+
+@pytest.mark.parametrize("theirs", [THEIRS, {"status": "True"}, {"type": 7}], ids=["rich", "nameless", "of no type"])
+def test_a_condition_of_somebody_else_is_written_back_as_it_is(theirs):
+    found = kubeflow_status.read({"conditions": [theirs]})
+    ours = Condition(ConditionType.CREATED, is_true=True)
+
+    patch = kubeflow_status.patch(found, replace(found, conditions=(*found.conditions, ours)))
+
+    assert patch == {"conditions": [theirs, {"type": "Created", "status": "True"}]}
 
 
 @pytest.mark.parametrize("replica", ["Worker", "worker-1", "Worker-x", "Worker-1,2", "", 5], ids=repr)
