@@ -321,16 +321,16 @@ def _as_api_errors() -> Iterator[None]:
     except (
         aiohttp.ClientConnectorError,
         aiohttp.ConnectionTimeoutError,
-        aiohttp.ClientHttpProxyError,
         aiohttp.NonHttpUrlClientError,
         ValueError,  # an address that is none
     ) as error:
         raise errors.Unreachable(_described(error)) from error
     except aiohttp.ClientResponseError as error:
-        # Its representation shows what was sent, with the token.
-        error.request_info = error.request_info._replace(headers=CIMultiDictProxy(CIMultiDict()))
+        # It shows what was sent, with the token, and where: for a proxy with the password.
+        error.request_info = aiohttp.RequestInfo(URL(), "", CIMultiDictProxy(CIMultiDict()), URL())
         error.args = ()
-        raise errors.Garbled(_described(error)) from error
+        is_of_proxy = isinstance(error, aiohttp.ClientHttpProxyError)
+        raise (errors.Unreachable if is_of_proxy else errors.Garbled)(_described(error)) from error
     except aiohttp.http.HttpProcessingError as error:
         raise errors.Garbled(_described(error)) from error
     except aiohttp.ClientPayloadError as error:
@@ -341,7 +341,9 @@ def _as_api_errors() -> Iterator[None]:
 
 
 def _described(error: Exception) -> str:
-    """What happened, on one line. Without the address of a TLS context, which aiohttp adds to some."""
+    """What happened, on one line. Without addresses of TLS contexts and passwords of proxies, which aiohttp adds."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return errors.one_line(f"{type(error).__name__}: {error.status} {error.message}")
     cause = error.__cause__ if isinstance(error, aiohttp.ClientConnectorError) else None
     where = f" {error.host}:{error.port}" if isinstance(error, aiohttp.ClientConnectorError) else ""
     return errors.one_line(f"{type(error).__name__}{where}: {cause or error}").removesuffix(": ")

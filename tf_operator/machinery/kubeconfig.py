@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import yaml
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException, load_kube_config_from_dict
+from yarl import URL
 
 from tf_operator.machinery import errors, login
 from tf_operator.machinery.access import ConfigurationError, checked
@@ -197,8 +198,8 @@ def _host(server: object) -> str:
 
 
 def _proxy(url: str | None) -> str | None:
-    """The proxy's address. Not in the message: it may hold a password."""
-    if url and urlsplit(url).scheme not in {"http", "https"}:
+    """The proxy's address, read as aiohttp will read it. Not in any message: it may hold a password."""
+    if url and URL(url).scheme not in {"http", "https"}:
         raise ConfigurationError("'proxy-url' has to be http:// or https://; other proxies are not supported")
     return url or None
 

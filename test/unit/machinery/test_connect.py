@@ -1,6 +1,7 @@
 """One session to the apiserver: fresh credentials, and every way in which a reply can fail to come has its error."""
 
 import asyncio
+import base64
 import gc
 import gzip
 import logging
@@ -282,6 +283,23 @@ async def test_a_proxy_that_refuses_is_not_the_apiserver(status):
 
     assert (proxy.seen[0].method, proxy.seen[0].target) == ("CONNECT", "apiserver.invalid:443")
     assert TOKEN not in str(proxy.seen)
+
+
+@pytest.mark.parametrize("address", ["http://me:{}@127.0.0.1:{port}", "http://me:{}@127.0.0.1:1"])
+async def test_no_error_shows_the_password_of_a_proxy(address):
+    async with Loopback(reply(407)) as proxy:
+        through = address.format("s3cr3t", port=proxy.port)
+        access = Access("https://apiserver.invalid", proxy=through)
+        async with Connection(Given(access), clock=FakeClock()) as connection:
+            with pytest.raises(errors.Unreachable, match=r"407 Whatever$|Connect call failed") as caught:
+                await exchange(connection, POST)
+
+    shown, error = [], caught.value
+    while error is not None:
+        shown.append(f"{error} {error!r} {error.args}")
+        error = error.__cause__ or error.__context__
+    in_base64 = base64.b64encode(b"me:s3cr3t").decode()
+    assert not any(secret in text for text in shown for secret in ("s3cr3t", in_base64))
 
 
 async def test_a_proxy_passes_tls_through_and_never_sees_the_token(authority):

@@ -257,6 +257,18 @@ BROKEN = {
         kubeconfig(cluster={"server": "https://h", "proxy-url": f"socks5://u:{SECRET}@p"}),
         "'proxy-url' has to be http:// or https://",
     ),
+    "a proxy without a host": (
+        kubeconfig(cluster={"server": "https://h", "proxy-url": f"http://u:{SECRET}@"}),
+        "malformed",
+    ),
+    "a proxy of an impossible port": (
+        kubeconfig(cluster={"server": "https://h", "proxy-url": f"http://u:{SECRET}@p:99999"}),
+        "malformed",
+    ),
+    "a proxy whose password is not quoted": (
+        kubeconfig(cluster={"server": "https://h", "proxy-url": f"http://u:{SECRET}/x@p"}),
+        "malformed",
+    ),
     "a missing authority": (
         kubeconfig(cluster={"server": "https://h", "certificate-authority": "nowhere"}),
         "cannot read {folder}/nowhere: No such file",
