@@ -115,7 +115,7 @@ class _Candidacy:
         self._is_resigned = False
         self._cancel: Callable[[], object] = lambda: None
         # A daemon: it must not keep a process alive that wants to end.
-        threading.Thread(target=lambda: asyncio.run(self._stand()), name="leader-election", daemon=True).start()
+        threading.Thread(target=self._live, name="leader-election", daemon=True).start()
 
     async def wait_leading(self) -> None:
         """Wait until this process leads; raise what went wrong before."""
@@ -135,8 +135,22 @@ class _Candidacy:
             self._cancel()
         await self._ended.wait()
 
+    def _live(self) -> None:
+        """All of the thread's life. That it has no event loop, for want of file descriptors, is told as well."""
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._stand())
+        except BaseException as failure:  # noqa: BLE001 (it is raised again on the main loop)
+            self._tell(self._break_off, failure)
+
+    def _break_off(self, failure: BaseException) -> None:
+        """End what has not ended: nobody on the main loop may wait for a thread that is no more."""
+        if not self.over.done():
+            self.over.set_exception(failure)
+        self._ended.set()
+
     async def _stand(self) -> None:
-        """All of the thread's life."""
+        """Serve until it is over or this process resigns, and tell the main loop how it ended."""
         loop, task = asyncio.get_running_loop(), cast("asyncio.Task[None]", asyncio.current_task())
         # In this order, against the opposite one in resign: whichever is first, one of the two is noticed.
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)

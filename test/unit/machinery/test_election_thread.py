@@ -4,6 +4,7 @@ These tests run in real time, and wait for nothing but each other: a retry perio
 """
 
 import asyncio
+import errno
 import threading
 import time
 from contextlib import asynccontextmanager
@@ -150,6 +151,37 @@ async def test_a_connection_that_cannot_be_made_is_told_to_who_waits_for_a_term(
     with pytest.raises(ConnectionRefusedError):
         async with ElectionThread(refuse, identity="me").term():
             pytest.fail("nobody can lead here")
+
+
+async def test_a_thread_that_gets_no_event_loop_is_told_to_who_waits_for_a_term(store, monkeypatch):
+    """A process that has run out of file descriptors must end and not hang, deaf to SIGTERM."""
+    election = Election(store)
+    async with election.term():
+        pass
+
+    def too_many_files():
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio.events, "new_event_loop", too_many_files)
+    with pytest.raises(OSError, match="Too many open files"):
+        async with election.term():
+            pytest.fail("nobody can lead here")
+
+
+async def test_an_event_loop_that_breaks_down_after_its_work_changes_nothing(monkeypatch):
+    class Brittle(asyncio.Runner):
+        def close(self):
+            super().close()
+            raise OSError
+
+    async def serve(on_leading):
+        return Ending.DEADLINE
+
+    monkeypatch.setattr(asyncio, "Runner", Brittle)
+    candidacy = election_thread._Candidacy(serve)
+
+    assert await candidacy.over is Ending.DEADLINE
+    await candidacy.resign()
 
 
 async def test_an_elector_that_dies_is_told_to_who_waits_for_its_end(store):
