@@ -122,7 +122,7 @@ class Histories(RuleBasedStateMachine):
     def what_restarted(self):
         found = Counter()
         for pod in self.world.pods.values():
-            if self.policy(pod.type) in IN_PLACE:
+            if self.policy(pod.type) in IN_PLACE and pod.index not in self.world.status.of(pod.type).completed:
                 known = self.world.status.account(pod.type, pod.index)
                 found[pod.type] += pod.restarts - (known.counted if known and known.uid == pod.uid else 0)
         return found

@@ -12,6 +12,7 @@ import pytest
 from support.builders import TFJobBuilder, tfjob
 from support.job_world import world
 from support.kubelet_moves import (
+    a_sidecar_restarts,
     everything_runs,
     fails,
     is_deleted,
@@ -299,6 +300,17 @@ LIVES = [
         (
             ((everything_runs, main_ends("worker-0", 137)), "Created Restarting", ""),
             ((time_passes(2),), "Created Restarting", "worker-0#2:Pending"),
+        ),
+        restarts=1,
+    ),
+    Life(
+        "a sidecar that goes on failing beside a program that has done its work uses up no restart",
+        tfjob("job").workers(2, restart="OnFailure").success_policy("AllWorkers").backoff_limit(3),
+        (
+            ((everything_runs, a_sidecar_restarts("worker-1"), main_ends("worker-1", 0)), "Created Running",
+             "worker-0#1:Running worker-1#1:Running"),
+            ((a_sidecar_restarts("worker-1", 3),), "Created Running", "worker-0#1:Running worker-1#1:Running"),
+            ((main_ends("worker-0", 0),), "Created !Running Succeeded", "worker-0#1:Running worker-1#1:Running"),
         ),
         restarts=1,
     ),

@@ -52,6 +52,11 @@ def restarts_in_place(replica: str, times: int = 1) -> Move:
     return _change(replica, restarted, only_running=True)
 
 
+def a_sidecar_restarts(replica: str, times: int = 1) -> Move:
+    """Another container than the program's ends badly, and the kubelet has started it anew."""
+    return _change(replica, lambda pod, _: replace(pod, restarts=pod.restarts + times), only_running=True)
+
+
 def is_evicted(replica: str) -> Move:
     """The kubelet ends the pod for want of memory, and forgets what its containers were."""
     return _change(

@@ -43,6 +43,8 @@ class Slot:
     outcome: Outcome | None
     """Of the pod that holds the slot; ``None`` when there is none."""
     is_completed: bool
+    was_completed: bool
+    """That it is completed is in the status already."""
     account: Account | None
     loss: Loss | None
     departed: tuple[Pod, ...] = ()
@@ -113,6 +115,7 @@ def _slot(
         pod=pod,
         outcome=outcomes[0][1] if pod else None,
         is_completed=is_completed,
+        was_completed=was_completed,
         account=account,
         loss=None if is_completed else _loss(spec, index, outcomes, account, had_started=index in known.started),
         departed=() if pod else tuple(pods),
@@ -164,9 +167,13 @@ def _judged(spec: ReplicaSpec, index: int, found: Outcome, *, had_run: bool, pod
 
 
 def restarts_in_place(slots: tuple[Slot, ...]) -> Iterator[tuple[Slot, Pod, int]]:
-    """The slots whose containers the kubelet has restarted, with the pod and how often since it was last counted."""
+    """The slots whose containers the kubelet has restarted, with the pod and how often since it was last counted.
+
+    Once it is written down that a replica has done its work, a sidecar that goes on failing costs the job nothing. What
+    was restarted before counts, also if nobody looked until its end.
+    """
     for slot in slots:
-        if slot.spec.restart_policy not in {RestartPolicy.ON_FAILURE, RestartPolicy.ALWAYS}:
+        if slot.was_completed or slot.spec.restart_policy not in {RestartPolicy.ON_FAILURE, RestartPolicy.ALWAYS}:
             continue
         for pod in (*slot.departed, *([slot.pod] if slot.pod else [])):
             counted = slot.account.counted if slot.account and slot.account.uid == pod.uid else 0

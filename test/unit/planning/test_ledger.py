@@ -6,7 +6,14 @@ import pytest
 
 from support.builders import tfjob
 from support.job_world import MORNING, world
-from support.kubelet_moves import everything_runs, fails, restarts_in_place, time_passes
+from support.kubelet_moves import (
+    a_sidecar_restarts,
+    everything_runs,
+    fails,
+    main_ends,
+    restarts_in_place,
+    time_passes,
+)
 from tf_operator.api.status import Account, ReplicaType
 from tf_operator.planning import ledger, replicas
 from tf_operator.planning.observed import DEFAULT_SETTINGS
@@ -102,6 +109,19 @@ def test_a_status_without_fractions_of_a_second_makes_no_delay_shorter():
         seen.settle()
 
     assert seen.look().requeue_after >= timedelta(seconds=1)
+
+
+def test_restarts_that_are_first_seen_together_with_the_success_of_their_replica_count():
+    seen = world(tfjob().workers(2, restart="OnFailure").success_policy())
+    seen.settle()
+    for move in (everything_runs, a_sidecar_restarts("worker-1", 2), main_ends("worker-1")):
+        move(seen)
+    seen.settle()
+    a_sidecar_restarts("worker-1", 3)(seen)
+    seen.settle()
+
+    found = seen.status.of(WORKER)
+    assert (found.restarts, set(found.completed)) == (2, {1})
 
 
 def test_counting_decides_nothing():
