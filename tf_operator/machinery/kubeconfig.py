@@ -28,6 +28,7 @@ from tf_operator.machinery.clock import Clock
 _SECTIONS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _LOGINS = ("token", "tokenFile", "username", "auth-provider")
+_IMPERSONATIONS = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,9 @@ class KubeConfigFiles:
 
     async def _log_in(self, user: _Entry, *, refused: bool) -> login.Credentials:
         """Run what has to be run, and leave in ``user`` what the package is to read: a plain token."""
+        if found := next((name for name in _IMPERSONATIONS if user.body.get(name)), None):
+            # To ignore it would mean to act with more rights than the file asks for.
+            raise ConfigurationError(f"the user's {found!r} asks for impersonation, which is not supported")
         folder = user.path.parent.absolute()
         provider = user.body.get("auth-provider") or {}
         if plugin := user.body.pop("exec", None):

@@ -80,7 +80,7 @@ WHAT_PEOPLE_HAVE = {
     "a path and a slash": ({"server": "https://rancher/k8s/clusters/c-1/"}, {}),
     "plain HTTP": ({"server": "http://localhost:8001"}, {}),
     "an IPv6 address": ({"server": "https://[fd00::1]:6443"}, {"token": SECRET}),
-    "fields of other tools": ({"extensions": [{"name": "minikube"}]}, {"token": SECRET, "as": "x"}),
+    "fields of other tools": ({"extensions": [{"name": "minikube"}]}, {"token": SECRET, "as": ""}),
     "a token of the removed gcp provider": (
         {},
         {"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}},
@@ -289,6 +289,17 @@ BROKEN = {
         "kubeconfig",
     ),
     "oidc without anything": (kubeconfig(user={"auth-provider": {"name": "oidc"}}), "oidc: the id-token has expired"),
+    "somebody to act as": (
+        kubeconfig(user={"token": SECRET, "as": "viewer"}),
+        "the user's 'as' asks for impersonation, which is not supported",
+    ),
+    "a UID to act as": (kubeconfig(user={"token": SECRET, "as-uid": "5"}), "'as-uid' asks for impersonation"),
+    "groups to act as": (kubeconfig(user={"as-groups": ["viewers"]}), "'as-groups' asks for impersonation"),
+    "more to act as": (kubeconfig(user={"as-user-extra": {"a": ["b"]}}), "'as-user-extra' asks for impersonation"),
+    "somebody for a plugin to act as": (
+        kubeconfig(user={"as": "viewer", "exec": {"command": "false", "apiVersion": "v1"}}),
+        "the user's 'as' asks for impersonation",
+    ),
     "exec without a command": (
         kubeconfig(user={"exec": {"env": SECRET}}),
         "exec: 'command' and 'apiVersion' are needed",
