@@ -56,7 +56,8 @@ class _Entry:
         """A certificate or key, given as data or as a file."""
         data, file = self.body.get(f"{name}-data"), self.body.get(name)
         if data:
-            return base64.b64decode(data, validate=True).decode()
+            # In lines it is base64 for kubectl, too; whatever else stands between is a mistake.
+            return base64.b64decode(data.replace("\r", "").replace("\n", ""), validate=True).decode()
         return Path(file).read_text() if file else ""
 
 

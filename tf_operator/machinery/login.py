@@ -46,10 +46,10 @@ class Credentials:
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    token: str = ""
-    client_certificate_data: str = ""
-    client_key_data: str = ""
-    expiration_timestamp: str = ""
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: str | None = None
 
 
 class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
@@ -75,7 +75,9 @@ class ExecPlugin:
         is_good = self._expires is None or self._clock.now() + RENEW_BEFORE < self._expires
         if refused or not is_good or spec != self._spec:
             status = await _run(spec, folder)
-            self._credentials = Credentials(status.token, status.client_certificate_data, status.client_key_data)
+            self._credentials = Credentials(
+                status.token or "", status.client_certificate_data or "", status.client_key_data or ""
+            )
             self._expires = meta.parse_time(status.expiration_timestamp)
             self._spec = spec
         return self._credentials

@@ -114,6 +114,16 @@ async def test_a_newline_at_the_end_of_a_token_file_is_no_part_of_the_token(fold
     assert found.authorization == f"Bearer {SECRET}"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+async def test_data_may_be_in_lines_as_base64_writes_them(folder, end):
+    """As in kubectl: a block of YAML, filled by ``base64`` without ``-w0``."""
+    long = "data of key " * 20
+    lines = base64.encodebytes(long.encode()).decode().replace("\n", end)
+    user = {"client-certificate-data": encoded("cert"), "client-key-data": lines}
+
+    assert (await read(write(folder / "config", kubeconfig(user=user)))).key == long
+
+
 async def test_a_context_without_a_user_is_anonymous(folder):
     contexts = named("contexts", "context", x={"cluster": "c"})
 

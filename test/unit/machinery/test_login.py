@@ -72,6 +72,14 @@ async def test_a_plugin_may_give_both(plugin):
     assert await ask(spec) == login.Credentials("t", "cert", "key")
 
 
+async def test_what_a_plugin_gives_as_null_is_not_given(plugin):
+    token = credential(token="t", clientCertificateData=None, clientKeyData=None, expirationTimestamp=None)
+    certificate = credential(token=None, clientCertificateData="cert", clientKeyData="key")
+
+    assert await ask(plugin(prints(token))) == login.Credentials("t")
+    assert await ask(plugin(prints(certificate))) == login.Credentials("", "cert", "key")
+
+
 async def test_a_plugin_gets_its_arguments_its_variables_and_the_protocol(plugin, monkeypatch):
     monkeypatch.setenv("INHERITED", "yes")
     answer = credential(token="$1-$2-$GIVEN-$INHERITED")
