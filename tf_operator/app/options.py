@@ -16,6 +16,7 @@ from typing import Any
 from tf_operator.app import flags, values
 from tf_operator.app.values import Address
 from tf_operator.machinery.leaderelection import ElectionConfig
+from tf_operator.planning import gang
 
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
 _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error", "panic": "error"}
@@ -93,10 +94,9 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
 
 def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
-    gang_scheduler = found["gang-scheduler-name"]
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
-        gang_scheduler="" if gang_scheduler.lower() == "none" else gang_scheduler,
+        gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],

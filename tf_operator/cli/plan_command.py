@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tf_operator.cli import bodies, manifests, rehearsal, review, summary
 from tf_operator.cli.manifests import Manifest, ManifestError
 from tf_operator.meta import key_of, text_of
+from tf_operator.planning import gang
 from tf_operator.planning.observed import Settings
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Unreadable(Exception):
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan everything in all files."""
-    gang_scheduler = "" if arguments.gang_scheduler_name.lower() == "none" else arguments.gang_scheduler_name
+    gang_scheduler = gang.scheduler(arguments.gang_scheduler_name)
     settings = Settings(cluster_domain=arguments.cluster_domain.strip("."), gang_scheduler=gang_scheduler)
     found, is_well = _read_all(arguments.filename)
     plans = [_plan(manifest, arguments.namespace, settings) for manifest in found]

@@ -20,6 +20,12 @@ _VOLCANO_WAITS = frozenset({"", "Pending"})
 _OURS = ("minMember", "minResources", "queue", "priorityClassName", "scheduleTimeoutSeconds")
 
 
+def scheduler(name: str) -> str:
+    """Which gang scheduler a name means; ``""`` for none. As in 1.9, the two that are known are written in any case."""
+    known = {"none": "", constants.VOLCANO: constants.VOLCANO}
+    return known.get(name.lower(), name)
+
+
 def is_wanted(settings: Settings) -> bool:
     """Whether jobs have PodGroups at all."""
     return bool(settings.gang_scheduler)

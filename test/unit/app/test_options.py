@@ -177,8 +177,11 @@ def test_a_kubeconfig_comes_before_the_pods_own_account(arguments, environment, 
     assert parse(*arguments, **environment).is_in_cluster is is_in_cluster
 
 
-@pytest.mark.parametrize(("name", "scheduler"), [("none", ""), ("None", ""), ("", ""), ("my-one", "my-one")])
-def test_a_gang_scheduler_called_none_is_none(name, scheduler):
+@pytest.mark.parametrize(
+    ("name", "scheduler"),
+    [("none", ""), ("None", ""), ("", ""), ("Volcano", "volcano"), ("VOLCANO", "volcano"), ("My-one", "My-one")],
+)
+def test_the_gang_schedulers_that_are_known_may_be_written_in_any_case(name, scheduler):
     assert parse(f"--gang-scheduler-name={name}").gang_scheduler == scheduler
 
 

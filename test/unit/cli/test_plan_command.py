@@ -79,6 +79,10 @@ def test_no_gang_scheduler_may_be_called_none_as_in_the_operator(plan):
     assert "PodGroup" not in plan(JOB.body(), "--gang-scheduler-name=None")[1]
 
 
+def test_volcano_may_be_written_in_any_case_as_in_the_operator(plan):
+    assert "scheduling.volcano.sh" in plan(JOB.body(), "--gang-scheduler-name=Volcano", "-o", "yaml")[1]
+
+
 def test_every_error_has_a_line_and_the_other_jobs_are_planned_all_the_same(plan):
     code, printed, complaints = plan(JOB.backoff_limit(-1).deadline(-1).body(), JOB.named("k").body())
 

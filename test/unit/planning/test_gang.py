@@ -27,6 +27,13 @@ def spec_of(job, settings=VOLCANO):
     return create.body["spec"]
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("", ""), ("None", ""), ("volcano", "volcano"), ("Volcano", "volcano"), ("Mine", "Mine")]
+)
+def test_the_schedulers_that_are_known_may_be_written_in_any_case(name, meant):
+    assert gang.scheduler(name) == meant
+
+
 def test_without_a_gang_scheduler_there_is_no_group():
     seen = seen_with(tfjob().workers(2), Settings())
 
