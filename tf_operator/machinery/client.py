@@ -12,6 +12,7 @@ Every client has a budget of its own (``budget``): leases and events are sent th
 that a burst of pod creations can never starve a renewal.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -189,7 +190,7 @@ class ApiClient:
 
     @asynccontextmanager
     async def _replied(self, request: Request, access: Access) -> AsyncIterator[Reply]:
-        """Send, measure, and turn whatever is no success into its error."""
+        """Send, measure, and turn whatever is no success into its error. A call that the guard stopped is none."""
         sent = self._clock.monotonic()
         code = "<error>"
         try:
@@ -199,9 +200,10 @@ class ApiClient:
                 if not 200 <= reply.status < 300:
                     await self._refuse(reply, access)
                 yield reply
-        finally:
+        except (errors.ApiError, asyncio.CancelledError):  # the latter is how a time limit ends it; no guard does
             if code == "<error>":
                 self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
+            raise
 
     async def _refuse(self, reply: Reply, access: Access) -> NoReturn:
         """Raise what a reply that is no success means."""

@@ -86,7 +86,8 @@ class _Question(aiohttp.payload.Payload):
     """Part of a body that asks the last word once more, immediately before its first byte is written.
 
     Before Python 3.12 aiohttp writes a body not at once but in the next turn of the loop, which may come late: after
-    much other work, or after the process was stopped and continued.
+    much other work, or after the process was stopped and continued. If by then the caller's time limit has run out,
+    too, the refusal is told as the time limit: the request counts as one of unknown outcome, which is never wrong.
     """
 
     last_word: Callable[[], object] = never_objects

@@ -575,14 +575,15 @@ class Granted:
     ids=["before the budget", "after the budget", "once connected", "when it is written"],
 )
 @pytest.mark.parametrize("verb", WRITES)
-async def test_nothing_is_sent_when_the_guard_says_no_at_any_moment(verb, yes, granted):
-    budget = Granted()
-    async with serving(OK, budget=budget, guard=Open(yes)) as api:
+async def test_nothing_is_sent_or_counted_when_the_guard_says_no_at_any_moment(verb, yes, granted):
+    budget, instruments = Granted(), Counted()
+    async with serving(OK, budget=budget, guard=Open(yes), instruments=instruments) as api:
         with pytest.raises(NotLeading):
             await CALLS[verb](api)
 
         assert api.server.seen == []
         assert budget.granted == granted
+        assert (instruments.replies, instruments.repeats) == ([], [])
 
 
 async def test_the_connection_of_what_was_not_sent_serves_the_next_call():
