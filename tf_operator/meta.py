@@ -126,8 +126,11 @@ def rfc3339(moment: datetime) -> str:
 
 
 def micro_time(moment: datetime) -> str:
-    """``metav1.MicroTime``: always six digits; ``isoformat`` drops them at zero and Go refuses the result."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """``metav1.MicroTime``: always six digits, even of zero, and four of the year: Go refuses anything else.
+
+    No ``strftime``: glibc's ``%Y`` writes the year 500 in three.
+    """
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_time(text: object) -> datetime | None:

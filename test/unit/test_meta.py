@@ -80,6 +80,15 @@ def test_a_micro_time_has_six_digits_even_when_they_are_zero():
     assert meta.micro_time(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == "2026-01-02T03:04:05.000000Z"
 
 
+@pytest.mark.parametrize("year", [1, 25, 500, 999, 1000, 9999])
+def test_a_year_has_four_digits_whatever_it_is(year):
+    """Go refuses any other; and what somebody wrote into a Lease is written back with each renewal."""
+    moment = datetime(year, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    assert meta.rfc3339(moment) == f"{year:04}-01-02T03:04:05Z"
+    assert meta.micro_time(moment) == f"{year:04}-01-02T03:04:05.000000Z"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
