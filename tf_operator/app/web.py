@@ -1,9 +1,8 @@
 """/metrics, /healthz and /readyz, answered by threads of their own.
 
 Threads, because the one thing that a liveness probe has to find out is whether the event loop is stuck; a server on
-that loop would be stuck with it. One connection is one request; there are only so many at once, and each only for so
-long, because anybody in the cluster may connect. Where a site has a TLS context, each connection asks for it anew,
-and shakes hands in its own thread.
+that loop would be stuck with it. One connection is one request; ``visits`` bounds their number and their time. Where
+a site has a TLS context, each connection asks for it anew, and shakes hands in its own thread.
 
     with web.serving(Site(address, {path: page})): ...     # WebError when an address cannot be had
 
@@ -29,10 +28,11 @@ import structlog
 from prometheus_client import CollectorRegistry, exposition
 
 from tf_operator.app.values import Address
+from tf_operator.app.visits import Visits
+from tf_operator.machinery.clock import SystemClock
 
-MOST_CONNECTIONS = 32
 REQUEST_WITHIN = 5.0
-"""Seconds for each piece that is read or written."""
+"""Seconds for each piece that is read or written; ``visits.LONGEST`` is for all of them."""
 _POLL = 0.1
 
 _log = structlog.get_logger(__name__)
@@ -113,7 +113,7 @@ def _socket(address: Address) -> socket.socket:
 
 
 class _Server(ThreadingMixIn, HTTPServer):
-    """A socket, its site, and a bounded number of threads."""
+    """A socket, its site, and a thread for each who visits it."""
 
     daemon_threads = True
 
@@ -123,7 +123,7 @@ class _Server(ThreadingMixIn, HTTPServer):
         self.socket = listener
         self.pages = site.pages
         self._tls = site.tls
-        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self.visits = Visits(SystemClock())
 
     @property
     def bound(self) -> Address:
@@ -132,8 +132,8 @@ class _Server(ThreadingMixIn, HTTPServer):
         return Address(host, port)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 (the base's signature)
-        """Answer in a thread; who comes when all are taken is sent away at once."""
-        if self._places.acquire(blocking=False):
+        """Answer in a thread; who gets no place is sent away at once."""
+        if self.visits.enter(request):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -143,7 +143,11 @@ class _Server(ThreadingMixIn, HTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self.visits.leave(request)
+
+    def service_actions(self) -> None:
+        """Look who has been here for too long; called after each who comes, and every moment."""
+        self.visits.end_overdue()
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 (as above)
         """Speak with the client, in the thread: so one that is slow to shake hands keeps nobody else waiting."""
@@ -151,7 +155,9 @@ class _Server(ThreadingMixIn, HTTPServer):
             super().finish_request(request, client_address)
             return
         request.settimeout(REQUEST_WITHIN)
-        with self._tls().wrap_socket(request, server_side=True) as secured:
+        with self._tls().wrap_socket(request, server_side=True, do_handshake_on_connect=False) as secured:
+            self.visits.secured(request, by=secured)
+            secured.do_handshake()
             super().finish_request(secured, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 (as above)
@@ -168,6 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the page of this path."""
+        self.server.visits.asked(self.request)
         reply = self._reply()
         self.send_response(reply.status)
         for name, value in {**reply.headers, "Content-Length": str(len(reply.body))}.items():

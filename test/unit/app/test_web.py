@@ -3,16 +3,16 @@
 import gzip
 import socket
 import ssl
+import threading
 import urllib.error
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 import trustme
 from prometheus_client import CollectorRegistry, Counter
 
-from support.settle import eventually
-from tf_operator.app import web
+from tf_operator.app import visits, web
 from tf_operator.app.values import Address
 
 ANYWHERE = Address("127.0.0.1", 0)
@@ -156,32 +156,62 @@ async def test_after_the_block_nobody_listens_any_more():
         fetch(address, "/a")
 
 
-async def test_those_who_say_nothing_do_not_keep_the_page_from_others_for_long(monkeypatch):
-    monkeypatch.setattr(web._Handler, "timeout", 0.2)
-    with served({"/healthz": answer}) as (address,):
-        silent = [socket.create_connection((address.host, address.port)) for _ in range(web.MOST_CONNECTIONS + 5)]
-        try:
-
-            def is_served():
-                try:
-                    return fetch(address, "/healthz")[0] == 200
-                except OSError:
-                    return False
-
-            await eventually(is_served)
-        finally:
-            for connection in silent:
-                connection.close()
+@pytest.mark.parametrize("said", [b"", b"GET /hea"], ids=["nothing", "half a request"])
+def test_however_many_never_ask_the_page_is_there_for_others_at_once(said):
+    with served({"/healthz": answer}) as (address,), ExitStack() as idle:
+        for _ in range(visits.MOST + 5):
+            connection = idle.enter_context(socket.create_connection((address.host, address.port)))
+            connection.sendall(said)
+        for _ in range(3):
+            assert fetch(address, "/healthz")[0] == 200
 
 
-def test_who_comes_when_all_places_are_taken_is_sent_away_at_once(monkeypatch):
-    monkeypatch.setattr(web, "MOST_CONNECTIONS", 1)
-    with served({"/healthz": answer}) as (address,):
+def test_who_says_nothing_is_sent_away(monkeypatch):
+    monkeypatch.setattr(web._Handler, "timeout", 0.1)
+    with served({"/healthz": answer}) as (address,), connected(address, timeout=10) as silent:
+        assert silent.recv(1) == b""
+
+
+def test_who_says_a_byte_now_and_then_is_sent_away_all_the_same(monkeypatch):
+    monkeypatch.setattr(visits, "LONGEST", 0.3)
+    with served({"/healthz": answer}) as (address,), connected(address, timeout=0.05) as slow:
+        assert is_sent_away(slow)
+
+
+def connected(address, timeout):
+    return socket.create_connection((address.host, address.port), timeout=timeout)
+
+
+def is_sent_away(slow):
+    """Whether one who says something every 50 ms is, within seconds."""
+    with suppress(BrokenPipeError, ConnectionResetError):
+        for _ in range(100):
+            slow.sendall(b"x")
+            with suppress(TimeoutError):
+                if not slow.recv(1):
+                    return True
+        return False
+    return True
+
+
+def test_who_comes_while_all_are_being_answered_is_sent_away_and_they_get_their_pages():
+    asked, may_answer = threading.Barrier(visits.MOST + 1, timeout=10), threading.Event()
+
+    def slow(_headers):
+        asked.wait()
+        may_answer.wait(10)
+        return web.Reply(200, b"hello\n")
+
+    with served({"/slow": slow}) as (address,), ExitStack() as waiting:
         place = (address.host, address.port)
-        with socket.create_connection(place), socket.create_connection(place) as late:
-            late.settimeout(web.REQUEST_WITHIN / 2)
-
+        early = [waiting.enter_context(socket.create_connection(place, timeout=10)) for _ in range(visits.MOST)]
+        for connection in early:
+            connection.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+        asked.wait()
+        with socket.create_connection(place, timeout=10) as late:
             assert late.recv(1) == b""
+        may_answer.set()
+        assert all(connection.recv(100).startswith(b"HTTP/1.0 200") for connection in early)
 
 
 async def test_a_connection_that_breaks_is_nobodys_trouble(capsys):
@@ -230,6 +260,14 @@ def test_each_connection_is_served_with_the_certificate_of_the_moment(authority,
     with web.serving(web.Site(ANYWHERE, {"/a": answer}, lambda: next(contexts))) as (address,):
         assert fetch_safely(address, authority)[0] == 200
         assert fetch_safely(address, successor)[0] == 200
+
+
+def test_however_many_never_shake_hands_those_who_do_are_served(authority, tls):
+    with web.serving(web.Site(ANYWHERE, {"/a": answer}, lambda: tls)) as (address,), ExitStack() as idle:
+        for _ in range(visits.MOST):
+            idle.enter_context(socket.create_connection((address.host, address.port)))
+        for _ in range(3):
+            assert fetch_safely(address, authority)[0] == 200
 
 
 def test_who_never_shakes_hands_keeps_nobody_waiting_and_is_sent_away(authority, tls, monkeypatch):
