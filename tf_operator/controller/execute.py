@@ -112,7 +112,7 @@ class Executor:
             if is_all:
                 self.memory.note_accepted(job.uid)
         except errors.ApiError as error:
-            if not isinstance(error, errors.Refused) or isinstance(error, errors.ServerFailed | errors.Throttled):
+            if not _is_answer(error):
                 raise
             # What was refused is in the memory now; the plan that follows tells of it.
         finally:
@@ -137,10 +137,8 @@ class Executor:
     async def _create(self, owner: Owner, resource: Resource, body: dict[str, Any], *, what: str) -> None:
         try:
             await self.writer.create(owner, resource, body)
-        except errors.ServerFailed:
-            raise
         except errors.Refused as refusal:
-            if not isinstance(refusal, errors.Throttled):
+            if _is_answer(refusal):
                 _log.info("a create was refused", what=what, cause=refusal.name, error=str(refusal))
                 self.memory.note_refused(owner.uid, what, refusal)
             raise
@@ -173,9 +171,9 @@ class Executor:
         body = {"metadata": {"uid": action.uid}, "spec": dict(action.spec)}
         try:
             await self.writer.patch(owner, self._pod_groups(), action.name, body=body)
-        except (errors.ServerFailed, errors.Throttled, errors.NotFound, errors.Conflict):
-            raise
         except errors.Refused as refusal:
+            if not _is_answer(refusal) or isinstance(refusal, errors.NotFound | errors.Conflict):
+                raise
             what = "the change of its PodGroup"
             _log.info("a change was refused", what=what, cause=refusal.name, error=str(refusal))
             self.memory.note_refused(owner.uid, what, refusal, is_change=True)
@@ -192,6 +190,11 @@ class Executor:
         request = wire.delete_all(resources.SERVICES, Scope(owner.key.namespace, label_selector=action.selector))
         uids = [service.uid for service in action.services]
         await self.writer.delete_all(owner, resources.SERVICES, request=request, uids=uids)
+
+
+def _is_answer(error: errors.ApiError) -> bool:
+    """Whether the server has judged what it was asked for, which the next plan tells; not a trouble of its own."""
+    return isinstance(error, errors.Refused) and not isinstance(error, errors.ServerFailed | errors.Throttled)
 
 
 def _owner(job: TrainingJob) -> Owner:
