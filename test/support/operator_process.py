@@ -114,10 +114,13 @@ async def operator(
     arguments: Iterable[str] = ("--leader-elect=false",),
     user: str = "operator",
     environment: Mapping[str, str] | None = None,
+    module: str = "tf_operator",
     until: str = "workers started",
 ) -> AsyncIterator[OperatorProcess]:
     """Run an operator while the body runs, and have it end well."""
-    process = await start(plane, namespaces=namespaces, arguments=arguments, user=user, environment=environment)
+    process = await start(
+        plane, namespaces=namespaces, arguments=arguments, user=user, environment=environment, module=module
+    )
     try:
         if until:
             await process.wait_for(until)
@@ -139,11 +142,12 @@ async def start(
     environment: Mapping[str, str] | None = None,
     kubeconfig: Path | None = None,
     tree: Path = _ROOT,
+    module: str = "tf_operator",
 ) -> OperatorProcess:
     """Start an operator, on ports of its own; ``kubeconfig`` replaces the user's own, ``tree`` this version."""
     command = [
         sys.executable,
-        *("-m", "tf_operator", "run", "--kubeconfig", str(kubeconfig or plane.kubeconfig(user))),
+        *("-m", module, "run", "--kubeconfig", str(kubeconfig or plane.kubeconfig(user))),
         *("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"),
         *(f"--namespace={namespace}" for namespace in namespaces),
         *arguments,

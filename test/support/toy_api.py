@@ -11,8 +11,9 @@ from tf_operator.api.record import FailureCause, ReplicaType
 from tf_operator.api.report import EventKind, JobReport
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.fields import Fields, entries
+from tf_operator.dialects.metadata import job_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
-from tf_operator.meta import Body, GroupVersionResource, ObjectKey, text_of
+from tf_operator.meta import Body, GroupVersionResource
 
 RESOURCE = GroupVersionResource("toys.example.org", "v1", "trainings", "Training")
 NAMES = {name: f"toys.example.org/{name}" for name in ("job", "type", "index", "role")}
@@ -25,20 +26,22 @@ _TYPES = {"boss": ReplicaType.CHIEF, "helper": ReplicaType.WORKER}
 class ToyCrd(Crd):
     def text(self) -> str:
         text, anything = {"type": "string"}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        schema = {"type": "object", "properties": {"apiVersion": text, "kind": text, "spec": anything}}
-        return json.dumps({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
+        parts = {"apiVersion": text, "kind": text, "spec": anything, "status": anything}
+        version = {"name": RESOURCE.version, "served": True, "storage": True, "subresources": {"status": {}}}
+        version["schema"] = {"openAPIV3Schema": {"type": "object", "properties": parts}}
+        names = {"kind": RESOURCE.kind, "plural": RESOURCE.plural}
+        spec = {"group": RESOURCE.group, "scope": "Namespaced", "names": names, "versions": [version]}
+        head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        return json.dumps({**head, "metadata": {"name": str(RESOURCE)}, "spec": spec})
 
 
 def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     fields = Fields({"spec": spec}).below("spec")
     roles = [_read_role(Fields(role, "spec.roles", fields.problems)) for role in entries(fields.body.get("roles"))]
-    status = stored if isinstance(stored, dict) else {}
-    key = ObjectKey(text_of(metadata, "namespace"), text_of(metadata, "name"))
-    job = TrainingJob(key, text_of(metadata, "uid"), text_of(metadata, "resourceVersion"), PROFILE)
+    job = job_of(metadata, stored, PROFILE)
     replicas = tuple(sorted(roles, key=lambda found: list(ReplicaType).index(found.type)))
-    record, problems = codec.read(status.get("operator")), tuple(fields.problems)
-    job = replace(job, replicas=replicas, record=record, problems=problems, stored_status=status)
-    return defaults.with_defaults(job)
+    record, problems = codec.read(job.stored_status.get("operator")), tuple(fields.problems)
+    return defaults.with_defaults(replace(job, replicas=replicas, record=record, problems=problems))
 
 
 def _read_role(role: Fields) -> ReplicaSpec:
@@ -53,7 +56,7 @@ def write_status(report: JobReport, _: Body) -> dict[str, Any]:
 
 
 def summarize(_metadata: Any, _spec: bytes, status: bytes) -> JobSummary:  # noqa: ANN401
-    return JobSummary(json.loads(status)["phase"])
+    return JobSummary(json.loads(status).get("phase", ""))
 
 
 REASONS: Any = ({kind: kind.name.title() for kind in EventKind}, {cause: f"Toy{cause}" for cause in FailureCause})

@@ -9,6 +9,7 @@ started.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -29,11 +30,12 @@ from tf_operator.api.job import (
 )
 from tf_operator.api.profile import Labels, Profile
 from tf_operator.api.record import ReplicaType
+from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.kubeflow import status, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
-from tf_operator.meta import Body, GroupVersionResource, ObjectKey, parse_time, text_of
+from tf_operator.meta import Body, GroupVersionResource, parse_time
 
 RESOURCE: Final = GroupVersionResource(GROUP, "v1", "tfjobs", "TFJob")
 PROFILE: Final = Profile(
@@ -59,13 +61,8 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     """The job that a TFJob describes; with ``problems`` where it is none. Never raises."""
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
-    annotations = metadata.get("annotations")
-    generation = metadata.get("generation")
-    job = TrainingJob(
-        key=ObjectKey(text_of(metadata, "namespace"), text_of(metadata, "name")),
-        uid=text_of(metadata, "uid"),
-        resource_version=text_of(metadata, "resourceVersion"),
-        profile=PROFILE,
+    job = replace(
+        job_metadata.job_of(metadata, stored, PROFILE),
         replicas=_read_replicas(fields),
         run_policy=_read_run_policy(fields.below("runPolicy")),
         success_policy=fields.one_of(
@@ -74,11 +71,6 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         has_dynamic_workers=fields.flag("enableDynamicWorker"),
         tf_config_format=fields.one_of("tfConfigFormat", TFConfigFormat, TFConfigFormat.FULL),
         record=status.read(stored),
-        annotations=annotations if isinstance(annotations, Mapping) else {},
-        generation=generation if isinstance(generation, int) else 0,
-        created_at=parse_time(metadata.get("creationTimestamp")),
-        is_being_deleted=metadata.get("deletionTimestamp") is not None,
-        stored_status=stored if isinstance(stored, Mapping) else {},
         problems=tuple(problems),
     )
     return defaults.with_defaults(job)

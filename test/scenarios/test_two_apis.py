@@ -1,0 +1,159 @@
+"""One operator for two APIs: kubeflow.org/v1, and one of another shape that may be installed later or removed."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.control_plane.access import OPERATOR
+from lab.control_plane.plane import ControlPlane
+from support import builders, toy_api
+from support.api import Api
+from support.crds import create_crd
+from support.job_namespace import JobNamespace
+from support.kubelet import Kubelet
+from support.operator_process import OperatorProcess, operator
+from support.resources import CRDS, EVENTS, TFJOBS, Json, Resource
+from support.settle import eventually
+
+CRD = Path(__file__).resolve().parents[2] / "manifests/crd/tfjobs.yaml"
+TOYS = Resource("toys.example.org", "v1", "trainings")
+WITH_SUPPORT = {"PYTHONPATH": os.pathsep.join(sys.path)}
+BOTH = ("--leader-elect", "--enable-scheme=tfjob", "--enable-scheme=training")
+ROLES = [{"role": "helper", "count": 2, "image": "train:1"}, {"role": "boss", "image": "lead:1"}]
+
+
+@pytest.fixture(scope="module")
+def control_plane(tmp_path_factory: pytest.TempPathFactory, plane_programs: object) -> Iterator[ControlPlane]:
+    """A plane of this module's own: its tests install and remove CRDs."""
+    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
+        rules = [{"apiGroups": [TOYS.group], "resources": ["*"], "verbs": ["*"]}]
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "toys"}}
+        account = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": OPERATOR.login}
+        to = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": "toys"}
+        plane.admin.apply({**role, "kind": "ClusterRole", "rules": rules})
+        plane.admin.apply({**role, "kind": "ClusterRoleBinding", "roleRef": to, "subjects": [account]})
+        yield plane
+
+
+@dataclass(frozen=True)
+class Both(JobNamespace):
+    """A namespace with TFJobs and Trainings, and the operator of both."""
+
+    process: OperatorProcess
+
+    async def submit_toy(self, name: str) -> Json:
+        """Create a Training."""
+        body = {"apiVersion": TOYS.api_version, "kind": "Training", "metadata": {"name": name}}
+        return await self.admin.create(TOYS.path(self.namespace), {**body, "spec": {"roles": ROLES}})
+
+    async def wait_toy(self, name: str, phase: str) -> Json:
+        """Wait until a Training is in a phase; the Training."""
+
+        async def check() -> Json:
+            found = await self.admin.get(TOYS.path(self.namespace, name))
+            assert found.get("status", {}).get("phase") == phase, f"{found.get('status')}"
+            return found
+
+        return await eventually(check, within=40)
+
+    async def wait_children(self, *names: str, of: Json) -> None:
+        """Wait until there are these pods, and they are this job's."""
+
+        async def check() -> bool:
+            owners = {name: pod["metadata"]["ownerReferences"][0]["uid"] for name, pod in (await self.pods()).items()}
+            assert {name for name, uid in owners.items() if uid == of["metadata"]["uid"]} == set(names), f"{owners}"
+            return True
+
+        assert await eventually(check, within=40)
+
+
+@asynccontextmanager
+async def both(plane: ControlPlane, name: str) -> AsyncIterator[Both]:
+    namespace = await asyncio.to_thread(plane.make_namespace, name)
+    async with (
+        Api(plane.kubeconfig("admin")) as admin,
+        Api(plane.kubeconfig("kubelet")) as nodes,
+        operator(
+            plane, namespaces=[namespace], arguments=BOTH, module="support.two_apis", environment=WITH_SUPPORT
+        ) as process,
+    ):
+        yield Both(plane, admin, Kubelet(nodes, namespace), namespace, process)
+
+
+async def remove(admin: Api, crd: str, resource: Resource) -> None:
+    """Remove a CRD, and wait until its resource is not served any more."""
+    await admin.delete(CRDS.path(name=crd))
+
+    async def check() -> bool:
+        assert await admin.find(resource.path("default")) is None
+        return True
+
+    assert await eventually(check, within=30)
+
+
+async def test_a_kind_that_is_installed_later_is_served_beside_the_one_that_was_there(control_plane):
+    """The process is elected, is ready and works without it; both jobs run to their ends."""
+    async with both(control_plane, "later") as here:
+        await here.begin_running(builders.tfjob("a").workers(1))
+        await create_crd(here.admin, toy_api.API.crd.load())
+        await here.submit_toy("b")
+        await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1")
+        await here.run("b-chief-0", "b-worker-0", "b-worker-1")
+        await here.wait_toy("b", "running")
+        await here.succeed("a-worker-0", "b-chief-0")
+
+        await here.wait("a", "Succeeded")
+        await here.wait_toy("b", "succeeded")
+        ended = here.process.said("the watch ended; trying again")
+        assert [record["cause"] for record in ended if record["resource"] == str(toy_api.RESOURCE)] == ["NotFound"]
+
+
+async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(control_plane):
+    """The later one waits for the names that it shares with the first, says so, and selects none of its pods."""
+    async with both(control_plane, "names") as here:
+        await create_crd(here.admin, toy_api.API.crd.load())
+        tfjob = await here.begin_running(builders.tfjob("j").workers(1))
+        uids = await here.uids()
+        toy = await here.submit_toy("j")
+        await here.wait_children("j-chief-0", of=toy)
+
+        async def is_reported() -> bool:
+            found = await here.admin.list(EVENTS.path(here.namespace))
+            refused = [event for event in found if event["involvedObject"]["kind"] == "Training"]
+            assert any("j-worker-0" in event["message"] for event in refused), f"{[e['message'] for e in refused]}"
+            return True
+
+        assert await eventually(is_reported, within=30)
+        assert (await here.uids())["j-worker-0"] == uids["j-worker-0"]
+
+        await here.delete_job("j")
+        await here.admin.delete(f"/api/v1/namespaces/{here.namespace}/services/j-worker-0")
+        await here.delete_pod("j-worker-0")
+        await here.wait_children("j-chief-0", "j-worker-0", "j-worker-1", of=toy)
+        await here.wait_children(of=tfjob)
+        await here.run("j-chief-0", "j-worker-0", "j-worker-1")
+        await here.succeed("j-chief-0")
+        await here.wait_toy("j", "succeeded")
+
+
+async def test_a_kind_that_is_removed_ends_no_work_but_its_own_and_may_come_back(control_plane):
+    async with both(control_plane, "removed") as here:
+        await create_crd(here.admin, toy_api.API.crd.load())
+        await here.begin_running(builders.tfjob("a").workers(1))
+        await here.submit_toy("b")
+        await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1")
+        await remove(here.admin, "tfjobs.kubeflow.org", TFJOBS)
+        await here.run("b-chief-0", "b-worker-0", "b-worker-1")
+        await here.succeed("b-chief-0")
+        await here.wait_toy("b", "succeeded")
+
+        await create_crd(here.admin, yaml.load(CRD.read_text(), Loader=yaml.CSafeLoader))
+        await here.submit(builders.tfjob("c").workers(1))
+        await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1", "c-worker-0", within=60)

@@ -1,0 +1,11 @@
+"""The operator of this tree with one API more in its registry, as a fork has it that adds a folder: a program."""
+
+import sys
+
+from support import toy_api
+from tf_operator.app import cli
+from tf_operator.dialects import registry
+
+if __name__ == "__main__":
+    registry.SERVED = (*registry.SERVED, toy_api.API)  # type: ignore[misc]
+    sys.exit(cli.main())

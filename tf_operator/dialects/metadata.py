@@ -1,0 +1,22 @@
+"""What a job has of every Kubernetes object: the part of ``ServedAPI.read`` that is the same for all APIs."""
+
+from collections.abc import Mapping
+
+from tf_operator.api.job import TrainingJob
+from tf_operator.api.profile import Profile
+from tf_operator.meta import Body, ObjectKey, text_of
+
+
+def job_of(metadata: Body, stored: object, profile: Profile) -> TrainingJob:
+    """A job with this metadata, and with the status that is stored; its spec and its record are yet to be read."""
+    annotations, generation = metadata.get("annotations"), metadata.get("generation")
+    return TrainingJob(
+        key=ObjectKey(text_of(metadata, "namespace"), text_of(metadata, "name")),
+        uid=text_of(metadata, "uid"),
+        resource_version=text_of(metadata, "resourceVersion"),
+        profile=profile,
+        annotations=annotations if isinstance(annotations, Mapping) else {},
+        generation=generation if isinstance(generation, int) else 0,
+        is_being_deleted=metadata.get("deletionTimestamp") is not None,
+        stored_status=stored if isinstance(stored, Mapping) else {},
+    )
