@@ -10,7 +10,7 @@ from support.fake_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.app.http import metrics_auth
 from tf_operator.app.http import server as web
-from tf_operator.app.http.metrics_auth import CLIENT_BURST, Authorizer, Decision, Reviewer
+from tf_operator.app.http.metrics_auth import CLIENT_BURST, UNKNOWN_BURST, Authorizer, Decision, Reviewer
 from tf_operator.machinery.transport import errors
 
 
@@ -119,14 +119,14 @@ async def test_why_nobody_is_let_in_is_told_once_a_minute_without_the_token(door
 
 async def flood(door, *clients):
     """As many unknown tokens from each of these addresses as use up its limit."""
-    tokens = [(f"{client}-{os.urandom(4).hex()}", client) for client in clients for _ in range(2 * CLIENT_BURST)]
+    tokens = [(f"{client}-{os.urandom(4).hex()}", client) for client in clients for _ in range(2 * UNKNOWN_BURST)]
     return await asyncio.gather(*(door.authorize(*token) for token in tokens))
 
 
 async def test_a_flood_of_bad_tokens_makes_a_few_reviews_and_the_rest_is_turned_away(door, server, clock):
     decisions = await flood(door, "10.0.0.1")
     assert server.reviews == CLIENT_BURST
-    assert decisions.count(Decision.RATE_LIMITED) == CLIENT_BURST
+    assert decisions.count(Decision.RATE_LIMITED) == 2 * UNKNOWN_BURST - CLIENT_BURST
 
     await clock.advance(1 / metrics_auth.CLIENT_PER_SECOND)
     await flood(door, "10.0.0.1")
@@ -136,7 +136,7 @@ async def test_a_flood_of_bad_tokens_makes_a_few_reviews_and_the_rest_is_turned_
 async def test_a_flood_from_everywhere_makes_few_reviews_as_well_and_is_forgotten(door, server):
     await flood(door, *map(str, range(metrics_auth.MOST_CLIENTS + 10)))
 
-    assert server.reviews == metrics_auth.UNKNOWN_BURST
+    assert server.reviews == UNKNOWN_BURST
     assert len(door._budgets) == metrics_auth.MOST_CLIENTS
 
 
