@@ -66,7 +66,10 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         listening = stack.enter_context(server.serving(*served))
         _log.info("listening", addresses=[str(address) for address in listening])
 
-        api = await stack.enter_async_context(clients.Clients(options, clock, metrics))
+        # Credentials are read here, by a plugin perhaps, which may hang.
+        connecting = stack.enter_async_context(clients.Clients(options, clock, metrics))
+        if (api := await signals.unless_stopped(stop, connecting)) is None:
+            return
         _log.info("starting", release=clients.release(), apiserver=api.host)
         reviewer.use(api.reviews())
         informers, recorder, election = api.informers(), api.recorder(), api.election()
