@@ -72,7 +72,10 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         listening = stack.enter_context(server.serving(*served))
         _log.info("listening", addresses=[str(address) for address in listening])
 
-        to_server = await stack.enter_async_context(clients.Clients(options, clock, metrics))
+        # Credentials are read here, by a plugin perhaps, which may hang.
+        connecting = stack.enter_async_context(clients.Clients(options, clock, metrics))
+        if (to_server := await signals.unless_stopped(stop, connecting)) is None:
+            return
         kinds = [str(api.resource) for api in options.apis]
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
         reviewer.use(to_server.reviews())

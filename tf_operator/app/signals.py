@@ -9,11 +9,13 @@ to the first process of a container. Before all that, while modules are imported
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import structlog
 
+T = TypeVar("T")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _log = structlog.get_logger(__name__)
 
@@ -40,6 +42,18 @@ def stopping() -> Iterator[asyncio.Event]:
             for each, handler in before.items():
                 loop.remove_signal_handler(each)
                 signal.signal(each, handler)
+
+
+async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of ``work``; ``None`` when ``stop`` is set first, which cancels it."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())  # noqa: TID251
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.wait({working, stopping})
 
 
 def _exit_at_once(number: int, _frame: object) -> None:

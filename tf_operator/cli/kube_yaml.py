@@ -3,7 +3,7 @@
 PyYAML reads some scalars differently: ``2024-01-01`` is a date, ``12:30`` a number, ``1e3`` and ``y`` are strings, and
 of two equal keys the second wins silently. Here a scalar is what it is for kubectl, keys are strings, and a duplicate
 key is an error, as for the API server. Only what JSON can hold is read: other tags, complex keys and collections that
-contain themselves are errors.
+contain themselves are errors, and so are aliases that would make a small text very large.
 
 Every YAML reader reads the output back unchanged: a string that could be taken for anything else is quoted.
 Neighbours: ``manifests`` reads files with it, ``bodies`` writes objects.
@@ -36,6 +36,8 @@ _TAG: Final = "tag:yaml.org,2002:"
 _NOT_IN_JSON: Final = ("binary", "omap", "pairs", "set", "timestamp")
 _LARGEST: Final = 2**64
 """Integers from here on are floating-point numbers, as in Go."""
+MOST_REPEATED: Final = 100_000
+"""Values that the aliases of a text may stand for; a few lines can stand for more than any memory holds."""
 
 
 class YamlError(Exception):
@@ -87,6 +89,7 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._open_anchors: list[str] = []
+        self._repeated = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """As PyYAML does, which accepts an alias inside of what it stands for."""
@@ -100,6 +103,14 @@ class _Loader(yaml.SafeLoader):
             return super().compose_node(parent, index)
         finally:
             self._open_anchors.pop()
+
+    def construct_document(self, node: yaml.Node) -> Any:  # noqa: ANN401 - any JSON
+        """As PyYAML does, which leaves it to the reader to follow each alias."""
+        sizes = dict[yaml.Node, int]()
+        self._repeated += _size(node, sizes) - len(sizes)
+        if self._repeated > MOST_REPEATED:
+            _fail(node, f"the aliases stand for more than {MOST_REPEATED} values")
+        return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
         """As in JSON; a duplicate key is an error, whatever is merged into the mapping."""
@@ -136,6 +147,18 @@ class _Loader(yaml.SafeLoader):
             _fail(node, "a key must be a string, not an object or a list")
         found = self.construct_object(node)
         return found if isinstance(found, str) else json.dumps(found)
+
+
+def _size(node: yaml.Node, sizes: dict[yaml.Node, int]) -> int:
+    """How many values a node stands for when all aliases in it are followed; ``sizes`` remembers each node's."""
+    if node not in sizes:
+        children: list[yaml.Node] = []
+        if isinstance(node, yaml.MappingNode):
+            children = [child for pair in node.value for child in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            children = node.value
+        sizes[node] = 1 + sum(_size(child, sizes) for child in children)
+    return sizes[node]
 
 
 def _fail(node: yaml.Node, problem: str) -> NoReturn:

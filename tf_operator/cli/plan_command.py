@@ -97,9 +97,11 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
         except (ManifestError, UnicodeDecodeError) as error:
             is_valid = False
             _report(name, str(error))
-    jobs = [manifest for manifest in found if validate.is_job(manifest.body)]
+    jobs = list[Manifest]()
     for manifest in found:
-        if manifest not in jobs:
+        if validate.is_job(manifest.body):
+            jobs.append(manifest)
+        else:
             _report(manifest.where, f"passed over: {_shown(manifest)} is no {registry.kinds()}")
     if is_valid and not jobs:
         _report(", ".join(names), f"there is no {registry.kinds()} in it")

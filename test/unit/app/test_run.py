@@ -179,3 +179,24 @@ def test_a_bug_is_told_with_its_traceback_and_ends_the_process_with_1(kubeconfig
     last = records(capsys)[-1]
     assert last["message"] == "a part of the process has died"
     assert "LookupError: no" in last["exception"]
+
+
+def test_a_signal_ends_the_process_while_a_plugin_hangs_that_is_to_print_the_first_credentials(tmp_path, capsys):
+    plugin = tmp_path / "plugin"
+    plugin.write_text(f"#!/bin/sh\nkill -TERM {os.getpid()}\nexec sleep 10\n")
+    plugin.chmod(0o700)
+    user = {"exec": {"command": str(plugin), "apiVersion": "client.authentication.k8s.io/v1"}}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "current-context": "x",
+                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+                "clusters": [{"name": "x", "cluster": {"server": "https://127.0.0.1:1"}}],
+                "users": [{"name": "x", "user": user}],
+            }
+        )
+    )
+
+    assert run.run(Options(kubeconfig=str(kubeconfig), **NOWHERE), make_controller=Idle) == 0
+    assert [record["message"] for record in records(capsys)] == ["listening", "stopping", "ended"]

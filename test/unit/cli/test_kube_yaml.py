@@ -111,3 +111,20 @@ def test_nothing_is_abbreviated():
     same = {"a": ["b"]}
 
     assert kube_yaml.write({"first": same, "second": same}) == "first:\n  a:\n  - b\nsecond:\n  a:\n  - b\n"
+
+
+LAUGHS = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9) if level else 'x'}]\n" for level in range(9))
+MERGES = "a: &a {k: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\nb:\n" + "- <<: *a\n" * 10_000
+MANY = "---\na: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\nb: [" + "*a, " * 400 + "]\n"
+
+
+@pytest.mark.parametrize("text", [LAUGHS, MERGES, MANY * 30], ids=["nested", "merged", "in many documents"])
+def test_aliases_that_make_a_small_text_very_large_are_an_error_at_once(text):
+    with pytest.raises(
+        kube_yaml.YamlError, match=r"^line \d+, column 1: the aliases stand for more than 100000 values$"
+    ):
+        list(kube_yaml.read(text))
+
+
+def test_a_template_may_be_repeated_by_aliases():
+    assert list(kube_yaml.read(MANY)) == [{"a": [*range(1, 10)], "b": [[*range(1, 10)]] * 400}]

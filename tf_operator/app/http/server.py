@@ -56,8 +56,18 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=_TEXT.copy)
 
 
-Page = Callable[[Mapping[str, str]], Awaitable[Reply]]
-"""Makes the reply to one request from its headers, whose names have no case; runs on the server's loop."""
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """What a page may know of a request for it."""
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Their names have no case."""
+    client: str = ""
+    """The address that it comes from, without a port."""
+
+
+Page = Callable[[PageRequest], Awaitable[Reply]]
+"""Makes the reply to one request; runs on the server's loop."""
 
 
 class Endpoint(NamedTuple):
@@ -161,6 +171,8 @@ class _Site(web.Server):
                 await self._clock.sleep(_PAUSE)
             else:
                 self._open.add(accepted)
+                # While the backlog is full, ``sock_accept`` returns without waiting: everything else needs a turn.
+                await self._clock.sleep(0)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """The connection is closed, whoever closed it."""
@@ -188,7 +200,7 @@ class _Site(web.Server):
         if (page := self._pages.get(request.path)) is None:
             return Reply(404, f"There is {' and '.join(sorted(self._pages))} here.\n".encode())
         try:
-            return await page(request.headers)
+            return await page(PageRequest(request.headers, request.remote or ""))
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)
             _log.exception("a page could not be made", path=request.path)
             return Reply(500, b"This page could not be made; the log says why.\n")

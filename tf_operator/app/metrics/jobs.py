@@ -7,9 +7,13 @@ namespaces always have a value. A counter that comes back begins with 0, as afte
 stay right, because no scrape has missed what was counted before. Adding the counts of namespaces that have gone to
 another series would keep bare sums of totals from falling, but every ``increase`` would then count them twice.
 
+The series of one namespace cost 30 kB of memory and 10 kB of each scrape. So only so many namespaces have their own;
+the jobs of the others are counted under the empty ``job_namespace``: who may create namespaces cannot fill the memory.
+
 Only reading is for other threads than the operator's. Neighbours: ``registry``, and ``phases``, which counts jobs.
 """
 
+from collections import Counter as Counts
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
@@ -25,6 +29,7 @@ FRAMEWORK: Final = "tensorflow"
 OUTCOMES: Final = ("succeeded", "failed")
 KEPT_FOR: Final = 600.0
 """Seconds for which series outlive the last job of their namespace: ten scrapes at Prometheus' default interval."""
+MOST_NAMESPACES: Final = 2000
 _REMOVED_AT_ONCE: Final = 50
 _LABELS = ("job_namespace", "framework")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -143,6 +148,9 @@ class JobMetrics(JobInstruments):
         self._clock = clock
         self._kept = frozenset(namespaces) or frozenset({""})
         self._series = {name: NamespaceSeries(self._families, name, clock) for name in self._kept}
+        self._others = self._series.get("")
+        """Of the namespaces for which there was no room when their first job came."""
+        self._jobs_of_others = Counts[str]()
         self._unused: dict[str, float] = {}
         """Namespaces without a job, and when their series end; in that order."""
         self.phases = JobPhases(self._enter, self._leave)
@@ -201,16 +209,25 @@ class JobMetrics(JobInstruments):
     def _in(self, namespace: str) -> NamespaceSeries:
         if namespace not in self._series:
             self.sample()  # perhaps nobody scrapes: series of namespaces that are gone have to end all the same
+            if self._others and (namespace in self._jobs_of_others or len(self._series) > MOST_NAMESPACES):
+                return self._others
             self._series[namespace] = NamespaceSeries(self._families, namespace, self._clock)
             self._unused[namespace] = self._clock.monotonic() + KEPT_FOR
         return self._series[namespace]
 
     def _enter(self, job: JobPhase) -> None:
-        self._in(job.namespace).enter(job)
+        series = self._in(job.namespace)
+        series.enter(job)
+        if series is self._others:
+            self._jobs_of_others[job.namespace] += 1
         self._unused.pop(job.namespace, None)
 
     def _leave(self, job: JobPhase) -> None:
         series = self._in(job.namespace)
         series.leave(job)
-        if not series.jobs and job.namespace not in self._kept:
+        if series is self._others:
+            self._jobs_of_others[job.namespace] -= 1
+            if not self._jobs_of_others[job.namespace]:
+                del self._jobs_of_others[job.namespace]
+        elif not series.jobs and job.namespace not in self._kept:
             self._unused[job.namespace] = self._clock.monotonic() + KEPT_FOR

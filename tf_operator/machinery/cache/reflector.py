@@ -58,6 +58,9 @@ class Timing:
     """Longer than the minute between bookmarks; below the 90 s within which a dead connection is noticed."""
     mark: float = 30.0
     """How long a streamed list may take to say that it is complete while nothing else comes."""
+    paged: float = 3600.0
+    """After a streamed list was refused or stayed silent, lists are read page by page for so long. Not for ever: the
+    apiserver may only have been overloaded, or is upgraded."""
     healthy: float = 1.0
     """A watch that served this long may be followed by the next one without a pause."""
     relist_after: float = 30.0
@@ -119,7 +122,8 @@ class Reflector:
         self._waiting_since = clock.monotonic()
         self.is_absent = False
         """Whether the apiserver has said last that there is no such resource: its CRD may be installed later."""
-        self._streams_lists = True
+        self._streams_from = clock.monotonic()
+        """When lists may be streamed again."""
         self._unfinished_streams = 0
         self._serves_since: float | None = None
         self._active_at = self._moved_at = clock.monotonic()
@@ -183,7 +187,9 @@ class Reflector:
 
     async def _list_and_watch(self) -> errors.ApiError | None:
         """One watch, with a list before it where one is needed; how it ended, ``None`` for cleanly."""
-        self._serves_since, self._turn_began = None, self._clock.monotonic()
+        self._serves_since = None
+        # An attempt counts from its beginning: it may hang, and the wait before it may have been as long as any.
+        self._turn_began = self._moved_at = self._clock.monotonic()
         self._promise()
         try:
             if self._version is None and not self._can_stream:
@@ -216,7 +222,8 @@ class Reflector:
             self._release()
             self._refused(self._scope.namespace)
         if self._version is None:
-            self._streams_lists = self._streams_lists and not _refuses_streaming(ending)
+            if _refuses_streaming(ending):
+                self._stop_streaming_lists("refused")
         elif ending is not None and self._retry.needs_relist(ending):
             self._version = None
             self._instruments.relisted(kind)
@@ -230,8 +237,8 @@ class Reflector:
 
     @property
     def _can_stream(self) -> bool:
-        """Lists that break off are read page by page for once; an apiserver that does not know streams, for ever."""
-        return self._streams_lists and self._unfinished_streams < MOST_UNFINISHED_STREAMS
+        """Lists that break off are read page by page for once; those that are refused or silent, for a while."""
+        return self._clock.monotonic() >= self._streams_from and self._unfinished_streams < MOST_UNFINISHED_STREAMS
 
     def _is_hopeless(self, ending: errors.ApiError | None) -> bool:
         """Whether those who wait for a list should go on without it: the others can be read meanwhile."""
@@ -329,7 +336,7 @@ class Reflector:
                 chunk = await anext(chunks, None)
         except TimeoutError:
             if self._relist is not None:
-                self._stop_streaming_lists()
+                self._stop_streaming_lists("silent")
             raise
         self._active_at = self._clock.monotonic()
         return chunk
@@ -364,15 +371,15 @@ class Reflector:
     def _on_bookmark_of_list(self, version: str, *, is_end: bool) -> None:
         if not is_end:
             # The first bookmark is the mark. It has been lost, or this apiserver does not know what it is.
-            self._stop_streaming_lists()
+            self._stop_streaming_lists("without the mark of its end")
             raise errors.Garbled("a streamed list went on without the mark of its end")
         self._complete(version)
         self._unfinished_streams = 0
         self._serves_since = self._clock.monotonic()
 
-    def _stop_streaming_lists(self) -> None:
-        self._log.warning("a streamed list was not completed; reading lists page by page from now on")
-        self._streams_lists = False
+    def _stop_streaming_lists(self, cause: str) -> None:
+        self._log.info("a list was not streamed; reading lists page by page", cause=cause, seconds=self._timing.paged)
+        self._streams_from = self._clock.monotonic() + self._timing.paged
 
     async def _yield_to_loop(self) -> None:
         """Give the other tasks a turn when decoding has taken its slice: a long list must not stall them."""

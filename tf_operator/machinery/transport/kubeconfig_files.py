@@ -126,7 +126,8 @@ class KubeConfigFiles:
         if plugin := user.body.pop("exec", None):
             credentials = await self._plugin.credentials(plugin, folder=folder, refused=refused)
         elif provider.get("name") == "oidc":
-            credentials = exec_auth.Credentials(await self._oidc.token(provider.get("config") or {}, folder=folder))
+            config = provider.get("config") or {}
+            credentials = exec_auth.Credentials(await self._oidc.token(config, folder=folder, refused=refused))
         elif provider and provider.get("name") != "gcp":
             raise ConfigurationError(f"there is no auth-provider {provider.get('name')!r} any more; use an exec plugin")
         else:

@@ -38,26 +38,32 @@ class _Tokens(msgspec.Struct, frozen=True):
 
 
 class OpenIdConnect:
-    """The ID token of ``user.auth-provider``, refreshed at its issuer when it is about to expire."""
+    """The ID token of ``user.auth-provider``, refreshed at its issuer when it is about to expire or was refused."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._config: Mapping[str, Any] | None = None
         self._tokens = _Tokens("")
 
-    async def token(self, config: Mapping[str, Any], *, folder: Path) -> str:
-        """An ID token that is still good; ``folder`` is that of the kubeconfig."""
+    async def token(self, config: Mapping[str, Any], *, folder: Path, refused: bool = False) -> str:
+        """An ID token that is still good; ``refused`` when the apiserver thinks otherwise of the last one.
+
+        ``folder`` is that of the kubeconfig.
+        """
         if config != self._config:
             self._tokens = _Tokens(str(config.get("id-token") or ""), str(config.get("refresh-token") or ""))
             self._config = config
-        if not self._tokens.id_token or self._clock.now() + RENEW_BEFORE >= _expiry(self._tokens.id_token):
+            refused = False  # that was another one
+        is_good = self._tokens.id_token and self._clock.now() + RENEW_BEFORE < _expiry(self._tokens.id_token)
+        if refused or not is_good:
+            if not self._tokens.refresh_token:
+                why = "was refused" if is_good else "has expired"
+                raise ConfigurationError(f"oidc: the id-token {why}, and there is no refresh-token: log in again")
             tokens = await self._refreshed(config, folder)
             self._tokens = _Tokens(tokens.id_token, tokens.refresh_token or self._tokens.refresh_token)
         return self._tokens.id_token
 
     async def _refreshed(self, config: Mapping[str, Any], folder: Path) -> _Tokens:
-        if not self._tokens.refresh_token:
-            raise ConfigurationError("oidc: the id-token has expired, and there is no refresh-token: log in again")
         issuer, client = (_required(config, name) for name in ("idp-issuer-url", "client-id"))
         form = {"grant_type": "refresh_token", "refresh_token": self._tokens.refresh_token, "client_id": client}
         secret = str(config.get("client-secret") or "")

@@ -18,7 +18,8 @@ from tf_operator.machinery.transport.config import ClientConfig, ConfigSource, C
 
 REFRESH_AFTER = 60.0
 RETRY_AFTER = 10.0
-"""After a read that failed."""
+"""After a read that failed, or that a 401 was the reason for: plugins and issuers must not be asked for each request of
+an account that is refused for good."""
 READ_WITHIN = 30.0
 """A plugin that takes longer to renew credentials is stopped."""
 FIRST_READ_WITHIN = 120.0
@@ -38,7 +39,7 @@ class SharedConfig:
         self._reading: Future[None] | None = None
         self._task: asyncio.Future[None] | None = None
         self._config: ClientConfig | None = None
-        self._next_read_at = float("-inf")
+        self._next_read_at = self._next_after_401_at = float("-inf")
         self._problem = ""
 
     @property
@@ -66,7 +67,7 @@ class SharedConfig:
 
     async def renewed(self, refused: ClientConfig) -> ClientConfig:
         """What to send instead of ``refused``, to which the apiserver said 401; the same if there is nothing new."""
-        if self._config is refused:
+        if self._config is refused and (self._reading or self._clock.monotonic() >= self._next_after_401_at):
             await self._read_or_join(refused=True)
         return self._config or refused
 
@@ -107,6 +108,8 @@ class SharedConfig:
             wait = REFRESH_AFTER
         finally:
             self._next_read_at = self._clock.monotonic() + wait
+            if refused:
+                self._next_after_401_at = self._clock.monotonic() + RETRY_AFTER
 
     def _check(self, found: ClientConfig) -> None:
         if self._config is not None and found.host != self._config.host:

@@ -549,3 +549,20 @@ async def test_cancelling_ends_the_reflector_wherever_it_waits():
     for script in ([], [Watch(mark(5), 1e9)], [errors.Unreachable("no")], [NO_STREAMS, Hang()]):
         async with Harness(*script) as harness:
             assert not harness.task.done()
+
+
+@pytest.mark.parametrize("unstreamed", [NO_STREAMS, Watch(added(A), 1e9)], ids=["refused", "silent"])
+async def test_lists_are_streamed_again_some_time_after_a_stream_was_refused_or_silent(unstreamed):
+    paged = [page([A], version=5), Watch(60.0, EXPIRED), page([A], version=5), Watch(60.0, EXPIRED)]
+
+    async with Harness(unstreamed, *paged, Watch(mark(6), 1e9), timing=Timing(paged=100)) as harness:
+        await harness.clock.advance(170)
+
+        assert harness.asked == ["stream", *["list 500", "watch 5"] * 2, "stream"]
+
+
+async def test_an_attempt_that_hangs_after_a_long_wait_is_not_stuck_yet():
+    async with Harness(errors.refused(429, b"{}", retry_after=60), Hang()) as harness:
+        await harness.clock.advance(60 + 40)
+
+        assert harness.reflector.stuck_seconds == 40

@@ -1,0 +1,45 @@
+"""Who may create namespaces cannot fill the memory with their series."""
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from support.fake_clock import FakeClock
+from tf_operator.app.metrics import jobs
+from tf_operator.controller.projections.jobs import JobMeta, StoredJob
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(jobs, "MOST_NAMESPACES", 2)
+    return CollectorRegistry()
+
+
+def stored(namespace):
+    return StoredJob(JobMeta("job", namespace, f"uid-in-{namespace}", "1"))
+
+
+def new_jobs(registry):
+    """How many jobs in the phase New each series counts."""
+    found = [sample for family in registry.collect() if family.name == "tf_operator_jobs" for sample in family.samples]
+    return {one.labels["job_namespace"]: one.value for one in found if one.labels["phase"] == "New"}
+
+
+async def test_beyond_so_many_namespaces_jobs_count_without_their_namespace_until_they_are_gone(registry):
+    clock = FakeClock()
+    metrics = jobs.JobMetrics(registry, clock)
+    for namespace in "abcd":
+        metrics.phases.on_add(stored(namespace))
+    metrics.created("d")
+    assert new_jobs(registry) == {"": 2, "a": 1, "b": 1}
+    labels = {"job_namespace": "", "framework": jobs.FRAMEWORK}
+    assert registry.get_sample_value("training_operator_jobs_created_total", labels) == 1
+
+    for namespace in "abc":
+        metrics.phases.on_delete(stored(namespace), final_state_known=True)
+    await clock.advance(jobs.KEPT_FOR)
+    metrics.sample()
+    assert new_jobs(registry) == {"": 1}, "a job counts in one place for as long as it exists"
+
+    metrics.phases.on_delete(stored("d"), final_state_known=True)
+    metrics.phases.on_add(stored("d"))
+    assert new_jobs(registry) == {"": 0, "d": 1}
