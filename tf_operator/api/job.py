@@ -9,7 +9,6 @@ cannot be run at all is a value, too: it has ``problems``, and whatever else of 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -119,7 +118,6 @@ class TrainingJob:
     problems: tuple[FieldError, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
     generation: int = 0
-    created_at: datetime | None = None
     is_being_deleted: bool = False
     stored_status: Body = field(default_factory=dict, compare=False, repr=False)
     """The status as it is stored, from which the dialect writes the next one without losing what others put there."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_operator.api.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.api.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType
 
 
 @pytest.mark.parametrize("phase", JobPhase)
@@ -15,14 +15,6 @@ def test_restarts_are_summed_and_a_type_that_is_not_known_has_none():
 
     assert record.restarts == 3
     assert record.of(ReplicaType.WORKER) == ReplicaRecord()
-
-
-def test_a_restart_record_is_found_by_its_replica():
-    kept = RestartRecord(ReplicaType.WORKER, 1, "uid")
-    record = JobRecord(restart_records=(RestartRecord(ReplicaType.PS, 1, "other"), kept))
-
-    assert record.restart_record(ReplicaType.WORKER, 1) is kept
-    assert record.restart_record(ReplicaType.WORKER, 0) is None
 
 
 def test_the_label_of_a_type_is_in_lower_case():

@@ -81,18 +81,6 @@ def test_a_job_that_is_suspended_with_a_create_refused_is_quiet():
     assert not seen.look().events
 
 
-def test_a_failed_pod_of_a_job_that_is_suspended_is_no_restart():
-    seen = lived(tfjob().workers(2, restart="OnFailure"), everything_runs)
-    fails("worker-1")(seen)
-    suspend(seen)
-
-    plan = seen.look()
-
-    assert [reason(event) for event in plan.events] == ["TFJobSuspended"]
-    assert plan.counts == ()
-    assert plan.report.record.restarts == 0
-
-
 def test_seconds_are_never_negative_although_clocks_may_be():
     seen = simulator(tfjob().workers(1))
     seen.edit({"status": {"startTime": "2030-01-01T00:00:00Z"}})

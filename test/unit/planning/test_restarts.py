@@ -14,7 +14,7 @@ from support.pod_events import (
     time_passes,
 )
 from support.simulator import MORNING, simulator
-from tf_operator.api.record import ReplicaType, RestartRecord
+from tf_operator.api.record import JobPhase, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
@@ -95,7 +95,7 @@ def test_a_restart_in_place_of_a_new_pod_keeps_the_series_of_attempts():
         move(seen)
         seen.settle()
 
-    kept = seen.record.restart_record(WORKER, 0)
+    (kept,) = seen.record.restart_records
 
     assert (kept.uid, kept.in_place, kept.replaced, kept.attempts) == (seen.made[-1].uid, 1, False, 1)
 
@@ -154,9 +154,9 @@ def test_of_very_many_records_those_go_first_whose_pods_are_gone():
     seen.settle()
 
     before = seen.record.changed(restart_records=(*seen.record.restart_records, *gone))
-    after = restarts.recorded(job_view.view(seen.observe()), before, goes_on=True)
+    after = restarts.recorded(job_view.view(seen.observe()), before, JobPhase.RUNNING)
 
     assert len(after.restart_records) == restarts.MOST_RECORDS
-    assert after.restart_record(ReplicaType.WORKER, 1) is not None
+    assert "Worker-1" in {f"{found.type}-{found.index}" for found in after.restart_records}
     assert {found.uid for found in gone} - {found.uid for found in after.restart_records} == {"gone-0"}
     assert after.restarts == seen.record.restarts == 1

@@ -77,7 +77,6 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         record=status.read(stored),
         annotations=annotations if isinstance(annotations, Mapping) else {},
         generation=generation if isinstance(generation, int) else 0,
-        created_at=parse_time(metadata.get("creationTimestamp")),
         is_being_deleted=metadata.get("deletionTimestamp") is not None,
         stored_status=stored if isinstance(stored, Mapping) else {},
         problems=tuple(problems),

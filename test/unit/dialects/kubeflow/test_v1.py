@@ -1,7 +1,6 @@
 """What a TFJob v1 says, in the words of the project; wrong values are problems and never exceptions."""
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 
@@ -104,14 +103,8 @@ def test_a_type_that_is_null_is_a_problem():
 def test_metadata_of_the_wrong_type_is_none():
     job = v1.API.read_object({"metadata": {"annotations": [], "generation": "1", "deletionTimestamp": "soon"}})
 
-    assert (job.annotations, job.generation, job.created_at) == ({}, 0, None)
+    assert (job.annotations, job.generation) == ({}, 0)
     assert job.is_being_deleted
-
-
-def test_the_time_of_creation_is_read():
-    job = v1.API.read_object({"metadata": {"creationTimestamp": "2026-03-01T08:00:00Z"}})
-
-    assert job.created_at == datetime(2026, 3, 1, 8, tzinfo=UTC)
 
 
 def summary(conditions, spec=b"{}", **status):
