@@ -7,6 +7,7 @@ the process can be tested with a controller of three lines, and a controller wit
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, Protocol
 
 from tf_operator.app.options.options import Options
@@ -96,7 +97,9 @@ def make_controller(context: ControllerContext, api: ServedAPI = registry.DEFAUL
         api=api,
     )
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
-    queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=context.queue_instruments)
+    queue = RateLimitedQueue[ObjectKey](
+        clock, backoff, instruments=context.queue_instruments, flow=attrgetter("namespace")
+    )
     queue.pause()  # until this process leads
     jobs, debounce = found.jobs.store, Debounce()
     notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)
