@@ -6,9 +6,7 @@ from support import builders
 from support.audit import Tally
 from support.job_namespace import JobNamespace, pod_names
 from support.operator_fixture import ONE_OPERATOR
-from support.pod_status import Exit
 from support.resources import SERVICES
-from support.templates import Template
 
 pytestmark = ONE_OPERATOR
 
@@ -24,7 +22,7 @@ FIVE = builders.tfjob("j").chief().workers(3).parameter_servers(1)
     ],
 )
 async def test_the_policy_says_which_pods_stay(job_namespace: JobNamespace, policy: str, left: list[str]) -> None:
-    """T12: chief, worker-2 Succeeded; ps-0, worker-0 Running; worker-1 Pending. Each object gets one DELETE."""
+    """Chief, worker-2 Succeeded; ps-0, worker-0 Running; worker-1 Pending. Each object gets one DELETE."""
     await job_namespace.begin(FIVE.clean_pods(policy))
     await job_namespace.run("j-ps-0", "j-worker-0", "j-worker-2", "j-chief-0")
     await job_namespace.succeed("j-worker-2")
@@ -42,19 +40,8 @@ async def test_the_policy_says_which_pods_stay(job_namespace: JobNamespace, poli
     assert (await job_namespace.job())["status"]["replicaStatuses"]["Chief"]["succeeded"] == 1
 
 
-async def test_the_evidence_outlives_the_pods(job_namespace: JobNamespace) -> None:
-    """K: the first failure is in the status before its pod is deleted."""
-    await job_namespace.begin_running(builders.tfjob("j").workers(2).clean_pods("All"))
-    await job_namespace.kubelet.fail("j-worker-1", Exit(2, message="no such file: /data/train"))
-    await job_namespace.wait("j", "Failed", text="no such file")
-    await job_namespace.wait_pods()
-    failure = (await job_namespace.job())["status"]["firstFailure"]
-    assert (failure["pod"], failure["exitCode"], failure["reason"]) == ("j-worker-1", 2, "Error")
-    assert failure["message"] == "no such file: /data/train"
-
-
 async def test_a_pod_that_is_slow_to_go_is_deleted_once(job_namespace: JobNamespace) -> None:
-    """9.9: 1.9 asks again in every pass while pods terminate."""
+    """1.9 asks again in every pass while pods terminate."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).clean_pods("All"))
     await job_namespace.kubelet.hold("j-worker-1")
     await job_namespace.succeed("j-worker-0")
@@ -68,7 +55,7 @@ async def test_a_pod_that_is_slow_to_go_is_deleted_once(job_namespace: JobNamesp
 
 
 async def test_nothing_is_made_for_a_job_that_has_ended(job_namespace: JobNamespace) -> None:
-    """C1: whatever becomes of its pods and Services."""
+    """Whatever becomes of its pods and Services."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).clean_pods("None"))
     await job_namespace.succeed("j-worker-0")
     await job_namespace.wait("j", "Succeeded")
@@ -81,13 +68,3 @@ async def test_nothing_is_made_for_a_job_that_has_ended(job_namespace: JobNamesp
     await job_namespace.quiet(2.0)
     assert not job_namespace.sent(mark).writes(), job_namespace.sent(mark).writes().tally()
     assert (await job_namespace.job())["metadata"]["resourceVersion"] == version
-
-
-async def test_the_pod_of_a_replica_whose_sidecar_goes_on_is_taken_away(job_namespace: JobNamespace) -> None:
-    """Rule 19: when the job has failed by the main container, under Running."""
-    await job_namespace.begin_running(
-        builders.tfjob("j").workers(2, template=Template().sidecar("proxy")).clean_pods("Running")
-    )
-    await job_namespace.kubelet.exit("j-worker-1", {"tensorflow": Exit(3)})
-    await job_namespace.wait("j", "Failed", text="code 3")
-    await job_namespace.wait_pods()

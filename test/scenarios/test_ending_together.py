@@ -17,7 +17,7 @@ from support.operator_fixture import make_namespaces, make_operator_fixture
 async def test_a_pod_that_ends_between_the_look_and_the_delete_is_judged_anew(
     control_plane: ControlPlane, tmp_path: Path, policy: str, left: list[str]
 ) -> None:
-    """Rule 25: under Running it has ended by then, so it stays readable; under All it goes whatever it does."""
+    """Under Running it has ended by then, so it stays readable; under All it goes whatever it does."""
     namespaces = await make_namespaces(control_plane, "ending", 1)
     with FaultProxy(control_plane.kubeconfig("operator")) as proxy:
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")

@@ -7,16 +7,15 @@ import pytest
 from support import builders
 from support.builders import child_labels
 from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.operator_fixture import ONE_OPERATOR
 from support.pod_status import Exit
-from support.resources import PODS, SERVICES, TFJOBS, Json
+from support.resources import PODS, SERVICES, Json
 
 pytestmark = ONE_OPERATOR
-ARGUMENTS = (QUICK,)
 
 
 async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace: JobNamespace) -> None:
-    """T19 (a): neither counted nor touched, whatever becomes of it."""
+    """Neither counted nor touched, whatever becomes of it."""
     stranger = builders.pod("stranger").labels(child_labels("j", "Worker", 1)).body()
     await job_namespace.admin.create(PODS.path(job_namespace.namespace), stranger)
     await job_namespace.submit(builders.tfjob("j").workers(2))
@@ -32,7 +31,7 @@ async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace:
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["with our labels", "without labels"])
 async def test_a_job_waits_for_a_name_that_is_taken(job_namespace: JobNamespace, labelled: bool) -> None:
-    """T19 (b): a pod of another owner has our name: told once, left alone, and made as soon as the name is free."""
+    """A pod of another owner has our name: told once, left alone, and made as soon as the name is free."""
     other = await _another_job(job_namespace)
     taken = builders.pod("j-worker-0").owned_by(other).labels(child_labels("j", "Worker", 0) if labelled else {})
     before = await job_namespace.admin.create(PODS.path(job_namespace.namespace), taken.body())
@@ -50,7 +49,7 @@ async def test_a_job_waits_for_a_name_that_is_taken(job_namespace: JobNamespace,
 
 
 async def test_a_service_whose_name_is_taken_holds_up_its_own_job_only(job_namespace: JobNamespace) -> None:
-    """T19, for Services: a user's own Service of our name is left as it is."""
+    """A user's own Service of our name is left as it is."""
     before = await job_namespace.admin.create(
         SERVICES.path(job_namespace.namespace), builders.service("j-worker-0").body()
     )
@@ -66,7 +65,7 @@ async def test_a_service_whose_name_is_taken_holds_up_its_own_job_only(job_names
 
 
 async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace: JobNamespace) -> None:
-    """Fault 48: an owner reference to a UID that is no more: the pod holds the name, and is not adopted."""
+    """An owner reference to a UID that is no more: the pod holds the name, and is not adopted."""
     old = await job_namespace.begin_running(builders.tfjob("j").workers(1))
     await job_namespace.kubelet.hold("j-worker-0")
     await job_namespace.delete_job()
@@ -81,28 +80,8 @@ async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace: 
     assert made["metadata"]["ownerReferences"][0]["uid"] == fresh["metadata"]["uid"]
 
 
-async def test_a_condition_of_somebody_else_stays(job_namespace: JobNamespace) -> None:
-    """Rule 30, S8: what others keep in our status is kept, through the whole life of the job."""
-    await job_namespace.begin(builders.tfjob("j").workers(1))
-    await job_namespace.wait("j", "Created")
-    job = await job_namespace.job()
-    foreign = {"type": "QuotaReserved", "status": "True", "reason": "Admitted", "message": "by a queue"}
-    changed = [*job["status"]["conditions"], foreign]
-    body = {"metadata": {"resourceVersion": job["metadata"]["resourceVersion"]}, "status": {"conditions": changed}}
-    await job_namespace.admin.patch(TFJOBS.path(job_namespace.namespace, "j", "status"), body)
-    await job_namespace.run("j-worker-0")
-    await job_namespace.wait("j", "Running")
-    await job_namespace.succeed("j-worker-0")
-    job = await job_namespace.wait("j", "Succeeded")
-    assert set(states(job)) == {"Created", "QuotaReserved", "!Running", "Succeeded"}
-    assert (
-        foreign.items()
-        <= next(entry for entry in job["status"]["conditions"] if entry["type"] == "QuotaReserved").items()
-    )
-
-
 async def test_labels_that_a_client_keeps_changing_do_not_hold_up_the_status(job_namespace: JobNamespace) -> None:
-    """C4: 20 changes a second while the pods live to their end: the end is told, and the client's labels are whole."""
+    """20 changes a second while the pods live to their end: the end is told, and the client's labels are whole."""
     await job_namespace.begin(builders.tfjob("j").workers(2))
     await job_namespace.run("j-worker-0", "j-worker-1")
     for count in range(40):

@@ -16,13 +16,12 @@ from support.templates import Template
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK, "--gang-scheduler-name=volcano")
 
-prepare = create_pod_group_crds
 TEMPLATE = Template().resources(requests={"cpu": "500m", "memory": "1Gi"})
 JOB = builders.tfjob("j").workers(3, restart="OnFailure", template=TEMPLATE).parameter_servers(1, template=TEMPLATE)
 
 
 async def test_pods_wait_until_the_gang_is_admitted(job_namespace: JobNamespace) -> None:
-    """T21: minMember, minResources, queue, priority; no pod while Pending; then all, marked as members."""
+    """minMember, minResources, queue, priority; no pod while Pending; then all, marked as members."""
     await job_namespace.submit(JOB.scheduling(queue="research", priority_class="high"))
     group = await _group(job_namespace)
     assert group["spec"] == {
@@ -46,7 +45,7 @@ async def test_pods_wait_until_the_gang_is_admitted(job_namespace: JobNamespace)
 
 
 async def test_the_group_outlives_a_restart_and_goes_once_at_the_end(job_namespace: JobNamespace) -> None:
-    """T21: the restart of one worker keeps the PodGroup; the end of the job is one DELETE."""
+    """The restart of one worker keeps the PodGroup; the end of the job is one DELETE."""
     await job_namespace.submit(JOB.clean_pods("Running"))
     group = await _group(job_namespace)
     await _set_phase(job_namespace, "Running")
@@ -66,7 +65,7 @@ async def test_the_group_outlives_a_restart_and_goes_once_at_the_end(job_namespa
 
 
 async def test_the_group_follows_an_edit(job_namespace: JobNamespace) -> None:
-    """8.3, gang: minAvailable 10 keeps the job at Created, and an edit to 1 lets it succeed."""
+    """MinAvailable 10 keeps the job at Created, and an edit to 1 lets it succeed."""
     await job_namespace.submit(builders.tfjob("j").workers(1).scheduling(min_available=10))
     assert (await _group(job_namespace))["spec"]["minMember"] == 10
     await job_namespace.quiet()
@@ -85,34 +84,8 @@ async def test_the_group_follows_an_edit(job_namespace: JobNamespace) -> None:
     await job_namespace.wait("j", "Succeeded")
 
 
-async def test_a_suspended_job_has_no_group(job_namespace: JobNamespace) -> None:
-    """Rule 27: it goes with the pods, and comes back with them."""
-    await job_namespace.submit(JOB)
-    group = await _group(job_namespace)
-    await _set_phase(job_namespace, "Inqueue")
-    await job_namespace.wait_pods("j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2")
-    await job_namespace.edit_policy(suspend=True)
-    await job_namespace.wait("j", "Suspended")
-    await job_namespace.wait_pods()
-    await job_namespace.quiet()
-    assert await job_namespace.admin.find(VOLCANO.path(job_namespace.namespace, "j")) is None
-    await job_namespace.edit_policy(suspend=False)
-    assert (await _group(job_namespace))["metadata"]["uid"] != group["metadata"]["uid"]
-
-
-async def test_a_template_of_another_scheduler_is_kept_and_remarked_upon(job_namespace: JobNamespace) -> None:
-    """3.5: the name in the template wins, and a warning says so once."""
-    await job_namespace.submit(builders.tfjob("j").workers(2, template=Template().spec(schedulerName="mine")))
-    await _group(job_namespace)
-    await _set_phase(job_namespace, "Inqueue")
-    pods = await job_namespace.wait_pods("j-worker-0", "j-worker-1")
-    assert {pod["spec"]["schedulerName"] for pod in pods.values()} == {"mine"}
-    await job_namespace.wait_event("SetPodTemplateSchedulerName", "volcano")
-    assert len(await job_namespace.events("SetPodTemplateSchedulerName")) == 1
-
-
 async def test_the_coscheduling_plugin_gets_its_own_kind_of_group(control_plane: ControlPlane) -> None:
-    """3.5: its scheduler holds pods back itself, so that they are made at once."""
+    """Its scheduler holds pods back itself, so that they are made at once."""
     arguments = ("--gang-scheduler-name=scheduler-plugins-scheduler",)
     namespaces = await make_namespaces(control_plane, "coscheduling", 1)
     async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=arguments) as operator_fixture:
@@ -159,7 +132,7 @@ async def test_the_coscheduling_plugin_takes_the_group_of_a_job_without_workers(
 
 @pytest.mark.parametrize("own_control_plane", [{"audit"}], indirect=True)
 async def test_a_missing_crd_is_told_and_waited_for(own_control_plane: ControlPlane) -> None:
-    """T21: a clear condition; jobs that need no PodGroup are served; when the CRD comes, the job goes on."""
+    """A clear condition; jobs that need no PodGroup are served; when the CRD comes, the job goes on."""
     plane = own_control_plane
     namespaces = await make_namespaces(plane, "missing", 1)
     async with make_operator_fixture(plane, namespaces=namespaces, arguments=ARGUMENTS) as operator_fixture:

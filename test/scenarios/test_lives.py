@@ -1,12 +1,8 @@
 """The lives of jobs in which nothing goes wrong: what is made, what the status tells on the way, and how they end."""
 
-import json
-
-import pytest
-
 from support import builders
-from support.builders import TFJobBuilder, child_name, child_pod, child_service
-from support.job_namespace import JobNamespace, conditions, pod_names, states
+from support.builders import child_name, child_pod, child_service
+from support.job_namespace import JobNamespace, pod_names, states
 from support.operator_fixture import ONE_OPERATOR
 from support.resources import PODS, SERVICES, Json
 
@@ -16,7 +12,7 @@ FOUR_AND_TWO = builders.tfjob("j").workers(4).parameter_servers(2)
 
 
 async def test_a_single_worker_runs_without_a_cluster_and_succeeds(job_namespace: JobNamespace) -> None:
-    """8.1, local job; 8.3, plain: Succeeded, Created stays True, nothing of Restarting or Failed."""
+    """Succeeded, Created stays True, nothing of Restarting or Failed."""
     stored = await job_namespace.begin(builders.tfjob("j").workers(1))
     pod = (await job_namespace.pods())["j-worker-0"]
     assert "env" not in pod["spec"]["containers"][0]
@@ -30,7 +26,7 @@ async def test_a_single_worker_runs_without_a_cluster_and_succeeds(job_namespace
 
 
 async def test_children_carry_the_names_labels_and_owner_that_users_rely_on(job_namespace: JobNamespace) -> None:
-    """8.1, pods and services created: those of 1.9, one for one."""
+    """Those of 1.9, one for one."""
     job = await job_namespace.begin(FOUR_AND_TWO)
     pods, services = await job_namespace.pods(), await job_namespace.admin.list(SERVICES.path(job_namespace.namespace))
     for kind, count in (("Worker", 4), ("PS", 2)):
@@ -46,7 +42,7 @@ async def test_children_carry_the_names_labels_and_owner_that_users_rely_on(job_
 
 
 async def test_the_status_follows_the_pods(job_namespace: JobNamespace) -> None:
-    """8.1, normal path: created, all pending, some running, one succeeded, all succeeded."""
+    """Created, all pending, some running, one succeeded, all succeeded."""
     job = await job_namespace.begin(FOUR_AND_TWO.success_policy())
     await job_namespace.wait_counts("Worker", active=0, pending=4)
     assert states(await job_namespace.job()) == ["Created"]
@@ -80,50 +76,8 @@ async def test_pods_count_for_their_own_job_only(job_namespace: JobNamespace) ->
     assert states(await job_namespace.job("j-worker")) == ["Created"]
 
 
-@pytest.mark.parametrize(
-    ("job", "last"),
-    [
-        pytest.param(builders.tfjob("j").chief().workers(2), ["j-chief-0"], id="by its chief"),
-        pytest.param(builders.tfjob("j").master().parameter_servers(1), ["j-master-0"], id="by its master"),
-        pytest.param(builders.tfjob("j").workers(2).parameter_servers(1), ["j-worker-0"], id="by worker 0"),
-        pytest.param(
-            builders.tfjob("j").workers(2).success_policy(), ["j-worker-1", "j-worker-0"], id="by all workers"
-        ),
-        pytest.param(builders.tfjob("j").parameter_servers(2), ["j-ps-0", "j-ps-1"], id="by all, without workers"),
-        pytest.param(builders.tfjob("j").workers(1).evaluators(1), ["j-worker-0"], id="although the evaluator runs"),
-    ],
-)
-async def test_a_job_ends_by_whoever_decides(job_namespace: JobNamespace, job: TFJobBuilder, last: list[str]) -> None:
-    """8.1, worker 0 completed; 8.3, shutdown by chief and by worker 0: no sooner, and no later."""
-    await job_namespace.begin_running(job)
-    for name in last[:-1]:
-        await job_namespace.succeed(name)
-        await job_namespace.quiet(1.0)
-        assert "Succeeded" not in conditions(await job_namespace.job())
-    await job_namespace.succeed(last[-1])
-    found = await job_namespace.wait("j", "Succeeded")
-    assert not [kind for kind in ("Running", "Restarting", "Failed") if kind in _true(found)]
-
-
-async def test_everybody_sees_the_whole_cluster(job_namespace: JobNamespace) -> None:
-    """T13, 8.3, estimator run-config: the views of chief, ps, worker and evaluator."""
-    await job_namespace.begin(builders.tfjob("j").chief().workers(2).parameter_servers(1).evaluators(1))
-    configs = {name: _tf_config(pod) for name, pod in (await job_namespace.pods()).items()}
-    host = f"{{}}.{job_namespace.namespace}.svc:2222"
-    cluster = {
-        "chief": [host.format("j-chief-0")],
-        "evaluator": [host.format("j-evaluator-0")],
-        "ps": [host.format("j-ps-0")],
-        "worker": [host.format("j-worker-0"), host.format("j-worker-1")],
-    }
-    assert {name: config["cluster"] for name, config in configs.items()} == dict.fromkeys(configs, cluster)
-    assert configs["j-worker-1"]["task"] == {"type": "worker", "index": 1}
-    assert configs["j-evaluator-0"]["task"] == {"type": "evaluator", "index": 0}
-    assert {config["environment"] for config in configs.values()} == {"cloud"}
-
-
 async def test_each_service_is_there_before_its_pod(job_namespace: JobNamespace) -> None:
-    """E3: in the order of creation of the objects themselves."""
+    """In the order of creation of the objects themselves."""
     await job_namespace.begin(builders.tfjob("j").workers(6))
     versions = {}
     for resource in (SERVICES, PODS):
@@ -134,7 +88,7 @@ async def test_each_service_is_there_before_its_pod(job_namespace: JobNamespace)
 
 
 async def test_a_deleted_job_takes_everything_with_it(job_namespace: JobNamespace) -> None:
-    """D1: by the garbage collector, without a finalizer."""
+    """By the garbage collector, without a finalizer."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2))
     await job_namespace.delete_job()
     await job_namespace.wait_job_gone()
@@ -143,7 +97,7 @@ async def test_a_deleted_job_takes_everything_with_it(job_namespace: JobNamespac
 
 
 async def test_a_new_job_of_the_same_name_is_another_job(job_namespace: JobNamespace) -> None:
-    """F3: its pods come although the old ones were there a moment ago."""
+    """Its pods come although the old ones were there a moment ago."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2))
     old = await job_namespace.pods()
     await job_namespace.delete_job()
@@ -155,19 +109,25 @@ async def test_a_new_job_of_the_same_name_is_another_job(job_namespace: JobNames
     assert job["status"].get("restarts", 0) == 0
 
 
+async def test_the_longest_name_works_with_the_largest_index(job_namespace: JobNamespace) -> None:
+    """A pod and a Service of 63 characters."""
+    name = "j" * (63 - len("-evaluator-10"))
+    await job_namespace.begin_running(builders.tfjob(name).workers(1).evaluators(11))
+    assert max(map(len, await job_namespace.services())) == 63
+
+
+async def test_keys_may_be_written_in_any_letter_case(job_namespace: JobNamespace) -> None:
+    """As 1.9."""
+    await job_namespace.submit(builders.tfjob("j").replicas("worker", 1).replicas("ps", 1))
+    await job_namespace.wait_pods("j-worker-0", "j-ps-0")
+    await job_namespace.run("j-worker-0", "j-ps-0")
+    job = await job_namespace.wait("j", "Running")
+    assert set(job["status"]["replicaStatuses"]) == {"Worker", "PS"}
+
+
 def _assert_contains(found: Json, expected: Json) -> None:
     for field, value in expected.items():
         if isinstance(value, dict):
             assert value.items() <= found[field].items(), field
         else:
             assert found[field] == value, field
-
-
-def _true(job: Json) -> list[str]:
-    return [state for state in states(job) if not state.startswith("!")]
-
-
-def _tf_config(pod: Json) -> Json:
-    env = {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"]}
-    config: Json = json.loads(env["TF_CONFIG"])
-    return config

@@ -31,7 +31,7 @@ def _policy(**fields: object) -> Json:
     return _worker() | {"runPolicy": fields}
 
 
-# What is wrong, and what its message has to name. T16 has the first seven.
+# What is wrong, and what its message has to name.
 KINDS: list[tuple[Json, str]] = [
     (_worker(template=MISSPELT), "tensorflow"),
     (_worker(replicas="three"), "replicas"),
@@ -52,7 +52,7 @@ KINDS: list[tuple[Json, str]] = [
 
 @pytest.mark.parametrize("own_control_plane", [{"audit"}], indirect=True)
 async def test_a_hundred_malformed_jobs_disturb_nobody(own_control_plane: ControlPlane) -> None:
-    """T16, F2: good jobs are as quick as ever, each bad one has its message, once; also after a restart."""
+    """Good jobs are as quick as ever, each bad one has its message, once; also after a restart."""
     plane = own_control_plane
     namespaces = await make_namespaces(plane, "malformed", 1)
     async with Api(plane.kubeconfig("admin")) as admin:

@@ -8,18 +8,17 @@ import pytest
 
 from support import builders
 from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
+from support.operator_fixture import ONE_OPERATOR, OperatorFixture
 from support.pod_status import Exit
 from support.resources import SERVICES
 
 pytestmark = ONE_OPERATOR
-ARGUMENTS = (QUICK,)
 
 
 async def test_a_job_that_is_created_while_nobody_is_there_is_taken_up(
     job_namespace: JobNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    """I2: nothing is missed while the operator is down."""
+    """Nothing is missed while the operator is down."""
     await operator_fixture.kill()
     await job_namespace.submit(builders.tfjob("j").workers(2))
     await operator_fixture.start()
@@ -76,25 +75,10 @@ async def test_what_happens_to_pods_while_nobody_is_there_is_found(
     assert (await job_namespace.pods())["j-worker-2"]["status"]["phase"] == "Succeeded"
 
 
-async def test_a_failure_too_many_while_nobody_is_there_is_the_end_as_soon_as_somebody_is(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Must hold: backoffLimit acts without an event, and after a restart that slept over it."""
-    await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="ExitCode").backoff_limit(0))
-    await job_namespace.wait_status(ready="2/2")
-    await operator_fixture.kill()
-    await job_namespace.kubelet.fail("j-worker-1", Exit(137))
-    await operator_fixture.start()
-    job = await job_namespace.wait(
-        "j", "Failed", reason="TFJobBackoffLimitExceeded", text="j-worker-1) exited with code 137"
-    )
-    assert job["status"].get("restarts", 0) == 0
-
-
 async def test_a_finished_job_is_left_alone_for_ever(
     job_namespace: JobNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    """T9: without its pods and Services, over two restarts, each of which lists everything anew: not one write."""
+    """Without its pods and Services, over two restarts, each of which lists everything anew: not one write."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1))
     await job_namespace.succeed("j-worker-1")
     await job_namespace.wait_counts("Worker", succeeded=1)
@@ -118,7 +102,7 @@ async def test_a_finished_job_is_left_alone_for_ever(
 async def test_a_job_that_is_replaced_by_another_of_its_name_meanwhile_is_no_memory(
     job_namespace: JobNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    """Fault 48: deleted and made again while nobody was there: nothing of the old one counts for the new one."""
+    """Deleted and made again while nobody was there: nothing of the old one counts for the new one."""
     await job_namespace.begin_running(builders.tfjob("j").workers(1, restart="ExitCode").backoff_limit(1))
     await job_namespace.wait_replaced(await job_namespace.kubelet.fail("j-worker-0", Exit(137)))
     await job_namespace.wait_status(restarts=1)
@@ -137,7 +121,7 @@ async def test_a_job_that_is_replaced_by_another_of_its_name_meanwhile_is_no_mem
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
 async def test_every_way_of_deleting_a_job_works(job_namespace: JobNamespace, propagation: str) -> None:
-    """Fault 47: orphaned pods are left alone, and nothing is made for a job that is on its way out."""
+    """Orphaned pods are left alone, and nothing is made for a job that is on its way out."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2))
     before = await job_namespace.uids()
     mark = job_namespace.mark()

@@ -33,32 +33,10 @@ async def test_a_simple_life_takes_fourteen_writes(job_namespace: JobNamespace) 
     assert len(writes) <= MOST_WRITES, _listed(writes)
 
 
-async def test_a_life_in_slow_steps_takes_one_write_more_for_each_state_that_is_shown(
-    job_namespace: JobNamespace,
-) -> None:
-    """Beside 8 creates, 2 deletes (one of all Services) and 2 events: a status for created, running, half done, ended.
-
-    Each step waits until the status has told of the one before, so that nothing of it is summed up.
-    """
-    await job_namespace.begin(SIMPLE)
-    await job_namespace.wait("j", "Created")
-    await job_namespace.run(*pod_names(SIMPLE.body()))
-    await job_namespace.wait_status(ready="4/4")
-    await job_namespace.succeed("j-worker-0", "j-worker-1")
-    await job_namespace.wait_counts("Worker", succeeded=2)
-    await job_namespace.succeed("j-chief-0")
-    await job_namespace.wait("j", "Succeeded")
-    await job_namespace.wait_services()
-    await job_namespace.quiet(2.0)
-    writes = job_namespace.sent().writes()
-    # What four pods do at once may be seen in two steps where the machine is slow.
-    assert len(writes) <= 12 + 4 + 2, _listed(writes)
-
-
 async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(
     job_namespace: JobNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    """S15: 40 seconds, 0 writes of this operator in any namespace; its watches go on and end in that time, too."""
+    """40 seconds, 0 writes of this operator in any namespace; its watches go on and end in that time, too."""
     bodies = [builders.tfjob(f"j{number}").workers(2).body() for number in range(JOBS)]
     async with autopilot(job_namespace.kubelet, Script().otherwise([running()])) as pilot:
         for body in bodies:

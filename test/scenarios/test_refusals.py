@@ -7,19 +7,18 @@ from support import builders
 from support.audit import Tally
 from support.denials import dead_webhook, denied_pods
 from support.job_namespace import JobNamespace, moment, states
-from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
+from support.operator_fixture import ONE_OPERATOR
 from support.resources import TFJOBS, Json, Resource
 from support.settle import eventually
 from support.templates import Template
 
 pytestmark = ONE_OPERATOR
-ARGUMENTS = (QUICK,)
 
 QUOTAS = Resource("", "v1", "resourcequotas")
 
 
 async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace: JobNamespace) -> None:
-    """T22: the server's words in a condition, one event, growing delays; when it is over, everything is made."""
+    """The server's words in a condition, one event, growing delays; when it is over, everything is made."""
     label = {"refused": job_namespace.namespace}
     async with denied_pods(job_namespace.admin, label, "no room for this team") as denial:
         job = builders.tfjob("j").workers(2, template=Template().labels(label)).parameter_servers(1)
@@ -41,7 +40,7 @@ async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace: 
 
 
 async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespace: JobNamespace) -> None:
-    """Rule 21: a 500 in the apiserver's eyes, and for the job's owner the reason why there are no pods."""
+    """A 500 in the apiserver's eyes, and for the job's owner the reason why there are no pods."""
     async with dead_webhook(job_namespace.admin, job_namespace.namespace):
         await job_namespace.submit(builders.tfjob("j").workers(2))
         found = await job_namespace.wait("j", "Created", text='failed calling webhook "dead.test.example"')
@@ -54,7 +53,7 @@ async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespac
 
 
 async def test_a_quota_that_is_raised_lets_the_job_go_on(job_namespace: JobNamespace) -> None:
-    """G3, fault 25: half the pods fit; the condition says why the others are missing."""
+    """Half the pods fit; the condition says why the others are missing."""
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
     await job_namespace.admin.create(QUOTAS.path(job_namespace.namespace), quota)
     await eventually(lambda: _is_counted(job_namespace), within=30)
@@ -66,7 +65,7 @@ async def test_a_quota_that_is_raised_lets_the_job_go_on(job_namespace: JobNames
 
 
 async def test_a_template_that_is_impossible_fails_the_job_with_the_servers_words(job_namespace: JobNamespace) -> None:
-    """T22: 422 is for ever: Failed with the text, one attempt."""
+    """422 is for ever: Failed with the text, one attempt."""
     template = Template().spec(nodeSelector={"pool": "not a label!"})
     await job_namespace.submit(builders.tfjob("j").workers(2, template=template))
     await job_namespace.wait("j", "Failed", text="not a label!")
@@ -76,7 +75,7 @@ async def test_a_template_that_is_impossible_fails_the_job_with_the_servers_word
 
 
 async def test_a_namespace_that_is_on_its_way_out_is_left_alone(job_namespace: JobNamespace) -> None:
-    """Fault 26: at most one attempt a minute, and nothing that would keep the namespace."""
+    """At most one attempt a minute, and nothing that would keep the namespace."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").clean_pods("All"))
     body = {"metadata": {"finalizers": ["test.tf-operator/hold"]}}
     await job_namespace.admin.patch(TFJOBS.path(job_namespace.namespace, "j"), body)
@@ -88,19 +87,6 @@ async def test_a_namespace_that_is_on_its_way_out_is_left_alone(job_namespace: J
     assert len(creates) <= 1, job_namespace.sent(mark).writes().tally()
     await job_namespace.admin.patch(TFJOBS.path(job_namespace.namespace, "j"), {"metadata": {"finalizers": None}})
     await job_namespace.wait_job_gone(within=60)
-
-
-async def test_one_job_that_is_refused_holds_up_no_other(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """T22: the others get their pods meanwhile."""
-    label = {"refused": job_namespace.namespace}
-    async with denied_pods(job_namespace.admin, label, "not today") as denial:
-        await job_namespace.submit(builders.tfjob("j").workers(1, template=Template().labels(label)))
-        await job_namespace.wait("j", "Created", text="not today")
-        await job_namespace.begin(builders.tfjob("k").workers(2))
-        await denial.end()
-    assert operator_fixture.process.exit_code is None
 
 
 def _attempts(job_namespace: JobNamespace) -> list[datetime]:

@@ -47,7 +47,7 @@ def test_the_role_has_nothing_that_would_hurt_in_the_wrong_hands() -> None:
 
 
 async def test_every_right_is_used_and_nothing_else(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """Must hold: the audit log of the session, compared with the roles."""
+    """The audit log of the session, compared with the roles."""
     await _tour(control_plane, tmp_path)
     used = set(_used(control_plane))
     granted = {*_granted("cluster-role"), *_granted("role-leader-election")}

@@ -15,7 +15,7 @@ LATE = 3.0
 
 
 async def test_nothing_is_made_twice_when_the_watches_are_late(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """T18: 4 workers and 2 PS, ten changes of labels meanwhile: 6 pods and 6 Services, none of them asked for twice."""
+    """4 workers and 2 PS, ten changes of labels meanwhile: 6 pods and 6 Services, none of them asked for twice."""
     namespaces = await make_namespaces(control_plane, "late", 1)
     with FaultProxy(control_plane.kubeconfig("operator")) as proxy:
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")

@@ -5,28 +5,15 @@ from datetime import timedelta
 import pytest
 
 from support import builders
-from support.job_namespace import JobNamespace, conditions, moment, states
-from support.operator_fixture import ONE_OPERATOR, QUICK
-from support.resources import TFJOBS
+from support.job_namespace import JobNamespace, moment, states
+from support.operator_fixture import ONE_OPERATOR
 from support.stopwatch import Stopwatch
-from support.templates import Template
 
 pytestmark = ONE_OPERATOR
-ARGUMENTS = (QUICK,)
-
-
-async def test_a_job_that_is_created_suspended_makes_nothing(job_namespace: JobNamespace) -> None:
-    """8.1: no pods, no startTime, the conditions are exactly Created and Suspended."""
-    await job_namespace.submit(builders.tfjob("j").workers(2).suspended())
-    job = await job_namespace.wait("j", "Suspended")
-    await job_namespace.quiet()
-    assert states(job) == ["Created", "Suspended"]
-    assert "startTime" not in job["status"]
-    assert (await job_namespace.pods(), await job_namespace.services()) == ({}, set())
 
 
 async def test_suspending_takes_everything_away_and_resuming_begins_anew(job_namespace: JobNamespace) -> None:
-    """8.1: pods and Services go whatever the policy, startTime stays meanwhile, and is a new one afterwards."""
+    """Pods and Services go whatever the policy, startTime stays meanwhile, and is a new one afterwards."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1).clean_pods("None"))
     before = (await job_namespace.wait_status(ready="3/3"))["status"]
     old = await job_namespace.pods()
@@ -49,7 +36,7 @@ async def test_suspending_takes_everything_away_and_resuming_begins_anew(job_nam
 
 
 async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace: JobNamespace) -> None:
-    """Rule 27: Kueue changes templates while a job is suspended."""
+    """Kueue changes templates while a job is suspended."""
     await job_namespace.submit(builders.tfjob("j").workers(1).suspended())
     await job_namespace.wait("j", "Suspended")
     admitted = {"spec": {"template": {"spec": {"nodeSelector": {"pool": "spot"}}}}}
@@ -59,33 +46,10 @@ async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace: Jo
     assert pods["j-worker-0"]["spec"]["nodeSelector"] == {"pool": "spot"}
 
 
-async def test_the_deadline_begins_anew_with_the_resumed_job(job_namespace: JobNamespace) -> None:
-    """G1: and does not run while the job is suspended."""
-    await job_namespace.begin_running(builders.tfjob("j").workers(1).deadline(3))
-    await job_namespace.edit_policy(suspend=True)
-    job = await job_namespace.wait("j", "Suspended")
-    await Stopwatch.passes(moment(job["status"]["startTime"]) + timedelta(seconds=4))
-    assert states(await job_namespace.job())[-1] == "Suspended"
-    await job_namespace.edit_policy(suspend=False)
-    async with Stopwatch() as watch:
-        job = await job_namespace.wait("j", "Failed", reason="TFJobDeadlineExceeded")
-        sent = [entry.at for entry in job_namespace.sent() if entry.resource == "tfjobs.kubeflow.org/status"]
-        watch.assert_on_time(sent[-1], moment(job["status"]["startTime"]) + timedelta(seconds=3))
-
-
-async def test_replicas_of_a_suspended_job_may_change(job_namespace: JobNamespace) -> None:
-    """B1: there is nobody whose view of the cluster would be wrong."""
-    await job_namespace.submit(builders.tfjob("j").workers(2).suspended())
-    await job_namespace.wait("j", "Suspended")
-    await job_namespace.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 3}}}})
-    await job_namespace.edit_policy(suspend=False)
-    await job_namespace.wait_pods("j-worker-0", "j-worker-1", "j-worker-2")
-
-
 async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_it_is_resumed(
     job_namespace: JobNamespace,
 ) -> None:
-    """Rule 27: to end with 0 on SIGTERM is what a good program does; the work is not done by that."""
+    """To end with 0 on SIGTERM is what a good program does; the work is not done by that."""
     await job_namespace.begin_running(builders.tfjob("j").workers(1, restart="OnFailure"))
     await job_namespace.kubelet.bind("j-worker-0")
     await job_namespace.edit_policy(suspend=True)
@@ -105,7 +69,7 @@ async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_i
 
 @pytest.mark.parametrize("suspended", [False, True])
 async def test_a_job_of_another_manager_is_never_written_to(job_namespace: JobNamespace, suspended: bool) -> None:
-    """8.1, 8.2, rule 28: no pods, no startTime, no conditions; also not when it is unsuspended."""
+    """No pods, no startTime, no conditions; also not when it is unsuspended."""
     stored = await job_namespace.submit(builders.tfjob("j").workers(2).managed_by().suspended(suspended))
     await job_namespace.quiet()
     changed = await job_namespace.edit_policy(suspend=False)
@@ -115,26 +79,3 @@ async def test_a_job_of_another_manager_is_never_written_to(job_namespace: JobNa
     assert "status" not in await job_namespace.job()
     assert not job_namespace.sent().writes()
     assert (stored["metadata"]["uid"], changed["spec"]["runPolicy"]["suspend"]) == (stored["metadata"]["uid"], False)
-
-
-async def test_a_suspended_job_can_be_deleted(job_namespace: JobNamespace) -> None:
-    """D1: nothing holds it."""
-    await job_namespace.submit(builders.tfjob("j").workers(1, template=Template().labels({"a": "b"})).suspended())
-    await job_namespace.wait("j", "Suspended")
-    await job_namespace.delete_job()
-    await job_namespace.wait_job_gone()
-    assert await job_namespace.admin.find(TFJOBS.path(job_namespace.namespace, "j")) is None
-
-
-async def test_messages_say_what_is_so(job_namespace: JobNamespace) -> None:
-    """5.2: the words of 1.9."""
-    await job_namespace.begin_running(builders.tfjob("j").workers(1))
-    await job_namespace.edit_policy(suspend=True)
-    job = await job_namespace.wait("j", "Suspended")
-    assert conditions(job)["Suspended"]["message"] == "TFJob j is suspended."
-    assert conditions(job)["Running"]["reason"] == "TFJobSuspended"
-    await job_namespace.edit_policy(suspend=False)
-    await job_namespace.quiet()
-    job = await job_namespace.job()
-    assert conditions(job)["Suspended"]["reason"] == "TFJobResumed"
-    assert conditions(job)["Suspended"]["message"] == "TFJob j is resumed."

@@ -9,12 +9,10 @@ from support import builders
 from support.audit import Tally
 from support.builders import TFJobBuilder, child_pod, child_service
 from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
-from support.pod_status import Exit
+from support.operator_fixture import ONE_OPERATOR, OperatorFixture
 from support.resources import PODS, SERVICES, TFJOBS, Json
 
 pytestmark = ONE_OPERATOR
-ARGUMENTS = (QUICK,)
 
 AT = "2026-01-05T10:00:00Z"
 
@@ -22,7 +20,7 @@ AT = "2026-01-05T10:00:00Z"
 async def test_running_jobs_are_taken_over_without_touching_a_pod(
     job_namespace: JobNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    """B: an upgrade changes nothing but the status, which learns what 1.9 does not write."""
+    """An upgrade changes nothing but the status, which learns what 1.9 does not write."""
     await operator_fixture.kill()
     job = await _left_by_19(
         job_namespace, builders.tfjob("j").chief().workers(2).parameter_servers(1).clean_pods("Running")
@@ -54,31 +52,10 @@ async def test_running_jobs_are_taken_over_without_touching_a_pod(
     )
 
 
-async def test_a_failure_after_the_takeover_is_handled_as_any_other(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """The replacement joins the others."""
-    operator_fixture.waived |= {
-        "S5",
-        "S16",
-    }  # they leave out the pods that a test has made, and here those are the job's
-    await operator_fixture.kill()
-    await _left_by_19(job_namespace, builders.tfjob("j").workers(2, restart="ExitCode").backoff_limit(3))
-    await job_namespace.run("j-worker-0", "j-worker-1")
-    await _write_status(
-        job_namespace, conditions=[_condition("Created"), _condition("Running")], counts={"Worker": {"active": 2}}
-    )
-    await operator_fixture.start()
-    await job_namespace.wait_status(ready="2/2")
-    await job_namespace.wait_replaced(await job_namespace.kubelet.fail("j-worker-1", Exit(143)))
-    await job_namespace.run("j-worker-1")
-    await job_namespace.wait_status(restarts=1)
-
-
 async def test_a_job_that_19_has_finished_stays_finished(
     job_namespace: JobNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    """C1: its pods are gone, and nothing says which replicas had succeeded: nothing is written all the same."""
+    """Its pods are gone, and nothing says which replicas had succeeded: nothing is written all the same."""
     await operator_fixture.kill()
     body = builders.tfjob("j").workers(2).body()
     await job_namespace.submit(body)
@@ -89,35 +66,6 @@ async def test_a_job_that_19_has_finished_stays_finished(
     await job_namespace.quiet(2.0)
     assert await job_namespace.job() == before
     assert not job_namespace.sent(mark).writes()
-
-
-async def test_a_suspended_job_of_19_is_resumed_by_us(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Its conditions are those of 1.9, too."""
-    await operator_fixture.kill()
-    await job_namespace.submit(builders.tfjob("j").workers(1).suspended())
-    suspended = _condition("Suspended") | {"reason": "TFJobSuspended"}
-    await _write_status(job_namespace, conditions=[_condition("Created"), suspended], counts={})
-    await operator_fixture.start()
-    await job_namespace.edit_policy(suspend=False)
-    await job_namespace.wait_pods("j-worker-0")
-    await job_namespace.run("j-worker-0")
-    job = await job_namespace.wait("j", "Running")
-    assert states(job) == ["Created", "!Suspended", "Running"]
-
-
-async def test_a_job_on_which_19_had_not_begun_is_begun(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Half of the pods are there, none of the Services, no status."""
-    await operator_fixture.kill()
-    job = await job_namespace.submit(builders.tfjob("j").workers(2))
-    pod = await job_namespace.admin.create(PODS.path(job_namespace.namespace), child_pod(job, "Worker", 1).body())
-    await operator_fixture.start()
-    pods = await job_namespace.wait_pods("j-worker-0", "j-worker-1")
-    await job_namespace.wait_services("j-worker-0", "j-worker-1")
-    assert pods["j-worker-1"]["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
 _ACTIVE = {"Chief": {"active": 1}, "Worker": {"active": 2}, "PS": {"active": 1}}

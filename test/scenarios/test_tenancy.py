@@ -136,7 +136,7 @@ async def test_a_pod_of_another_namespace_never_decides_about_a_job(own_control_
 
 @with_audit
 async def test_a_killed_leader_is_replaced_when_its_lease_is_over(own_control_plane: ControlPlane) -> None:
-    """T24 (a): the standby acts within lease duration + retry + 3 s."""
+    """The standby acts within lease duration + retry + 3 s."""
     async with _two(own_control_plane) as (job_namespace, leader, standby):
         await _work(job_namespace, "a")
         await leader.kill()
@@ -150,7 +150,7 @@ async def test_a_killed_leader_is_replaced_when_its_lease_is_over(own_control_pl
 
 @with_audit
 async def test_a_leader_that_is_told_to_go_hands_over_at_once(own_control_plane: ControlPlane) -> None:
-    """T24 (c): SIGTERM: the Lease is released last, and the other takes over within 3 s."""
+    """SIGTERM: the Lease is released last, and the other takes over within 3 s."""
     async with _two(own_control_plane) as (job_namespace, leader, standby):
         await _work(job_namespace, "a")
         assert await leader.terminate() == 0
@@ -164,7 +164,7 @@ async def test_a_leader_that_is_told_to_go_hands_over_at_once(own_control_plane:
 async def test_a_leader_that_is_cut_off_stops_writing_and_waits_for_its_turn(
     own_control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """T24 (b): its connection hangs; when it moves again another one leads, and it writes nothing."""
+    """Its connection hangs; when it moves again another one leads, and it writes nothing."""
     plane = own_control_plane
     with FaultProxy(plane.kubeconfig("operator")) as proxy:
         async with _two(plane, kubeconfig=proxy.kubeconfig(tmp_path / "kubeconfig")) as (

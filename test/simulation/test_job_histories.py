@@ -98,7 +98,7 @@ class Histories(RuleBasedStateMachine):
         self.check_creates(seen.made[made:], finished, done)
         if not finished:
             self.restarts.update(restarted)
-            if not seen.record.is_finished and not seen.job.run_policy.is_suspended:
+            if not seen.record.is_finished:
                 self.restarts.update(failed)
 
     def count(self, kind):
@@ -128,8 +128,8 @@ class Histories(RuleBasedStateMachine):
         found = Counter()
         for pod in self.simulator.pods.values():
             if self.policy(pod.type) in IN_PLACE and pod.index not in self.simulator.record.of(pod.type).completed:
-                known = self.simulator.record.restart_record(pod.type, pod.index)
-                found[pod.type] += pod.restarts - (known.in_place if known and known.uid == pod.uid else 0)
+                records = self.simulator.record.restart_records
+                found[pod.type] += pod.restarts - sum(entry.in_place for entry in records if entry.uid == pod.uid)
         return found
 
     @rule()

@@ -255,7 +255,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_line_is_what_is_pending_and_not_in_work(self):
-        assert list(self.queue._line) == self.model.line
+        assert [key for keys in self.queue._line._flows.values() for key in keys] == self.model.line
         assert set(self.model.line) == set(self.model.pending) - set(self.model.in_work)
 
     @invariant()

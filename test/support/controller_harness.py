@@ -9,6 +9,7 @@
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -135,7 +136,9 @@ class Harness:
         }
         if self.groups:
             self._children[self.groups] = (Store({OWNER: owner_of}), READERS.group)
-        self.queue = RateLimitedQueue[ObjectKey](self.clock, ExponentialBackoff(base=1, cap=60))
+        self.queue = RateLimitedQueue[ObjectKey](
+            self.clock, ExponentialBackoff(base=1, cap=60), flow=attrgetter("namespace")
+        )
         self.debounce = Debounce()
         self.caches = self._make_caches()
         self.notes = JobNotes(self.clock, lambda uid: self.jobs.by_uid(uid) is not None)

@@ -178,10 +178,6 @@ class JobRecord:
         """What is remembered of a type; nothing when there is no such."""
         return self.replicas.get(kind, _NO_REPLICAS)
 
-    def restart_record(self, kind: ReplicaType, index: int) -> RestartRecord | None:
-        """What is remembered of this replica."""
-        return next((entry for entry in self.restart_records if entry.type is kind and entry.index == index), None)
-
     def changed(self, **fields: object) -> Self:
         """The same record with other values in these fields."""
         return replace(self, **fields)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ budget, is shared.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, Protocol
 
 from tf_operator.app.metrics.queue import ControllerMetrics
@@ -98,7 +99,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         served=options.apis,
     )
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
-    queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue)
+    queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue, flow=attrgetter("namespace"))
     queue.pause()  # until this process leads
     jobs, debounce = found.jobs.store, Debounce()
     notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)

@@ -34,6 +34,12 @@ class DepartedPods:
         states = self._states.get(uid)
         return tuple(states.departed.values()) if states else ()
 
+    def note_created(self, uid: str, pod: Pod) -> None:
+        """A pod is there. It is only created when its predecessor is recorded, or is to run again."""
+        states = self._states.get(uid)
+        if states and (known := states.departed.get((pod.type, pod.index))) and known.uid != pod.uid:
+            del states.departed[pod.type, pod.index]
+
     def note_terminating(self, uid: str, pod: Pod) -> None:
         """Somebody deletes a pod, and this is how it was before; one that had ended did not end because of that."""
         if pod.phase in _ENDED and self._exists(uid):

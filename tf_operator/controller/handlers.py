@@ -90,6 +90,8 @@ class OnPod:
 
     def on_add(self, item: CachedPod) -> None:
         """Reconcile its job."""
+        if item.pod is not None and self.children.job_of(item):
+            self.children.notes.departed_pods.note_created(item.owner, item.pod)
         self.children.on_add(item)
 
     def on_update(self, old: CachedPod, new: CachedPod) -> None:

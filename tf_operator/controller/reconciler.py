@@ -40,8 +40,8 @@ class Reconciler:
             return await self._reconcile(key)
         finally:
             # Also when this is cancelled, and nobody reconciles the key any more.
-            if self.observer.stored(key) is None:
-                self.pending_writes.forget(key)
+            stored = self.observer.stored(key)
+            self.pending_writes.forget(key, except_uid=stored.metadata.uid if stored else "")
 
     async def _reconcile(self, key: ObjectKey) -> Result:
         stored = self.observer.stored(key)

@@ -1,20 +1,21 @@
-"""How the writes of a large job are spread, so that no job waits for another one's thousand pods.
+"""How writes are spread, so that no job waits for another one's thousand pods, or another namespace's thousand jobs.
 
-A job's writes begin one after the other, each when there is a slot for it; the slots are few, and of the jobs that wait
-for one, the job that has had least in its reconcile comes first. So the first pod of a small job never waits behind the
-five hundredth of a large one. A reconcile also holds a worker. After its share it gives the worker up as soon as
-another job waits, and goes on later with a plan of its own time. If nobody waits it goes on, and a single large job
-costs one plan.
+A job's writes begin one after the other, each when there is a slot for it; the slots are few. Of the jobs that wait for
+one, that of the namespace that has the fewest slots comes first, and within a namespace the job that has had least in
+its reconcile. So the first pod of a small job never waits behind the five hundredth of a large one. Nor does it wait
+behind the jobs of a crowded namespace: the work queue takes jobs of each namespace in turn.
+
+A reconcile also holds a worker. After its share it gives the worker up as soon as another job waits, and goes on later
+with a plan of its own time. If nobody waits it goes on, and a single large job costs one plan.
 
 Whatever is planned stops when the job is deleted or its spec changes: at most the writes in flight still happen.
 """
 
 import asyncio
-import heapq
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import count
 from typing import Final, Generic, Protocol, TypeVar
 
 from tf_operator.api.job import TrainingJob
@@ -49,36 +50,52 @@ class Line(Protocol):
         """Whether the process ends: another one does the rest."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    namespace: str
+    had: int
+    came: asyncio.Future[None]
+
+
 class Slots:
-    """So many at once; of those who wait, the one that has had least is next."""
+    """So many at once; of those who wait, the namespace that has the fewest is next, and its job that has had least."""
 
     def __init__(self, most: int = MOST_IN_ALL) -> None:
         self._free = most
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._numbers = count()
+        self._taken: Counter[str] = Counter()
+        """By namespace."""
+        self._waiting: list[_Turn] = []
+        """One entry for each worker at most."""
 
-    async def take(self, had: int) -> None:
+    async def take(self, namespace: str, had: int) -> None:
         """Wait for a slot; ``free`` gives it back."""
         if self._free:
             self._free -= 1
+            self._taken[namespace] += 1
             return
-        turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (had, next(self._numbers), turn))
+        turn = _Turn(namespace, had, asyncio.get_running_loop().create_future())
+        self._waiting.append(turn)
         try:
-            await turn
+            await turn.came
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.free()  # it was given in this very moment
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            else:
+                self.free(namespace)  # it was given in this very moment
             raise
 
-    def free(self) -> None:
-        """Give a slot back: to whoever waits and has had least."""
-        while self._waiting:
-            _, _, turn = heapq.heappop(self._waiting)
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._free += 1
+    def free(self, namespace: str) -> None:
+        """Give a slot of this namespace back, to whoever is next."""
+        self._taken[namespace] -= 1
+        self._taken += Counter()  # without those that have none
+        waiting = [turn for turn in self._waiting if not turn.came.done()]
+        if not waiting:
+            self._free += 1
+            return
+        turn = min(waiting, key=lambda turn: (self._taken[turn.namespace], turn.had))
+        self._waiting.remove(turn)
+        self._taken[turn.namespace] += 1
+        turn.came.set_result(None)
 
 
 class Stop(Enum):
@@ -149,7 +166,7 @@ async def carry_out(writes: Sequence[Callable[[], Awaitable[T]]], share: Share, 
     With 1 at first, a mistake that all share is made once and not a thousand times. When a write fails none is begun
     any more; those in flight are waited for, and then the first error is raised.
     """
-    room = asyncio.Semaphore(at_first)
+    room, namespace = asyncio.Semaphore(at_first), share.job.key.namespace
     size = at_first
     outcomes: list[T] = []
     failures: list[Exception] = []
@@ -162,7 +179,7 @@ async def carry_out(writes: Sequence[Callable[[], Awaitable[T]]], share: Share, 
 
     def done(_: object) -> None:
         nonlocal size
-        share.slots.free()
+        share.slots.free(namespace)
         room.release()
         if size < MOST_AT_ONCE:
             size += 1
@@ -172,10 +189,10 @@ async def carry_out(writes: Sequence[Callable[[], Awaitable[T]]], share: Share, 
     async with asyncio.TaskGroup() as flight:
         for begun, write in enumerate(writes):
             await room.acquire()
-            await share.slots.take(begun)
+            await share.slots.take(namespace, begun)
             stop = share.stop(begun)
             if stop or failures:
-                share.slots.free()
+                share.slots.free(namespace)
                 break
             flight.create_task(do(write)).add_done_callback(done)
     if failures:

@@ -36,7 +36,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield from _trouble(view, after)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not before.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
-    if before.phase is JobPhase.SUSPENDED and after.phase is not JobPhase.SUSPENDED:
+    if after.resumed_at and after.resumed_at != before.resumed_at:
         yield Event(EventKind.RESUMED, f"{job.profile.kind} {job.key.name} is resumed.")
 
 
@@ -67,20 +67,20 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
         return  # it never ran
     for replica, _, more in view.restarts_in_place:
         yield Count(Transition.RESTARTED, kind=replica.spec.type, why="in-place", by=more)
-    for loss in () if after.is_finished or after.phase is JobPhase.SUSPENDED else view.losses:
-        if not loss.is_permanent:
-            why = "failed" if loss.outcome is PodState.FAILED else "disrupted"
-            yield Count(Transition.RESTARTED, kind=loss.type, why=why)
+    for loss in restarts.replaced(view, after.phase):
+        why = "failed" if loss.outcome is PodState.FAILED else "disrupted"
+        yield Count(Transition.RESTARTED, kind=loss.type, why=why)
 
 
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
-    if after.phase is JobPhase.SUSPENDED:
-        return
     limit = view.snapshot.job.run_policy.backoff_limit
     used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
+    is_suspended = after.phase is JobPhase.SUSPENDED
     if failed := _blamed(view, PodState.FAILED):
-        when = _when(view, after, PodState.FAILED)
+        when = " after the resume" if is_suspended else _when(view, after, PodState.FAILED)
         yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
+    if is_suspended:
+        return
     if disrupted := _blamed(view, PodState.DISRUPTED):
         when = _when(view, after, PodState.DISRUPTED)
         message = f"{_list(disrupted)}; replacing{when}, which uses up no restart"

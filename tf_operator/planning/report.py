@@ -24,7 +24,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
     """The report on this view and this verdict."""
     job, record = view.snapshot.job, _begun(view, verdict)
     if not verdict.is_malformed:
-        record = restarts.recorded(view, record, goes_on=verdict.phase is Phase.ACTIVE)
+        record = restarts.recorded(view, record, _PHASES.get(verdict.phase, record.phase))
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
@@ -44,18 +44,23 @@ def is_progress(view: JobView, new: JobRecord) -> bool:
     """Whether the step is mere progress: nothing ended, nothing was restarted, no state was left.
 
     That a replica succeeded may wait to be written only as long as there is its pod, which says so; a suspension
-    takes it away. That a replica is not wanted any more may not wait: one that is wanted again would count as lost.
+    takes it away. That a replica is not wanted any more may not wait: one that is wanted again would count as lost, or
+    as completed.
     """
     old, wanted = view.snapshot.job.record, view.snapshot.job.replicas
     return (
         not new.is_finished
         and JobPhase.SUSPENDED not in {old.phase, new.phase}
         and not any(replica.departed and replica.is_completed for replica in view.replicas)
-        and not any(old.of(spec.type).started != old.of(spec.type).started.below(spec.count) for spec in wanted)
+        and not any(_has_surplus(old.of(spec.type), spec.count) for spec in wanted)
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
     )
+
+
+def _has_surplus(known: ReplicaRecord, count: int) -> bool:
+    return known.started.below(count) != known.started or known.completed.below(count) != known.completed
 
 
 # --- The record ----------------------------------------------------------------------------------------------------
@@ -67,12 +72,18 @@ def _begun(view: JobView, verdict: Verdict) -> JobRecord:
     record = job.record.changed(observed_generation=job.generation)
     if record.phase is JobPhase.NEW:
         record = record.changed(phase=JobPhase.CREATED)
-    if verdict.phase is not Phase.SUSPENDED and record.phase is JobPhase.SUSPENDED:
+    if record.phase is JobPhase.SUSPENDED and _is_resumed(view, verdict):
         record = record.changed(phase=JobPhase.CREATED, resumed_at=now, start_time=None, all_running_time=None)
     if record.start_time is None and verdict.phase is not Phase.SUSPENDED and not verdict.is_malformed:
         # A job that waits for its gang has not started: no clock runs.
         record = record.changed(start_time=None if gang.keeps_waiting(view.snapshot) else now)
     return record
+
+
+def _is_resumed(view: JobView, verdict: Verdict) -> bool:
+    """A suspended job may also fail: its spec has become invalid, or a pod of before had failed."""
+    is_suspended = verdict.phase is Phase.SUSPENDED or view.snapshot.job.run_policy.is_suspended
+    return not (is_suspended or verdict.is_malformed)
 
 
 def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
@@ -133,9 +144,16 @@ def _current(view: JobView, before: JobPhase) -> JobPhase:
     """Restarting lasts until every replacement runs; then the job is what the deciding replica is."""
     begins = any(loss for loss in view.losses if not loss.is_permanent)
     was_restarting = before is JobPhase.RESTARTING
-    if begins or (was_restarting and any(replica.is_being_replaced for replica in view.replicas)):
+    if begins or (was_restarting and any(_is_being_replaced(view, replica) for replica in view.replicas)):
         return JobPhase.RESTARTING
     return JobPhase.RUNNING if any(replica.is_running for replica in view.deciding) else before
+
+
+def _is_being_replaced(view: JobView, replica: Replica) -> bool:
+    """Since the last resume, that is: what was replaced before, the resume has replaced."""
+    resumed_at, replaced_at = view.snapshot.job.record.resumed_at, replica.record.at if replica.record else None
+    is_from_before = resumed_at and replaced_at and replaced_at <= resumed_at
+    return replica.is_being_replaced and not is_from_before
 
 
 def _restarting(view: JobView, record: JobRecord) -> Restarting:
@@ -144,16 +162,19 @@ def _restarting(view: JobView, record: JobRecord) -> Restarting:
     begun = [loss for loss in view.losses if not loss.is_permanent]
     if known and not begun:
         return known
-    replaced = (replica for replica in view.replicas if replica.is_being_replaced or _is_lost_for_now(replica))
-    types = tuple(dict.fromkeys(replica.spec.type for replica in replaced))
-    # A version that did not remember the cause left the counts.
+    replaced = [replica for replica in view.replicas if _is_being_replaced(view, replica) or _is_lost_for_now(replica)]
+    # 1.9 does not say which; then it is what does not run.
+    found = replaced or [replica for replica in view.replicas if replica.is_waited_for]
+    types = tuple(dict.fromkeys(replica.spec.type for replica in found))
     was_failure = known.after_failure if known else _has_restarted_before(view, types)
     return Restarting(types, was_failure or any(loss.outcome is PodState.FAILED for loss in begun))
 
 
 def _has_restarted_before(view: JobView, types: tuple[ReplicaType, ...]) -> bool:
+    """Of a status without the cause: the first version left counts; 1.9, which writes no generation, knows no other."""
     before = view.snapshot.job.record
-    return before.phase is JobPhase.RESTARTING and any(before.of(kind).restarts for kind in types)
+    is_of_19 = not before.observed_generation
+    return before.phase is JobPhase.RESTARTING and (is_of_19 or any(before.of(kind).restarts for kind in types))
 
 
 def _is_lost_for_now(replica: Replica) -> bool:

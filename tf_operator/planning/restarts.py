@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tf_operator.api.ranges import Indexes
-from tf_operator.api.record import JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.api.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView, Replica, ReplicaLoss
 from tf_operator.planning.pod_state import PodState
@@ -41,19 +41,30 @@ def totals(view: JobView) -> Totals:
     )
 
 
-def recorded(view: JobView, record: JobRecord, *, goes_on: bool) -> JobRecord:
-    """The record with every restart of this view in it.
+def replaced(view: JobView, phase: JobPhase) -> tuple[ReplicaLoss, ...]:
+    """The losses after which a new pod is created, if the job is in this phase from now on.
 
-    The pods that failed are given up only when the job goes on: the failure that ends a job is no restart.
+    The failure that ends a job is no restart. A suspension deletes all pods, so a disruption then is none either; a
+    failure is, also if it is first seen then: it is recorded before its pod is deleted.
     """
+    if phase in ENDS:
+        return ()
+    is_suspended = phase is JobPhase.SUSPENDED
+    return tuple(
+        loss for loss in view.losses if not loss.is_permanent and (loss.outcome is PodState.FAILED or not is_suspended)
+    )
+
+
+def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
+    """The record with every restart of this view in it, of a job that is in this phase from now on."""
     tracker = RestartTracker(view, record)
     for replica, pod, more in view.restarts_in_place:
         tracker.count(replica.spec.type, more)
         tracker.note(replica, uid=pod.uid, in_place=pod.restarts)
-    for replica in view.replicas if goes_on else ():
-        if replica.loss and not replica.loss.is_permanent:
-            tracker.replace_pod(replica.loss)
-        elif replica.loss and replica.loss.pod and replica.is_tolerated:
+    for loss in replaced(view, phase):
+        tracker.replace_pod(loss)
+    for replica in view.replicas if phase not in ENDS and phase is not JobPhase.SUSPENDED else ():
+        if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
     return tracker.closed()
 

@@ -5,7 +5,7 @@ failure: when the chief has succeeded, and another replica failed, seen in the s
 check is a question to a ``JobView`` and yields a ``Verdict`` or nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -14,7 +14,7 @@ from tf_operator.api.job import SuccessPolicy, TrainingJob
 from tf_operator.api.naming import child_name
 from tf_operator.api.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
 from tf_operator.planning import failures, pod_state, rejections, restarts, spec_problems
-from tf_operator.planning.job_view import JobView, Replica
+from tf_operator.planning.job_view import JobView, Replica, ReplicaLoss
 from tf_operator.planning.pod_state import PodState
 
 
@@ -77,12 +77,24 @@ def _is_malformed(view: JobView) -> Verdict | None:
 def _is_suspended(view: JobView) -> Verdict | None:
     """A job stays suspended until its pods of before are deleted: they were made from an earlier template.
 
-    As long as its record says that it is suspended no pod is made, so those that are there are of before.
+    As long as its record says that it is suspended no pod is made, so those that are there are of before. A failure of
+    them that ends the job is not forgotten with its pod: the end must not depend on which was observed first.
     """
     job, was_suspended = view.snapshot.job, view.snapshot.job.record.phase is JobPhase.SUSPENDED
     if not job.run_policy.is_suspended and not (was_suspended and any(pod.is_there for pod in view.snapshot.pods)):
         return None
-    return Verdict(Phase.SUSPENDED, f"{job.profile.kind} {job.key.name} is suspended.")
+    return _had_failed(view) or Verdict(Phase.SUSPENDED, f"{job.profile.kind} {job.key.name} is suspended.")
+
+
+def _had_failed(view: JobView) -> Verdict | None:
+    """Whether a failure that nobody has recorded had ended the job before it was suspended.
+
+    A disruption ends no job that is suspended: its pods are deleted anyway. A success is remembered until the resume.
+    """
+    failed = [loss for loss in view.losses if not _is_lost(loss)]
+    if not (failed or view.restarts_in_place) or _has_succeeded(view):
+        return None
+    return _failed_for_good(view, failed) or _has_no_worker_left(view) or _is_past_backoff_limit(view)
 
 
 def _has_succeeded(view: JobView) -> Verdict | None:
@@ -107,18 +119,21 @@ def _is_refused_for_good(view: JobView) -> Verdict | None:
 
 def _has_failed_for_good(view: JobView) -> Verdict | None:
     """A failure that its restart policy does not try again."""
-    final = [loss for loss in view.losses if loss.is_permanent and not loss.is_tolerated]
+    return _failed_for_good(view, view.losses)
+
+
+def _failed_for_good(view: JobView, losses: Iterable[ReplicaLoss]) -> Verdict | None:
+    final = [loss for loss in losses if loss.is_permanent and not loss.is_tolerated]
     first = failures.first(final, view)
     if first is None:
         return None
     job = view.snapshot.job
     count = sum(loss.type is first.type for loss in final)
-    is_lost = first.pod is None or failures.was_lost(first.pod) or pod_state.is_disrupted(first.pod)
     return Verdict(
         Phase.FAILED,
         f"{job.profile.kind} {job.key} has failed because {count} {first.type} replica(s) failed:"
         f" {failures.describe(first, view)}{failures.policy_hint(first, view)}",
-        FailureCause.REPLICA_LOST if is_lost else FailureCause.PERMANENT_FAILURE,
+        FailureCause.REPLICA_LOST if _is_lost(first) else FailureCause.PERMANENT_FAILURE,
     )
 
 
@@ -207,6 +222,11 @@ def _after_start(record: JobRecord, seconds: int | None) -> datetime | None:
         return record.start_time + timedelta(seconds=seconds)
     except OverflowError:
         return None  # past the end of the calendar: never
+
+
+def _is_lost(loss: ReplicaLoss) -> bool:
+    """Whether its program did not fail: the pod was disrupted, or is gone and nobody knows why."""
+    return loss.pod is None or failures.was_lost(loss.pod) or pod_state.is_disrupted(loss.pod)
 
 
 def _restarted_most(view: JobView) -> tuple[str, FirstFailure | None]:

@@ -4,12 +4,10 @@ What it does about TFJobs is tested elsewhere; here it starts, tells how it is, 
 """
 
 import asyncio
-import gzip
 import json
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -67,19 +65,6 @@ async def test_it_leads_is_alive_and_ready_and_is_refused_nothing(plane):
         assert b'code="403"' not in body
 
 
-async def test_promtool_finds_nothing_wrong_with_what_it_exposes(plane, promtool):
-    async with operator(plane) as process:
-        _, text, _ = await page(process, METRICS, "/metrics")
-        _, packed, headers = await page(process, METRICS, "/metrics", Accept_Encoding="gzip")
-    done = await asyncio.to_thread(
-        subprocess.run, [promtool, "check", "metrics"], input=text, capture_output=True, check=False
-    )
-
-    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
-    assert headers["Content-Encoding"] == "gzip"
-    assert b"tf_operator_watch_idle_seconds" in gzip.decompress(packed)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_with_0_and_the_lease_is_free(plane, number):
     process = await start(plane, arguments=ELECTED)
@@ -105,47 +90,6 @@ async def test_a_second_signal_ends_it_at_once_whatever_it_waits_for(plane):
         assert await process.wait(within=3) == 128 + signal.SIGTERM
     finally:
         apiserver.resume()
-
-
-async def test_a_standby_is_ready_and_takes_over_within_three_seconds_when_the_leader_is_told_to_stop(plane):
-    first = operator(plane, arguments=ELECTED, environment={"MY_POD_NAME": "first"})
-    second = operator(plane, arguments=ELECTED, environment={"MY_POD_NAME": "second"}, until="caches synced")
-    async with first as leader, second as standby:
-        assert (await page(standby, PROBES, "/readyz"))[0] == 200
-        assert await metric(standby, 'leader_election_master_status{name="tf-operator"}') == 0
-        assert holder(plane).startswith("first_")
-
-        told_at = time.monotonic()
-        leader.signal(signal.SIGTERM)
-        await standby.wait_for("workers started")
-        took = time.monotonic() - told_at
-
-        assert await leader.wait() == 0
-        assert holder(plane).startswith("second_")
-        assert took < 3, f"it took {took:.2f} s"
-
-
-async def test_rights_in_two_namespaces_are_enough_for_an_operator_of_these_two(own_control_plane):
-    admin = own_control_plane.admin
-    rbac = "/apis/rbac.authorization.k8s.io/v1"
-    admin.delete(f"{rbac}/clusterrolebindings/tf-operator")
-    names = [own_control_plane.make_namespace(purpose) for purpose in ("one", "two")]
-    for name in names:
-        binding = {
-            "metadata": {"name": "tf-operator"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tf-operator"},
-            "subjects": [{"kind": "ServiceAccount", "name": "tf-operator", "namespace": "tf-operator"}],
-        }
-        admin.create(f"{rbac}/namespaces/{name}/rolebindings", binding)
-
-    async with operator(own_control_plane, namespaces=names, arguments=ELECTED) as process:
-        _, body, _ = await page(process, METRICS, "/metrics")
-
-    assert (
-        f'training_operator_jobs_created_total{{framework="tensorflow",job_namespace="{names[0]}"}} 0.0'
-        in body.decode()
-    )
-    assert b'code="403"' not in body
 
 
 async def test_an_apiserver_that_is_not_there_makes_it_wait_alive_and_not_ready(plane, tmp_path):

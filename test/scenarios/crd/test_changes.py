@@ -160,14 +160,6 @@ async def test_the_scale_subresource_changes_dynamic_workers_and_tells_what_runs
     assert (await admin.get(TFJOBS.path(namespace, "j")))["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 4
 
 
-async def test_the_scale_subresource_is_bound_by_the_same_rules(admin, namespace):
-    await admin.create(TFJOBS.path(namespace), JOB.workers(2).body())
-
-    with pytest.raises(RefusedError) as refused:
-        await admin.patch(TFJOBS.path(namespace, "j", "scale"), {"spec": {"replicas": 4}})
-    assert REFUSED[SPECS].removeprefix("Invalid value: ") in refused.value.message
-
-
 async def test_a_write_to_the_status_changes_no_spec_whatever_it_says(admin, namespace):
     job = await admin.create(TFJOBS.path(namespace), JOB.workers(2).managed_by(OURS).body())
 

@@ -1,7 +1,6 @@
 """Every verb of an unmodified kubectl on TFJobs, and what a person reads then."""
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -160,34 +159,6 @@ def test_explain_describes_each_of_our_fields_with_the_words_of_the_source(kubec
     assert all(" ".join(wanted[path].split()) in text for path, text in shown.items())
 
 
-@pytest.fixture
-def editor(tmp_path):
-    """An environment in which kubectl finds an editor that runs a sed script, and keeps what it was shown."""
-
-    def make(script):
-        program = tmp_path / "editor"
-        program.write_text(f'#!/bin/sh\ncp "$1" {tmp_path}/shown\nexec sed -i "{script}" "$1"\n')
-        program.chmod(0o700)
-        return {**os.environ, "KUBE_EDITOR": str(program), "TMPDIR": str(tmp_path)}
-
-    return make
-
-
-def test_edit_changes_what_may_change(kubectl, job, editor):
-    shown = kubectl("edit", job, env=editor("s/suspend: false/suspend: true/"))
-
-    assert shown == "tfjob.kubeflow.org/mnist edited\n"
-    assert kubectl("get", job, "-o", "jsonpath={.spec.runPolicy.suspend}") == "true"
-
-
-def test_edit_opens_the_editor_again_with_the_reason_when_there_is_a_mistake(kubectl, job, editor, tmp_path):
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        kubectl("edit", job, env=editor("s/replicas: 3/replicas: -3/"))
-
-    assert "Edit cancelled, no valid changes were saved" in complaint(refused)
-    assert "# * spec.tfReplicaSpecs.Worker.replicas: Invalid value: -3:" in (tmp_path / "shown").read_text()
-
-
 def test_scale_changes_dynamic_workers(kubectl):
     kubectl("create", "-f", "-", stdin=json.dumps(JOB.dynamic_workers().body()))
 
@@ -212,20 +183,6 @@ def test_wait_returns_when_the_job_has_succeeded(kubectl, job, report, wanted):
     assert kubectl("wait", job, f"--for={wanted}", "--timeout=20s") == "tfjob.kubeflow.org/mnist condition met\n"
 
 
-@pytest.mark.parametrize(("how", "survives"), [("background", False), ("foreground", False), ("orphan", True)])
-def test_delete_takes_the_children_along_or_leaves_them(kubectl, job, how, survives):
-    stored = json.loads(kubectl("get", job, "-o", "json"))
-    child = builders.child_service(stored, "Worker", 0).body()
-    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Service"} | child))
-
-    kubectl("delete", job, f"--cascade={how}", "--timeout=30s")
-
-    if survives:
-        assert kubectl("get", "service/mnist-worker-0", "-o", "jsonpath={.metadata.ownerReferences}") == ""
-    else:
-        kubectl("wait", "service/mnist-worker-0", "--for=delete", "--timeout=30s")
-
-
 def test_applying_twice_on_the_server_side_changes_nothing_and_meets_no_conflict(kubectl, report):
     def apply(manifest):
         kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(manifest))
@@ -240,14 +197,6 @@ def test_applying_twice_on_the_server_side_changes_nothing_and_meets_no_conflict
     assert changed["spec"]["runPolicy"]["cleanPodPolicy"] == "All"
     assert changed["status"] == before["status"]
     assert apply(JOB.body())["spec"] == before["spec"]
-
-
-def test_a_misspelt_field_is_refused(kubectl):
-    body = JOB.merged({"spec": {"runPolicy": {"cleanPodPolcy": "All"}}}).body()
-
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        kubectl("apply", "-f", "-", stdin=json.dumps(body))
-    assert 'unknown field "spec.runPolicy.cleanPodPolcy"' in complaint(refused)
 
 
 def test_the_crd_itself_can_be_applied_on_the_client_side_again_and_again(kubectl, namespace):

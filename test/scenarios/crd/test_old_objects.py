@@ -15,7 +15,6 @@ from support.resources import CRDS
 from support.settle import eventually
 from tf_operator.dialects.kubeflow.v1 import API
 
-JOB = builders.tfjob("j").workers(1)
 TEMPLATE = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}
 FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "TFJobInvalidSpec", "message": "why"}]}
 
@@ -174,19 +173,6 @@ async def test_a_name_that_is_too_long_for_its_replicas_lets_them_become_fewer_a
     await upgrade.admin.patch(upgrade.path(name), {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 4}}}})
     with pytest.raises(RefusedError, match="is too long for the type Worker"):
         await upgrade.admin.patch(upgrade.path(name), {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 5}}}})
-
-
-async def test_defaults_show_in_a_job_that_was_stored_without_them(upgrade):
-    await upgrade.create(worker())
-    await upgrade.run()
-
-    stored = (await upgrade.admin.get(upgrade.path()))["spec"]
-
-    assert stored["runPolicy"] == {"cleanPodPolicy": "None", "suspend": False}
-    assert (stored["tfReplicaSpecs"]["Worker"]["replicas"], stored["tfReplicaSpecs"]["Worker"]["restartPolicy"]) == (
-        1,
-        "Never",
-    )
 
 
 async def test_policies_of_the_oldest_form_are_dropped(upgrade):

@@ -9,7 +9,7 @@ import pytest
 from crd import core, outputs
 from support import builders
 from support.api import RefusedError
-from support.resources import PODS, TFJOBS
+from support.resources import TFJOBS
 from tf_operator.dialects.kubeflow.v1 import API
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,25 +98,6 @@ async def test_what_cannot_be_set_in_the_metadata_of_a_template_is_dropped(admin
 async def test_a_field_that_tfjobs_do_not_have_is_refused_by_strict_clients(admin, namespace, field):
     with pytest.raises(RefusedError, match=f'unknown field "spec.{field}"'):
         await admin.create(TFJOBS.path(namespace), JOB.merged({"spec": {field: "All"}}).body())
-
-
-async def test_a_template_may_have_what_pods_may_have(admin, namespace):
-    """Two variables of one name, two ports of one number, two entries of one host: the API server warns at most."""
-    container = {
-        "name": "tensorflow",
-        "image": "i",
-        "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
-        "ports": [{"containerPort": 2222, "name": "a"}, {"containerPort": 2222, "name": "b"}],
-    }
-    spec = {
-        "containers": [container],
-        "hostAliases": [{"ip": "127.0.0.1", "hostnames": ["a"]}, {"ip": "127.0.0.1", "hostnames": ["b"]}],
-        "imagePullSecrets": [{"name": "s"}, {"name": "s"}],
-    }
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-
-    await admin.create(PODS.path(namespace), pod, dryRun="All")
-    await admin.create(TFJOBS.path(namespace), with_template({"spec": spec}))
 
 
 async def test_two_writers_can_share_the_containers_of_a_template(admin, namespace):

@@ -47,9 +47,3 @@ def test_a_template_without_containers_stays_as_it_is(template):
     job = replace(job, replicas=(replace(job.replicas[0], template=template),))
 
     assert with_defaults(job) is job
-
-
-def test_doing_it_twice_changes_nothing():
-    job = simulator(tfjob().workers(1)).job  # a dialect has done it once
-
-    assert with_defaults(job) is job

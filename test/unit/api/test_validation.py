@@ -7,7 +7,6 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.api.naming import child_name
 from tf_operator.api.templates import containers_of, main_containers, main_ports
 from tf_operator.api.validation import validate
 
@@ -69,12 +68,6 @@ def test_a_job_that_could_not_be_read_is_not_also_told_that_it_is_empty():
     seen.edit({"spec": {"tfReplicaSpecs": 7}})
 
     assert [str(error) for error in validate(seen.job)] == ["spec.tfReplicaSpecs: must be an object, is 7"]
-
-
-def test_names_of_children_are_those_of_the_contract():
-    kind = simulator(tfjob().workers(1)).job.replicas[0].type
-
-    assert child_name("mnist", kind, 12) == "mnist-worker-12"
 
 
 def test_what_is_no_container_or_port_is_passed_over():

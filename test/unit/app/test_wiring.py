@@ -11,6 +11,7 @@ from tf_operator.app import run, wiring
 from tf_operator.app.options.options import Options, RestartDelay
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.requests import Scope
+from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
 
 
@@ -59,6 +60,23 @@ def test_the_controllers_of_a_process_share_every_budget_and_the_caches_of_child
     assert one.reconciler.observer.caches.pods is other.reconciler.observer.caches.pods
     assert one.queue is not other.queue
     assert one.notes is not other.notes
+
+
+@pytest.mark.usefixtures("own_logging", "own_signals")
+def test_the_jobs_of_each_namespace_take_turns(kubeconfig):
+    taken = []
+
+    def made(context):
+        os.kill(os.getpid(), signal.SIGTERM)
+        queue = (controller := wiring.make_controller(context)).queue
+        queue.resume()
+        for key in (ObjectKey("a", "1"), ObjectKey("a", "2"), ObjectKey("b", "1")):
+            queue.add(key)
+        taken.extend(str(queue._hand_out()) for _ in range(3))
+        return controller
+
+    assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=made) == 0
+    assert taken == ["a/1", "b/1", "a/2"]
 
 
 @pytest.mark.parametrize(

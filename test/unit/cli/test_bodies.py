@@ -33,10 +33,3 @@ def test_it_is_said_that_the_uid_is_not_known_yet():
 
 def test_it_is_said_that_a_job_is_suspended():
     assert "# It is suspended" in written(tfjob("j").workers(1).suspended())
-
-
-def test_for_a_job_of_somebody_else_there_are_no_objects():
-    text = written(tfjob("j").workers(1).managed_by())
-
-    assert "nothing is made for it here" in text
-    assert kinds(text) == []

@@ -59,25 +59,3 @@ def test_a_tf_config_of_the_users_own_is_shown_and_remarked_on(entry, config):
 
     assert list(dry_run.tf_configs(found.replicas[0], found.replicas[0].pod())) == [config]
     assert found.warnings == ("The template of Worker sets TF_CONFIG itself: it is left as it is",)
-
-
-def test_with_volcano_the_pods_are_shown_that_wait_for_the_group():
-    found = dry_run_of(CLUSTER, Settings(gang_scheduler="volcano"))
-
-    assert found.pod_group is not None
-    assert found.pod_group["spec"]["minMember"] == len(found.replicas) == 3
-
-
-def test_without_a_gang_scheduler_there_is_no_group():
-    assert dry_run_of(CLUSTER).pod_group is None
-
-
-def test_a_suspended_job_is_shown_as_if_it_were_resumed():
-    found = dry_run_of(CLUSTER.suspended())
-
-    assert found.job.run_policy.is_suspended
-    assert len(found.replicas) == 3
-
-
-def test_for_a_job_of_somebody_else_nothing_is_made():
-    assert dry_run_of(CLUSTER.managed_by()).replicas == ()

@@ -50,10 +50,6 @@ def test_a_job_is_summed_up_by_default(plan):
     assert printed.startswith("TFJob default/j: 2 pods and 2 Services\n")
 
 
-def test_wide_shows_tf_config(plan):
-    assert "TF_CONFIG" in plan(JOB.body(), "-o", "wide")[1]
-
-
 def test_several_files_are_planned_one_after_the_other(plan):
     code, printed, _ = plan(JOB.body(), JOB.named("k").body())
 
@@ -77,10 +73,6 @@ def test_the_options_of_the_operator_are_those_of_the_plan(plan):
 
 def test_no_gang_scheduler_may_be_called_none_as_in_the_operator(plan):
     assert "PodGroup" not in plan(JOB.body(), "--gang-scheduler-name=None")[1]
-
-
-def test_volcano_may_be_written_in_any_case_as_in_the_operator(plan):
-    assert "scheduling.volcano.sh" in plan(JOB.body(), "--gang-scheduler-name=Volcano", "-o", "yaml")[1]
 
 
 def test_every_error_has_a_line_and_the_other_jobs_are_planned_all_the_same(plan):

@@ -4,7 +4,7 @@ import pytest
 
 from support.builders import tfjob
 from tf_operator.cli import dry_run, summary, validate
-from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 
 def summarised(builder, settings=DEFAULT_SETTINGS, *, wide=False):
@@ -60,14 +60,6 @@ def test_wide_says_that_a_single_replica_needs_no_tf_config():
     assert "TF_CONFIG  (none: a single replica needs none)" in summarised(tfjob("j").workers(1), wide=True)
 
 
-def test_one_is_not_many():
-    assert summarised(tfjob("j").workers(1)).startswith("TFJob default/j: 1 pod and 1 Service\n")
-
-
-def test_a_job_without_replicas_lists_none():
-    assert "ADDRESS" not in summarised(tfjob("j").workers(0))
-
-
 def test_a_suspended_job_makes_nothing_until_it_is_resumed():
     text = summarised(tfjob("j").workers(1).suspended())
 
@@ -79,7 +71,3 @@ def test_a_job_of_somebody_else_is_not_gone_into():
     text = summarised(tfjob("j").workers(1).managed_by())
 
     assert text == "TFJob default/j is managed by kueue.x-k8s.io/multikueue: this operator makes nothing for it\n"
-
-
-def test_a_pod_group_is_counted():
-    assert "1 PodGroup, 2 pods" in summarised(tfjob("j").workers(2), Settings(gang_scheduler="volcano"))

@@ -58,6 +58,17 @@ def test_how_a_pod_was_says_nothing_of_the_next_one(departed):
     assert (gone.uid, gone.is_terminating) == ("another", True)
 
 
+def test_a_success_is_forgotten_when_its_replica_runs_again(departed):
+    """It was scaled away and is wanted again, or the job was resumed; a standby sees no status that says so."""
+    departed.note_deleted("u", replace(POD, phase="Succeeded"))
+    departed.note_created("u", replace(POD, phase="Succeeded"))
+    assert departed.of("u"), "the same pod, from a list that is older than its deletion"
+
+    departed.note_created("u", replace(POD, uid="another", phase="Pending"))
+
+    assert departed.of("u") == ()
+
+
 def test_a_new_leader_counts_no_failure_that_its_predecessor_has_counted(departed):
     departed.note_deleted("u", POD)
     departed.note_deleted("u", Pod("j-worker-1", "p1", ReplicaType.WORKER, 1, phase="Succeeded"))

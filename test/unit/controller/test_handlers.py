@@ -183,9 +183,12 @@ async def test_with_a_job_everything_that_was_remembered_of_it_goes(harness):
     assert harness.notes.departed_pods.of(stored.metadata.uid) == ()
 
 
-async def test_a_new_pod_leads_to_its_job(harness):
+async def test_a_new_pod_leads_to_its_job_and_takes_the_place_of_the_last_one(harness):
     await harness.settle()
+    pod = next(iter(harness.caches.pods.store))
+    harness.notes.departed_pods.note_deleted(pod.owner, replace(pod.pod, uid="last", phase="Succeeded"))
 
-    harness.on_pod.on_add(next(iter(harness.caches.pods.store)))
+    harness.on_pod.on_add(pod)
 
     assert harness.queue.delayed == 1
+    assert harness.notes.departed_pods.of(pod.owner) == ()

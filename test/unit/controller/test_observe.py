@@ -36,6 +36,15 @@ async def test_live_and_cached_observations_are_the_same(harness):
     assert await live(harness) == observer.from_caches(stored)
 
 
+async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):
+    """A late reply for it came when its namesake was cached already."""
+    harness.pending_writes.outcome_unknown(OwnerKey(KEY, "the last"), str(resources.PODS))
+
+    await harness.reconcile()
+
+    assert harness.pending_writes.owners == 0
+
+
 async def test_a_reply_that_is_cut_short_is_no_bug(harness):
     async def cut(_: requests.Request) -> bytes:
         return b'{"metadata": {"na'

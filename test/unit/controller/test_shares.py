@@ -121,33 +121,42 @@ async def test_a_mistake_that_all_share_is_made_once(share):
     assert len(tried) == 1
 
 
-async def test_of_those_who_wait_for_a_slot_the_one_that_has_had_least_is_next():
-    slots, order = Slots(1), []
-    await slots.take(0)
+@pytest.mark.parametrize(
+    ("waiting", "order"),
+    [
+        ([("ns", 7), ("ns", 500), ("ns", 0)], [("ns", 0), ("ns", 7), ("ns", 500)]),
+        ([("crowd", 0), ("lone", 500)], [("lone", 500), ("crowd", 0)]),
+    ],
+    ids=["the job that has had least", "the namespace that has the fewest"],
+)
+async def test_who_has_least_gets_the_next_slot(waiting, order):
+    slots, found = Slots(2), []
+    for _ in range(2):
+        await slots.take("crowd", 0)
 
-    async def take(had: int) -> None:
-        await slots.take(had)
-        order.append(had)
-        slots.free()
+    async def take(namespace: str, had: int) -> None:
+        await slots.take(namespace, had)
+        found.append((namespace, had))
+        slots.free(namespace)
 
-    waiting = [asyncio.ensure_future(take(had)) for had in (7, 500, 0)]
+    tasks = [asyncio.ensure_future(take(*turn)) for turn in waiting]
     await asyncio.sleep(0)
-    slots.free()
-    await asyncio.gather(*waiting)
+    slots.free("crowd")
+    await asyncio.gather(*tasks)
 
-    assert order == [0, 7, 500]
+    assert found == order
 
 
 async def test_a_slot_that_is_given_to_a_write_that_is_cancelled_in_this_moment_is_not_lost():
     slots = Slots(1)
-    await slots.take(0)
-    cancelled = asyncio.ensure_future(slots.take(0))
+    await slots.take("ns", 0)
+    cancelled = asyncio.ensure_future(slots.take("ns", 0))
     await asyncio.sleep(0)
-    slots.free()
+    slots.free("ns")
     cancelled.cancel()
     await asyncio.wait([cancelled])
 
-    await asyncio.wait_for(slots.take(0), 1)
+    await asyncio.wait_for(slots.take("ns", 0), 1)
 
 
 async def test_a_large_job_that_nobody_waits_behind_is_made_in_one_reconcile(harness):
@@ -225,8 +234,11 @@ async def test_a_plan_is_made_again_when_it_is_old(share, harness):
     assert share.stop(SHARE - 1) is None, "some progress is always made"
 
 
-async def test_a_small_job_waits_for_no_large_one():
-    """Sixteen jobs hold all workers and the whole rate limit; the apiserver answers each request in 20 ms."""
+@pytest.mark.parametrize(
+    ("others", "workers", "namespace"), [(16, 150, "ns"), (400, 16, "lone")], ids=["large jobs", "a crowded namespace"]
+)
+async def test_a_small_job_waits_neither_for_large_ones_nor_for_another_namespace(others, workers, namespace):
+    """Other jobs hold all workers and the whole rate limit; the apiserver answers each request in 20 ms."""
     harness = Harness()
     budget = TokenBucket(harness.clock, qps=500, burst=100)
     create = harness.api.create
@@ -237,21 +249,23 @@ async def test_a_small_job_waits_for_no_large_one():
         return await create(resource, namespace, body)
 
     harness.api.create = creating
-    for number in range(16):
-        harness.create_job(builders.tfjob(f"large-{number}").workers(150).dynamic_workers())
+    for number in range(others):
+        harness.api.put(JOBS, builders.tfjob(f"other-{number}").in_namespace("ns").workers(workers).body())
+    harness.sync()
     controller = Controller(
         harness.queue, harness.jobs, harness.reconciler, harness.notes, harness.clock, PassInstruments(), workers=16
     )
     working = asyncio.ensure_future(controller.run())
     await harness.clock.advance(1)
-    assert harness.queue.depth == 0, "all workers are busy"
+    assert harness.queue.unfinished_seconds > 0, "all workers are busy"
 
-    harness.create_job(builders.tfjob("small").workers(1))
-    harness.queue.add(ObjectKey("ns", "small"))
-    await harness.clock.advance(2)
+    small = ObjectKey(namespace, "small")
+    harness.create_job(builders.tfjob("small").workers(1), namespace=namespace)
+    harness.queue.add(small)
+    await harness.clock.advance(3)
 
-    assert (str(resources.PODS), ObjectKey("ns", "small-worker-0")) in harness.api.objects
-    assert pods(harness) < 16 * 150, "the large ones are not done yet"
+    assert (str(resources.PODS), ObjectKey(namespace, "small-worker-0")) in harness.api.objects
+    assert pods(harness) < others * workers / 2, "the others are not done yet"
     working.cancel()
     await asyncio.wait([working])
 

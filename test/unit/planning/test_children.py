@@ -5,7 +5,6 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.api.job import RestartPolicy
 from tf_operator.planning import children
 from tf_operator.planning.children import ChildBuilder
 from tf_operator.planning.snapshot import Settings
@@ -31,28 +30,11 @@ def raw(**template):
     return Raw()
 
 
-@pytest.mark.parametrize(
-    ("policy", "pod"),
-    [("ExitCode", "Never"), ("Never", "Never"), ("Always", "Always"), ("OnFailure", "OnFailure")],
-)
-def test_the_kubelet_is_told_the_policy_except_exit_code(policy, pod):
-    """training-operator: TestRestartPolicy."""
-    assert children.pod_restart_policy(RestartPolicy(policy)) == pod
-
-
 @pytest.mark.parametrize("metadata", [None, 3, {"annotations": [1], "labels": [2]}, {"annotations": None}], ids=repr)
 def test_metadata_of_a_template_that_is_none_is_passed_over(metadata):
     made = pod_of(raw(metadata=metadata))
 
     assert set(made["metadata"]) == {"name", "namespace", "labels", "ownerReferences"}
-
-
-def test_annotations_and_finalizers_of_the_template_reach_the_pod():
-    made = pod_of(raw(metadata={"annotations": {"a": "b"}, "finalizers": ["x.example/hold"], "name": "other"}))
-
-    assert made["metadata"]["annotations"] == {"a": "b"}
-    assert made["metadata"]["finalizers"] == ["x.example/hold"]
-    assert made["metadata"]["name"] == "j-worker-0"
 
 
 @pytest.mark.parametrize("env", [{"A": "b"}, "x", 3], ids=repr)
@@ -90,17 +72,6 @@ def test_a_service_has_one_port_for_each_of_the_container(ports, served):
     found = made.service(kind, 0)["spec"].get("ports", [])
 
     assert ", ".join(f"{port['name']} {port['port']} {port['protocol']}" for port in found) == served
-
-
-@pytest.mark.parametrize(
-    ("name", "template", "used"),
-    [("", Template(), None), ("volcano", Template(), "volcano"), ("volcano", Template().spec(schedulerName="x"), "x")],
-    ids=["no gang", "the gang's", "its own"],
-)
-def test_pods_of_a_gang_ask_for_its_scheduler_unless_the_template_asks_for_another(name, template, used):
-    made = pod_of(template, gang_scheduler=name)
-
-    assert made["spec"].get("schedulerName") == used
 
 
 @pytest.mark.parametrize(

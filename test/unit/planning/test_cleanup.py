@@ -33,14 +33,6 @@ def test_the_time_to_live_counts_from_the_end(seconds, expires):
     assert cleanup.expires_at(seen.job) == (None if expires is None else MORNING + timedelta(seconds=expires))
 
 
-def test_a_job_without_a_time_to_live_stays():
-    assert cleanup.expires_at(finished(tfjob().workers(1)).job) is None
-
-
-def test_a_job_that_nobody_saw_end_stays():
-    assert cleanup.expires_at(simulator(tfjob().workers(1).ttl(0)).job) is None
-
-
 def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():
     many, one = (simulator(tfjob("j").workers(count).suspended(False)) for count in (3, 1))
     for seen in (many, one):

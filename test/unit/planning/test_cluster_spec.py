@@ -18,22 +18,6 @@ def config(job, kind, index, domain=""):
 
 
 @pytest.mark.parametrize(
-    ("job", "distributed"),
-    [
-        (tfjob().workers(1), False),
-        (tfjob().parameter_servers(1), False),
-        (tfjob().workers(1).parameter_servers(1), True),
-        (tfjob().chief().workers(1), True),
-        (tfjob().workers(0), True),
-    ],
-    ids=["one worker", "one ps", "worker and ps", "chief and worker", "nobody"],
-)
-def test_one_process_alone_is_not_distributed(job, distributed):
-    """training-operator: TestIsDistributed."""
-    assert cluster_spec.is_distributed(simulator(job).job) is distributed
-
-
-@pytest.mark.parametrize(
     ("domain", "suffix"), [("", "team.svc:2222"), ("cluster.example", "team.svc.cluster.example:2222")]
 )
 def test_everybody_knows_everybody_in_alphabetical_order(domain, suffix):
@@ -45,18 +29,6 @@ def test_everybody_knows_everybody_in_alphabetical_order(domain, suffix):
         f'"worker":["j-worker-0.{suffix}","j-worker-1.{suffix}"]}},"task":{{"type":"worker","index":1}},'
         '"environment":"cloud"}'
     )
-
-
-def test_with_dynamic_workers_nobody_knows_how_many_workers_there_are():
-    """training-operator: TestConvertClusterSpecToSparseClusterSpec."""
-    job = tfjob("j").workers(3).parameter_servers(2).dynamic_workers()
-    servers = ["j-ps-0.team.svc:2222", "j-ps-1.team.svc:2222"]
-
-    assert json.loads(config(job, ReplicaType.WORKER, 2)) == {
-        "cluster": {"worker": {"2": "j-worker-2.team.svc:2222"}, "ps": servers},
-        "task": {"type": "worker", "index": 2},
-    }
-    assert json.loads(config(job, ReplicaType.PS, 1))["cluster"] == {"worker": {}, "ps": servers[1:]}
 
 
 def test_without_servers_a_dynamic_worker_has_an_empty_list_of_them():
@@ -93,18 +65,6 @@ def test_the_part_that_all_have_in_common_is_rendered_once_for_a_thousand_worker
         action.builder.pod(action.type, action.index)
 
     assert (len(creates), len(rendered)) == (1000, 1)
-
-
-def test_a_dynamic_worker_costs_no_address_of_the_other_workers(monkeypatch):
-    named = []
-    child_name = cluster_spec.child_name
-    monkeypatch.setattr(cluster_spec, "child_name", lambda *replica: named.append(replica) or child_name(*replica))
-    creates = simulator(tfjob().workers(1000).parameter_servers(2).dynamic_workers()).look().actions
-
-    for action in creates:
-        action.builder.pod(action.type, action.index)
-
-    assert len(named) <= 3 * 1002
 
 
 def test_ten_thousand_workers_fit_the_sparse_form():

@@ -3,14 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from support.builders import tfjob
-from support.pod_events import everything_runs, fails, is_drained, scale_workers, suspend
+from support.pod_events import everything_runs, fails, is_drained, scale_workers
 from support.simulator import simulator
 from tf_operator.planning import children, cluster_spec, job_view, plan, pod_state
 from tf_operator.planning.actions import CreatePodGroup, CreateReplica, DeletePod, DeleteService
-from tf_operator.planning.snapshot import RejectedWrite, Service, Settings
+from tf_operator.planning.snapshot import Service, Settings
 
 
 def kinds(actions):
@@ -50,17 +48,6 @@ def test_a_service_that_is_nobodys_replica_stays():
     assert seen.look().actions == ()
 
 
-@pytest.mark.parametrize(("seconds", "creates"), [(-1, 2), (0, 2), (1, 0)], ids=["past", "now", "yet to come"])
-def test_after_a_refusal_nothing_is_created_before_its_time(seconds, creates):
-    seen = simulator(tfjob().workers(2))
-    seen.rejected = RejectedWrite("pod", "quota", seen.now + timedelta(seconds=seconds - 8), attempts=4)
-
-    found = seen.look()
-
-    assert len(found.actions) == creates
-    assert found.requeue_after == (timedelta(seconds=1) if seconds > 0 else None)
-
-
 def test_it_wakes_at_the_first_of_several_moments():
     seen = simulator(tfjob().workers(2, restart="OnFailure").deadline(100).startup_deadline(50))
     seen.settle()
@@ -72,20 +59,6 @@ def test_it_wakes_at_the_first_of_several_moments():
 
     fails("worker-0")(seen)
     assert seen.look().requeue_after == timedelta(seconds=1)
-
-
-def test_a_job_that_was_suspended_wakes_for_nothing():
-    seen = simulator(tfjob().workers(2).deadline(100).startup_deadline(50))
-    suspend(seen)
-    seen.settle()
-
-    assert seen.look().requeue_after is None
-
-
-def test_the_same_observation_leads_to_the_same_plan():
-    seen = simulator(tfjob().chief().workers(3))
-
-    assert seen.look() == seen.look()
 
 
 def test_a_steady_job_of_a_thousand_workers_is_sorted_once_and_each_pod_judged_once(monkeypatch):

@@ -103,27 +103,3 @@ def test_the_outcome_of_a_pod_depends_on_its_state_and_on_the_restart_policy(see
     found = tuple(pod_state.state_of(seen, Policy(RestartPolicy(name), PROFILE)) for name in POLICIES)
 
     assert found == expected
-
-
-@pytest.mark.parametrize(
-    ("seen", "words"),
-    [
-        (pod("Failed", 1), "exited with code 1"),
-        (pod("Failed"), "failed without an exit code"),
-        (pod("Failed", reason="DeadlineExceeded"), "failed without an exit code: DeadlineExceeded"),
-        (pod("Failed", message="two\nlines"), "failed without an exit code: two lines"),
-        (pod("Failed", reason="Evicted"), "was disrupted (Evicted)"),
-        (pod("Failed", reason="Evicted", message="no memory"), "was disrupted (Evicted: no memory)"),
-        (pod("Failed", is_disrupted=True), "was disrupted (DisruptionTarget)"),
-    ],
-)
-def test_the_end_of_a_pod_is_told_in_a_few_words(seen, words):
-    assert pod_state.what_happened(seen) == words
-
-
-@pytest.mark.parametrize(("reason", "told"), [("OOMKilled", ", OOMKilled"), ("Error", ""), ("Completed", ""), ("", "")])
-def test_the_reason_of_the_container_is_told_when_it_says_more_than_its_code(reason, told):
-    main = MainContainer(137, reason=reason, message="")
-    seen = Pod("j-worker-0", "u", ReplicaType.WORKER, 0, phase="Failed", main=main)
-
-    assert pod_state.what_happened(seen) == f"exited with code 137{told}"

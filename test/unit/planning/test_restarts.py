@@ -6,15 +6,13 @@ import pytest
 
 from support.builders import tfjob
 from support.pod_events import (
-    a_sidecar_restarts,
     everything_runs,
     fails,
-    main_ends,
     restarts_in_place,
     time_passes,
 )
 from support.simulator import MORNING, simulator
-from tf_operator.api.record import ReplicaType, RestartRecord
+from tf_operator.api.record import JobPhase, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
@@ -72,34 +70,6 @@ def test_a_second_ahead_is_what_a_status_rounds_up(seconds, waits):
     assert (restarts.creation_time(account(), DEFAULT_SETTINGS, now=now) is not None) is waits
 
 
-def test_accounts_stand_in_the_order_of_the_replicas():
-    seen = simulator(tfjob().chief(restart="OnFailure").workers(11, restart="OnFailure"))
-    seen.settle()
-    for replica in ("worker-10", "worker-2", "chief-0"):
-        everything_runs(seen)
-        seen.settle()
-        fails(replica)(seen)
-        seen.settle()
-
-    assert [(entry.type.value, entry.index) for entry in seen.record.restart_records] == [
-        ("Chief", 0),
-        ("Worker", 2),
-        ("Worker", 10),
-    ]
-
-
-def test_a_restart_in_place_of_a_new_pod_keeps_the_series_of_attempts():
-    seen = simulator(tfjob().workers(1, restart="OnFailure"))
-    seen.settle()
-    for move in (everything_runs, fails("worker-0"), time_passes(2), everything_runs, restarts_in_place("worker-0")):
-        move(seen)
-        seen.settle()
-
-    kept = seen.record.restart_record(WORKER, 0)
-
-    assert (kept.uid, kept.in_place, kept.replaced, kept.attempts) == (seen.made[-1].uid, 1, False, 1)
-
-
 def test_a_status_without_fractions_of_a_second_makes_no_delay_shorter():
     seen = simulator(tfjob().workers(1, restart="OnFailure"))
     seen.now += timedelta(microseconds=999_999)
@@ -109,34 +79,6 @@ def test_a_status_without_fractions_of_a_second_makes_no_delay_shorter():
         seen.settle()
 
     assert seen.look().requeue_after >= timedelta(seconds=1)
-
-
-def test_restarts_that_are_first_seen_together_with_the_success_of_their_replica_count():
-    seen = simulator(tfjob().workers(2, restart="OnFailure").success_policy())
-    seen.settle()
-    for move in (everything_runs, a_sidecar_restarts("worker-1", 2), main_ends("worker-1")):
-        move(seen)
-    seen.settle()
-    a_sidecar_restarts("worker-1", 3)(seen)
-    seen.settle()
-
-    found = seen.record.of(WORKER)
-    assert (found.restarts, set(found.completed)) == (2, {1})
-
-
-def test_counting_decides_nothing():
-    seen = simulator(tfjob().workers(2, restart="OnFailure"))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-    fails("worker-0")(seen)
-    restarts_in_place("worker-1", 2)(seen)
-    before = seen.record
-
-    totals = restarts.totals(job_view.view(seen.observe()))
-
-    assert (totals.before, totals.in_place, totals.failures) == (0, 2, 1)
-    assert seen.record == before
 
 
 def test_of_very_many_records_those_go_first_whose_pods_are_gone():
@@ -154,9 +96,9 @@ def test_of_very_many_records_those_go_first_whose_pods_are_gone():
     seen.settle()
 
     before = seen.record.changed(restart_records=(*seen.record.restart_records, *gone))
-    after = restarts.recorded(job_view.view(seen.observe()), before, goes_on=True)
+    after = restarts.recorded(job_view.view(seen.observe()), before, JobPhase.RUNNING)
 
     assert len(after.restart_records) == restarts.MOST_RECORDS
-    assert after.restart_record(ReplicaType.WORKER, 1) is not None
+    assert "Worker-1" in {f"{found.type}-{found.index}" for found in after.restart_records}
     assert {found.uid for found in gone} - {found.uid for found in after.restart_records} == {"gone-0"}
     assert after.restarts == seen.record.restarts == 1

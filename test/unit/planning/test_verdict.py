@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from support.builders import tfjob
-from support.pod_events import everything_runs, fails, restarts_in_place, resume, succeeds, suspend
+from support.pod_events import everything_runs, fails, restarts_in_place, succeeds, suspend
 from support.simulator import MORNING, simulator
 from tf_operator.api.record import FailureCause
 from tf_operator.planning import job_view, verdict
@@ -50,21 +50,6 @@ def test_what_is_checked_first_decides(moves, rejected, expected):
     assert (found.cause or found.phase) is expected
 
 
-def test_the_startup_deadline_is_checked_last():
-    found = decided(job=tfjob().workers(1).startup_deadline(60))
-
-    assert found.cause is FailureCause.STARTUP_DEADLINE_EXCEEDED
-    assert "worker-0 (pod job-worker-0): it has no running pod" in found.message
-
-
-def test_a_job_of_which_nothing_is_to_be_said_goes_on():
-    assert decided(late=False).phase is Phase.ACTIVE
-
-
-def test_a_refusal_that_is_not_final_decides_nothing():
-    assert decided(rejected=RejectedWrite("pod", "quota", MORNING), late=False).phase is Phase.ACTIVE
-
-
 @pytest.mark.parametrize("seconds", [10**12, 10**400], ids=["past the calendar", "past any number"])
 def test_a_deadline_beyond_the_calendar_never_comes(seconds):
     seen = simulator(tfjob().workers(1).deadline(seconds).startup_deadline(seconds))
@@ -72,20 +57,6 @@ def test_a_deadline_beyond_the_calendar_never_comes(seconds):
 
     assert verdict.deadline(seen.job, seen.record) is None
     assert verdict.startup_deadline(seen.job, seen.record) is None
-
-
-def test_the_clock_stands_still_while_the_job_is_suspended():
-    seen = simulator(tfjob().workers(1).deadline(60))
-    seen.settle()
-    assert verdict.deadline(seen.job, seen.record) == MORNING + timedelta(seconds=60)
-
-    suspend(seen)
-    seen.settle()
-    assert verdict.deadline(seen.job, seen.record) is None
-
-    resume(seen)
-    seen.sleep(30)
-    assert verdict.deadline(seen.job, seen.record) == MORNING + timedelta(seconds=60)
 
 
 def test_of_several_restarts_in_place_the_most_is_to_blame():

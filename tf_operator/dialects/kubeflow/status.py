@@ -173,8 +173,12 @@ def _write_condition(condition: Condition) -> dict[str, Any]:
 
 
 def _renamed(body: Body) -> Body:
-    """With the restart records of the first version under their names of today."""
+    """With the restart records of the first version under their names of today.
+
+    This version removes them when it writes: if they are there, that version has run since, and its records are newer.
+    """
     old = [dict(entry) for entry in entries(body.get("replicaAccounts"))]
-    if not old or "restartRecords" in body:
+    if not old:
         return body
-    return {**body, "restartRecords": [entry | {"inPlace": entry.get("counted")} for entry in old]}
+    kept = {name: value for name, value in body.items() if name != "compactRestartRecords"}
+    return {**kept, "restartRecords": [entry | {"inPlace": entry.get("counted")} for entry in old]}

@@ -131,9 +131,11 @@ class PendingWrites:
             awaited.note_position()
         return CacheState(Freshness.READ_LIVE, tuple(record.awaited))
 
-    def forget(self, key: ObjectKey) -> None:
-        """No object has this key any more: nothing will be decided for it, under any UID."""
-        self._records.pop(key, None)
+    def forget(self, key: ObjectKey, *, except_uid: str = "") -> None:
+        """No object has this key any more, or one of this UID: nothing will be decided for another UID."""
+        records = self._records.pop(key, {})
+        if except_uid in records:
+            self._records[key] = {except_uid: records[except_uid]}
 
     @property
     def owners(self) -> int:

@@ -3,8 +3,9 @@
 Handlers ``add`` keys, workers take them out, and the queue promises what makes a level-triggered controller
 right: a key is never worked on twice at once; an event that arrives during the work brings one more pass
 after it; a thousand events for a waiting key are one pass; and keys leave in the order they came, so a noisy
-one cannot starve the others, because it waits at the end of the line again after each pass. A key whose work is long
-and done in shares has a low priority meanwhile: small work overtakes it.
+one cannot starve the others, because it waits at the end of the line again after each pass. Flows of keys, such as
+namespaces, take turns. A key whose work is long and done in shares has a low priority meanwhile: small work overtakes
+it.
 
 Three classes, one power each, as in client-go: ``WorkQueue`` orders, ``DelayingQueue`` adds later,
 ``RateLimitedQueue`` lets a limiter say how much later. A worker reads::
@@ -28,6 +29,7 @@ from typing import Generic, Self, TypeVar
 
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.metrics_hooks import QueueInstruments
+from tf_operator.machinery.queue.fair_line import FairLine, Flow
 from tf_operator.machinery.ratelimit import RateLimiter
 
 K = TypeVar("K", bound=Hashable)
@@ -48,11 +50,14 @@ class WorkQueue(Generic[K]):
     in the order of getting there, exactly the keys that are pending and not in work.
     """
 
-    def __init__(self, clock: Clock, instruments: QueueInstruments | None = None) -> None:
+    def __init__(
+        self, clock: Clock, instruments: QueueInstruments | None = None, *, flow: Flow[K] = lambda _: None
+    ) -> None:
+        """``flow``: of which flow a key is; by default there is one."""
         self._clock = clock
         self._instruments = instruments or QueueInstruments()
-        self._line: deque[K] = deque()
-        self._low_line: deque[K] = deque()
+        self._line = FairLine(flow)
+        self._low_line = FairLine(flow)
         self._low: set[K] = set()
         """Keys of low priority, wherever they are."""
         self._overtook = 0
@@ -264,8 +269,10 @@ class DelayingQueue(WorkQueue[K]):
     leave a tombstone there. A job with a deadline in a week that is retried every minute would leave 10,000.
     """
 
-    def __init__(self, clock: Clock, instruments: QueueInstruments | None = None) -> None:
-        super().__init__(clock, instruments)
+    def __init__(
+        self, clock: Clock, instruments: QueueInstruments | None = None, *, flow: Flow[K] = lambda _: None
+    ) -> None:
+        super().__init__(clock, instruments, flow=flow)
         self._delayed: dict[K, tuple[float, int, K]] = {}
         """Key to its entry in the timeline: when it is due, a running number, the key."""
         self._timeline: list[tuple[float, int, K]] = []
@@ -349,8 +356,15 @@ class DelayingQueue(WorkQueue[K]):
 class RateLimitedQueue(DelayingQueue[K]):
     """A DelayingQueue that asks a limiter how long a failed key waits."""
 
-    def __init__(self, clock: Clock, limiter: RateLimiter[K], *, instruments: QueueInstruments | None = None) -> None:
-        super().__init__(clock, instruments)
+    def __init__(
+        self,
+        clock: Clock,
+        limiter: RateLimiter[K],
+        *,
+        instruments: QueueInstruments | None = None,
+        flow: Flow[K] = lambda _: None,
+    ) -> None:
+        super().__init__(clock, instruments, flow=flow)
         self._limiter = limiter
 
     def add_rate_limited(self, key: K) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tf_operator.dialects.kubeflow.conditions import Condition, ConditionType, with_condition
+from tf_operator.dialects.kubeflow.conditions import ConditionType, with_condition
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=1)
@@ -40,21 +40,6 @@ def test_running_and_restarting_replace_each_other_and_an_end_ends_both(kinds, e
     assert shown(conditions) == expected
 
 
-def test_saying_the_same_again_changes_nothing_not_even_a_time():
-    conditions = after((), ConditionType.RUNNING)
-
-    assert after(conditions, ConditionType.RUNNING, now=LATER) is conditions
-
-
-def test_a_new_message_is_told_in_place_and_is_no_transition():
-    conditions = after(after((), ConditionType.CREATED), ConditionType.RUNNING)
-
-    told = after(conditions, ConditionType.CREATED, message="news", now=LATER)
-
-    assert shown(told) == "Created Running"
-    assert (told[0].message, told[0].last_update, told[0].last_transition) == ("news", LATER, NOON)
-
-
 def test_a_new_reason_moves_the_condition_to_the_end_and_is_no_transition():
     conditions = after(after((), ConditionType.CREATED), ConditionType.RUNNING)
 
@@ -62,19 +47,3 @@ def test_a_new_reason_moves_the_condition_to_the_end_and_is_no_transition():
 
     assert shown(told) == "Running Created"
     assert told[1].last_transition == NOON
-
-
-def test_another_value_is_a_transition():
-    conditions = after((), ConditionType.SUSPENDED)
-
-    told = after(conditions, ConditionType.SUSPENDED, is_true=False, now=LATER)
-
-    assert told == (Condition("Suspended", False, "R", "m", LATER, LATER),)
-
-
-def test_what_others_keep_in_the_list_stays_where_it_is():
-    theirs = Condition("Admitted", is_true=False)
-
-    told = after(after((theirs,), ConditionType.RUNNING), ConditionType.FAILED)
-
-    assert told[0] is theirs

@@ -19,19 +19,6 @@ def problems(job):
     return [str(problem) for problem in job.problems]
 
 
-def test_what_is_left_out_has_its_default():
-    job = simulator(tfjob("mnist").replicas("Worker", None)).job
-
-    (worker,) = job.replicas
-    assert (worker.count, worker.restart_policy) == (1, RestartPolicy.NEVER)
-    assert job.run_policy.clean_pods is CleanPodPolicy.NONE
-    assert job.run_policy.managed_by == "kubeflow.org/training-operator"
-    assert job.run_policy.backoff_limit is None
-    assert job.success_policy is SuccessPolicy.DEFAULT
-    assert not job.has_dynamic_workers
-    assert job.problems == ()
-
-
 def test_everything_that_can_be_said_is_read():
     built = (
         tfjob("mnist")
@@ -66,12 +53,6 @@ def test_keys_are_read_in_any_letter_case(key):
     assert simulator(tfjob().replicas(key, 2)).job.replicas[0].type is ReplicaType.WORKER
 
 
-def test_types_come_in_one_order_however_they_are_written():
-    job = simulator(tfjob().evaluators().workers().parameter_servers().chief()).job
-
-    assert [spec.type.value for spec in job.replicas] == ["Chief", "PS", "Worker", "Evaluator"]
-
-
 @pytest.mark.parametrize(
     ("patch", "problem"),
     [
@@ -91,13 +72,6 @@ def test_what_is_wrong_is_a_problem_that_names_it(patch, problem):
     seen.edit(patch)
 
     assert problem in problems(seen.job)[0]
-
-
-def test_a_type_that_is_null_is_a_problem():
-    seen = simulator(tfjob().workers(1))
-    seen.body["spec"]["tfReplicaSpecs"]["PS"] = None
-
-    assert "must not be null" in problems(seen.job)[0]
 
 
 def test_metadata_of_the_wrong_type_is_none():

@@ -370,6 +370,8 @@ def test_a_forgotten_key_is_forgotten_under_every_uid_and_no_other_key_is(writes
         writes.wrote(owner, "pods", uid="p", version="101")
     assert writes.owners == 3
 
+    writes.forget(KEY, except_uid="job-2")
+    assert (writes.owners, freshness(writes), freshness(writes, OwnerKey(KEY, "job-2"))) == (2, CAUGHT_UP, BEHIND)
     writes.forget(KEY)
     writes.forget(ObjectKey("team", "stranger"))
 

@@ -323,3 +323,15 @@ async def test_no_key_of_a_thousand_waits_ten_times_the_mean_beside_a_noisy_key_
     assert max(waits) <= 1000 / 8 * 0.01 + 0.02  # nobody waited longer than one walk through the line
     for task in workers:
         task.cancel()
+
+
+@pytest.mark.parametrize("is_low", [False, True], ids=["normal", "low priority"])
+async def test_flows_take_turns_and_each_keeps_its_order(clock, is_low):
+    queue = WorkQueue[str](clock, flow=lambda key: key[0])
+    keys = ["a1", "a2", "a3", "b1", "c1", "b2"]
+    for key in keys if is_low else ():
+        queue.lower_priority(key)
+    for key in keys:
+        queue.add(key)
+
+    assert await take_all(queue) == ["a1", "b1", "c1", "a2", "b2", "a3"]
