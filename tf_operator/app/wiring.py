@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from tf_operator.app.options.options import Options
-from tf_operator.controller import caches, resources
+from tf_operator.controller import caches
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.debounce import Debounce
@@ -116,7 +116,6 @@ def make_controller(context: ControllerContext, api: ServedAPI = registry.DEFAUL
         api=api,
         jobs=found.jobs.resource,
         reporter=PlanReporter(found.jobs.resource, context.recorder, context.job_instruments, api),
-        groups=resources.pod_groups(options.gang_scheduler),
     )
     observer = Observer(found, notes, context.client, clock, api, settings(options))
     return Controller(

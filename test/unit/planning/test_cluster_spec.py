@@ -90,7 +90,7 @@ def test_the_part_that_all_have_in_common_is_rendered_once_for_a_thousand_worker
     creates = simulator(tfjob().workers(1000)).look().actions
 
     for action in creates:
-        action.builder.pod(action.type, action.index)
+        action.body()
 
     assert (len(creates), len(rendered)) == (1000, 1)
 
@@ -102,7 +102,7 @@ def test_a_dynamic_worker_costs_no_address_of_the_other_workers(monkeypatch):
     creates = simulator(tfjob().workers(1000).parameter_servers(2).dynamic_workers()).look().actions
 
     for action in creates:
-        action.builder.pod(action.type, action.index)
+        action.body()
 
     assert len(named) <= 3 * 1002
 

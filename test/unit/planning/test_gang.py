@@ -7,7 +7,7 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.planning import actions, gang
+from tf_operator.planning import gang, gang_schedulers
 from tf_operator.planning.snapshot import PodGroup, Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
@@ -24,14 +24,14 @@ def seen_with(job, settings, group=None):
 
 def spec_of(job, settings=VOLCANO):
     (create,) = gang.actions(seen_with(job, settings))
-    return create.body["spec"]
+    return create.body()["spec"]
 
 
 @pytest.mark.parametrize(
     ("name", "meant"), [("", ""), ("None", ""), ("volcano", "volcano"), ("Volcano", "volcano"), ("Mine", "Mine")]
 )
 def test_the_schedulers_that_are_known_may_be_written_in_any_case(name, meant):
-    assert gang.scheduler(name) == meant
+    assert gang_schedulers.normalized(name) == meant
 
 
 def test_without_a_gang_scheduler_there_is_no_group():
@@ -121,7 +121,9 @@ def test_a_group_has_at_least_one_member(job, resources, settings):
 def test_the_group_follows_the_job_in_what_is_ours(found, patch):
     made = gang.actions(seen_with(tfjob().workers(2), VOLCANO, PodGroup("job", "g", "Running", found)))
 
-    assert made == (() if patch is None else (actions.PatchPodGroup("job", "g", patch),))
+    assert [(change.name, change.uid, change.body) for change in made] == (
+        [] if patch is None else [("job", "g", {"spec": patch})]
+    )
 
 
 def test_a_resource_that_is_no_longer_asked_for_is_taken_away():
@@ -132,7 +134,7 @@ def test_a_resource_that_is_no_longer_asked_for_is_taken_away():
 
     (patch,) = gang.actions(seen_with(job, VOLCANO, group))
 
-    assert patch.spec == {"minResources": {"gpu": None}}
+    assert patch.body == {"spec": {"minResources": {"gpu": None}}}
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_a_quantity_that_a_scheduler_has_written_in_its_own_form_is_the_same(fou
 
     made = gang.actions(seen_with(job, VOLCANO, PodGroup("job", "g", "Running", spec)))
 
-    assert tuple(patch.spec["minResources"]["memory"] for patch in made) == patched
+    assert tuple(patch.body["spec"]["minResources"]["memory"] for patch in made) == patched
 
 
 def test_a_group_on_its_way_out_is_not_changed():
