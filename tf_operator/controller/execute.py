@@ -25,7 +25,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Resource, Scope
-from tf_operator.meta import ObjectKey
+from tf_operator.meta import Body, ObjectKey
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Event, Patch, Plan, Stage
 from tf_operator.planning.snapshot import Snapshot
 
@@ -71,7 +71,7 @@ class Executor:
         if plan.deletes_job:
             return await self._delete_job(job, plan)
         if plan.status_first:
-            await self._store_status(seen, plan)
+            await self._store_status(seen, plan, self.api.status_patch(plan.report))
         next_plan = Result.of(plan.requeue_after)
         with_status = None if plan.status_first else partial(self._confirm, seen, plan, UNFINISHED_WAITS)
         is_done, stop = await self._act_or(with_status, job, plan.actions, self.shares.begin(job, next_plan.after))
@@ -90,10 +90,10 @@ class Executor:
         self.reporter.report(job, plan)
         return DONE
 
-    async def _store_status(self, seen: Snapshot, plan: Plan) -> None:
+    async def _store_status(self, seen: Snapshot, plan: Plan, patch: Body) -> None:
         """Write the status, if it says anything new, and report the step."""
         job = seen.job
-        if patch := self.api.status_patch(plan.report):
+        if patch:
             body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
             try:
                 await self.writer.patch(_owner(job), self.jobs, job.key.name, body=body, subresource="status")
@@ -107,12 +107,12 @@ class Executor:
 
     async def _confirm(self, seen: Snapshot, plan: Plan, collected_for: float) -> Result:
         """Write progress, unless more of it is likely to follow at once: then it is to be written later."""
-        job = seen.job
-        if self.api.status_patch(plan.report):
-            waits = self.notes.status_batches.time_left(job.uid, collected_for)
+        patch = self.api.status_patch(plan.report)
+        if patch:
+            waits = self.notes.status_batches.time_left(seen.job.uid, collected_for)
             if waits > 0:
                 return Result(waits)
-        await self._store_status(seen, plan)
+        await self._store_status(seen, plan, patch)
         return DONE
 
     async def _act_or(

@@ -3,9 +3,8 @@
 ``view`` assigns the observed pods to the replicas that are wanted. Verdict, record, events and actions read it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from tf_operator.api.constants import MOST_REPLICAS
@@ -26,50 +25,27 @@ class RestartInPlace(NamedTuple):
     times: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JobView:
     """All replicas of a job, in order, with what has happened to them."""
 
     snapshot: Snapshot
-    by_type: dict[ReplicaType, tuple[Replica, ...]]
+    by_type: Mapping[ReplicaType, tuple[Replica, ...]]
+    replicas: tuple[Replica, ...]
     surplus: tuple[Pod, ...]
     """The pods that are beyond what is wanted."""
-
-    @cached_property
-    def replicas(self) -> tuple[Replica, ...]:
-        """The replicas of all types."""
-        return tuple(replica for replicas in self.by_type.values() for replica in replicas)
-
-    @cached_property
-    def losses(self) -> tuple[ReplicaLoss, ...]:
-        """What was lost, and is not recorded yet."""
-        return tuple(replica.loss for replica in self.replicas if replica.loss)
-
-    @cached_property
-    def restarts_in_place(self) -> tuple[RestartInPlace, ...]:
-        """The restarts by the kubelet that are not recorded yet."""
-        return tuple(_restarts_in_place(self.replicas))
-
-    @cached_property
-    def deciding(self) -> tuple[Replica, ...]:
-        """The replicas that decide: the chief or master; without one the workers, without workers all."""
-        leader = self.snapshot.job.leader
-        return self.of(leader.type if leader else ReplicaType.WORKER) or self.replicas
-
-    @cached_property
-    def waits(self) -> tuple[Wait, ...]:
-        """The pods that wait, and why."""
-        return tuple(waits.waits(self.replicas, self.snapshot.settings))
-
-    @cached_property
-    def problems(self) -> tuple[FieldError, ...]:
-        """What is wrong with the spec."""
-        return validate(self.snapshot.job)
-
-    @cached_property
-    def is_held(self) -> bool:
-        """Whether no pod may be made before the gang scheduler has admitted the PodGroup."""
-        return gang.keeps_waiting(self.snapshot)
+    losses: tuple[ReplicaLoss, ...]
+    """What was lost, and is not recorded yet."""
+    restarts_in_place: tuple[RestartInPlace, ...]
+    """The restarts by the kubelet that are not recorded yet."""
+    deciding: tuple[Replica, ...]
+    """The replicas that decide: the chief or master; without one the workers, without workers all."""
+    waits: tuple[Wait, ...]
+    """The pods that wait, and why."""
+    problems: tuple[FieldError, ...]
+    """What is wrong with the spec."""
+    is_held: bool
+    """Whether no pod may be made before the gang scheduler has admitted the PodGroup."""
 
     def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
         """The replicas of one type."""
@@ -78,15 +54,28 @@ class JobView:
 
 def view(snapshot: Snapshot) -> JobView:
     """Assign what was observed to the replicas."""
+    job = snapshot.job
     pods: dict[tuple[ReplicaType, int], list[Pod]] = {}
     for pod in snapshot.pods:
         pods.setdefault((pod.type, pod.index), []).append(pod)
-    records = {(entry.type, entry.index): entry for entry in snapshot.job.record.restart_records}
+    records = {(entry.type, entry.index): entry for entry in job.record.restart_records}
     by_type: dict[ReplicaType, tuple[Replica, ...]] = {}
-    for spec in snapshot.job.replicas:
+    for spec in job.replicas:
         by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(snapshot, spec, pods, records))
-    surplus = tuple(pod for left in pods.values() for pod in left if not pod.is_gone)
-    return JobView(snapshot, by_type, surplus)
+    replicas = tuple(replica for found in by_type.values() for replica in found)
+    decider = job.leader.type if job.leader else ReplicaType.WORKER
+    return JobView(
+        snapshot=snapshot,
+        by_type=by_type,
+        replicas=replicas,
+        surplus=tuple(pod for left in pods.values() for pod in left if not pod.is_gone),
+        losses=tuple(replica.loss for replica in replicas if replica.loss),
+        restarts_in_place=tuple(_restarts_in_place(replicas)),
+        deciding=by_type.get(decider) or replicas,
+        waits=tuple(waits.waits(replicas, snapshot.settings)),
+        problems=validate(job),
+        is_held=gang.keeps_waiting(snapshot),
+    )
 
 
 def _replicas(

@@ -194,15 +194,17 @@ def _loss(
     record: RestartRecord | None,
 ) -> ReplicaLoss | None:
     """The pod of this replica that ended badly and is not recorded yet; or that the replica has none any more."""
-    had_started = index in rules.record.started
-    lost = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=rules.is_dynamic)
+    had_started, policy = index in rules.record.started, rules.spec.restart_policy
     for pod, found in states:
         is_known = record is not None and record.replaced and record.uid == pod.uid
         if is_known or found not in _ENDED_BADLY or (pod.is_gone and found is PodState.DISRUPTED and not had_started):
             continue
-        had_run = had_started or pod_state.has_run(pod)
-        return _judged(replace(lost, outcome=found, pod=pod), rules.spec.restart_policy, had_run=had_run)
-    return _judged(lost, rules.spec.restart_policy, had_run=True) if had_started and not states else None
+        loss = ReplicaLoss(rules.spec.type, index, name, found, pod, is_tolerated=rules.is_dynamic)
+        return _judged(loss, policy, had_run=had_started or pod_state.has_run(pod))
+    if states or not had_started:
+        return None
+    vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=rules.is_dynamic)
+    return _judged(vanished, policy, had_run=True)
 
 
 def _judged(loss: ReplicaLoss, policy: RestartPolicy, *, had_run: bool) -> ReplicaLoss:
