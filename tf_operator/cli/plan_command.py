@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tf_operator.cli import bodies, dry_run, manifests, summary, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
 from tf_operator.meta import key_of, text_of
-from tf_operator.planning import gang_schedulers
+from tf_operator.planning import gang
 from tf_operator.planning.snapshot import Settings
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class UnreadableFile(Exception):
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan everything in all files."""
-    gang_scheduler = gang_schedulers.normalized(arguments.gang_scheduler_name)
+    gang_scheduler = gang.scheduler(arguments.gang_scheduler_name)
     settings = Settings(cluster_domain=arguments.cluster_domain.strip("."), gang_scheduler=gang_scheduler)
     found, is_valid = _read_all(arguments.filename)
     plans = [_plan(manifest, arguments.namespace, settings) for manifest in found]

@@ -3,17 +3,22 @@
 It is made before the pods, and its spec follows edits of the job. ``gang_schedulers`` has what differs between them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from tf_operator.api.job import TrainingJob
 from tf_operator.planning import gang_schedulers, quantity
 from tf_operator.planning.actions import Action, Create, Delete, Patch
-from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.snapshot import Snapshot
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def scheduler(name: str) -> str:
+    """The setting as it is kept and shown: the scheduler's own name, or ``""`` for none."""
+    found = gang_schedulers.named(name)
+    return found.name if found else ""
 
 
 def copies_annotation(name: str) -> bool:
@@ -26,36 +31,36 @@ def copies_annotation(name: str) -> bool:
 
 def keeps_waiting(snapshot: Snapshot) -> bool:
     """Whether no pod may be made before the gang scheduler has admitted the group."""
-    scheduler = gang_schedulers.of(snapshot.job, snapshot.settings)
-    return scheduler is not None and scheduler.keeps_waiting(snapshot.pod_group)
+    found = gang_schedulers.of(snapshot.job, snapshot.settings)
+    return found is not None and found.keeps_waiting(snapshot.pod_group)
 
 
 def actions(snapshot: Snapshot) -> tuple[Action, ...]:
     """Make the group, or bring its spec up to date."""
-    scheduler = gang_schedulers.of(snapshot.job, snapshot.settings)
-    if scheduler is None:
+    gang = gang_schedulers.of(snapshot.job, snapshot.settings)
+    if gang is None:
         return ()
     job, group = snapshot.job, snapshot.pod_group
-    wanted = scheduler.spec_of(job, group)
+    wanted = gang.spec_of(job, group)
     if group is None:
-        return (Create(scheduler.resource, job.key.name, "PodGroup", partial(_body, job, wanted)),)
-    changed = _difference(group.spec or {}, wanted, scheduler)
+        return (Create(gang.resource, job.key.name, "PodGroup", partial(_body, job, wanted)),)
+    changed = _difference(group.spec or {}, wanted, gang.fields)
     if not changed or group.is_terminating:
         return ()
-    return (Patch(scheduler.resource, group.name, group.uid, "the change of its PodGroup", {"spec": changed}),)
+    return (Patch(gang.resource, group.name, group.uid, "the change of its PodGroup", {"spec": changed}),)
 
 
 def removal(snapshot: Snapshot) -> tuple[Action, ...]:
     """Delete the group."""
-    scheduler, group = gang_schedulers.of(snapshot.job, snapshot.settings), snapshot.pod_group
-    if scheduler is None or group is None or group.is_terminating:
+    gang, group = gang_schedulers.of(snapshot.job, snapshot.settings), snapshot.pod_group
+    if gang is None or group is None or group.is_terminating:
         return ()
-    return (Delete(scheduler.resource, group.name, group.uid),)
+    return (Delete(gang.resource, group.name, group.uid),)
 
 
-def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any], scheduler: GangScheduler) -> dict[str, Any]:
+def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
     """The merge patch to what is wanted, of the fields that are ours; ``None`` takes away what an edit took away."""
-    changed = {name: wanted.get(name) for name in scheduler.fields if found.get(name) != wanted.get(name)}
+    changed = {name: wanted.get(name) for name in fields if found.get(name) != wanted.get(name)}
     resources, before = changed.get("minResources"), found.get("minResources")
     if resources and isinstance(before, Mapping):
         changed["minResources"] = _resource_changes(before, resources)

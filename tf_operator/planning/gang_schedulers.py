@@ -112,12 +112,6 @@ def named(name: str) -> GangScheduler | None:
     return known or replace(SCHEDULER_PLUGINS, name=name)
 
 
-def normalized(name: str) -> str:
-    """The setting as it is shown: ``""`` for none."""
-    found = named(name)
-    return found.name if found else ""
-
-
 def of(_job: TrainingJob, settings: Settings) -> GangScheduler | None:
     """The gang scheduler of a job; ``None`` for none. Today all jobs of an operator have the same."""
     return named(settings.gang_scheduler)

@@ -53,7 +53,7 @@ def trouble(view: JobView) -> PendingRecord | None:
 
 
 def wake_ups(view: JobView) -> Iterator[datetime]:
-    """When a replica that waits now will have waited for long enough to be reported."""
+    """When a replica that waits now will have waited for long enough to be reported; one is reported at a time."""
     return (wait.reported_at for wait in view.waits if wait.reported_at > view.snapshot.now)
 
 

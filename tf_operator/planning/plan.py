@@ -112,8 +112,7 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     yield verdict.deadline(job, after)
     yield verdict.startup_deadline(job, after)
     yield rejections.retry_at(view.snapshot.rejected) if view.snapshot.rejected else None
-    if after.pending is None:  # what is reported stays for as long as it lasts, whoever else waits
-        yield from pending.wake_ups(view)
+    yield from pending.wake_ups(view) if after.pending is None else ()
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:
         if replica.loss or replica.needs_pod:

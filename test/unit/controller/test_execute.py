@@ -1,19 +1,24 @@
 """How a plan is carried out: which calls, in which order, and what follows from their ends."""
 
+from functools import partial
+
 import pytest
 
 from support import builders
-from support.controller_harness import JOBS, Harness
+from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
 from tf_operator.machinery.transport import errors
-from tf_operator.planning import rejections
+from tf_operator.planning import gang_schedulers, rejections
+from tf_operator.planning.actions import Create, Delete, Patch, Plan, Stage
+from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.snapshot import Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
-VOLCANO_GROUPS = resources.pod_groups("volcano")
+VOLCANO_GROUPS = resources.of(gang_schedulers.VOLCANO.resource)
 PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
-PLUGIN_GROUPS = resources.pod_groups("scheduler-plugins-scheduler")
+GROUPS = gang_schedulers.SCHEDULER_PLUGINS.resource
+PLUGIN_GROUPS = resources.of(GROUPS)
 
 
 @pytest.fixture
@@ -205,3 +210,51 @@ async def test_services_of_an_older_operator_are_deleted_one_by_one(harness):
         "delete services j-worker-1",
         "delete services j-worker-2",
     ]
+
+
+async def test_whatever_the_order_in_a_plan_deletes_come_first_and_pods_last():
+    harness = Harness(PLUGINS)
+    harness.create_job(builders.tfjob("j").workers(1))
+    old, kept = (harness.api.put(PLUGIN_GROUPS, named(name))["metadata"]["uid"] for name in ("old", "kept"))
+    pod = Create(
+        PODS, "p", "pod p", partial(named, "p"), Stage.PODS, needs=Create(SERVICES, "p", "", partial(named, "p"))
+    )
+    actions = (
+        pod,
+        Create(GROUPS, "new", "PodGroup new", partial(named, "new")),
+        Patch(GROUPS, "kept", kept, "the change", {"data": {"a": "b"}}),
+        Delete(GROUPS, "old", old),
+    )
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
+
+    assert harness.api.calls == [
+        "delete podgroups.scheduling.x-k8s.io old",
+        "create podgroups.scheduling.x-k8s.io new",
+        "patch podgroups.scheduling.x-k8s.io kept",
+        "create services p",
+        "create pods p",
+    ]
+    assert [body.get("data") for body in harness.api.of(PLUGIN_GROUPS)] == [{"a": "b"}, None]
+
+
+async def test_after_a_dependency_that_is_refused_no_pod_is_created(harness):
+    harness.api.fail("create services", refused(403, "Forbidden", "not allowed"))
+    actions = (
+        Create(SERVICES, "board", "Service board", partial(named, "board")),
+        Create(PODS, "p", "pod p", partial(named, "p"), Stage.PODS),
+    )
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
+
+    assert harness.api.calls == ["create services board"]
+    assert harness.notes.rejections.get(harness.job["metadata"]["uid"]).what == "Service board"
+
+
+def named(name):
+    return {"metadata": {"name": name, "namespace": "ns"}}
+
+
+def seen_by(harness):
+    observer = harness.reconciler.observer
+    return observer.from_caches(observer.stored(KEY))

@@ -16,7 +16,7 @@ from typing import Any
 from tf_operator.app.options import flag_types, flags
 from tf_operator.app.options.flag_types import Address
 from tf_operator.machinery.election.leaderelection import ElectionConfig
-from tf_operator.planning import gang_schedulers
+from tf_operator.planning import gang
 
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
 _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error", "panic": "error"}
@@ -96,7 +96,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
-        gang_scheduler=gang_schedulers.normalized(found["gang-scheduler-name"]),
+        gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
