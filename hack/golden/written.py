@@ -4,7 +4,7 @@ Everything that a plan says is in the text, so that two plans of different meani
 children only of the replicas that a case asks for.
 """
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,8 +12,8 @@ import yaml
 
 from golden.case import FOLDER, PLAN, Case, names, read
 from tf_operator.dialects.kubeflow import v1
-from tf_operator.planning import actions
-from tf_operator.planning.actions import Action, Count, CreateReplica, Event, Plan
+from tf_operator.meta import GroupVersionResource
+from tf_operator.planning.actions import Action, Count, Create, Delete, DeleteCollection, Event, Patch, Plan
 from tf_operator.planning.plan import make_plan
 
 Yaml = dict[str, Any]
@@ -31,7 +31,7 @@ def plan_text(case: Case) -> str:
     found: Yaml = {
         "status": v1.API.status_patch(plan.report) or "unchanged",
         "record": plan.status_first,
-        "actions": [_action(action) for action in plan.actions],
+        "actions": [_action(action) for action in plan.actions] + ["delete the job"] * plan.deletes_job,
         "bodies": _bodies(case, plan),
         "events": [_event(event) for event in plan.events],
         "counts": [_count(count) for count in plan.counts],
@@ -49,46 +49,37 @@ class _Plain(yaml.CSafeDumper):
 
 
 def _action(action: Action) -> str | Yaml:
+    kind = _words(action.resource)
     match action:
-        case CreateReplica(kind, index):
-            return f"create {kind.label}-{index}: {' and '.join(part for part, _ in _parts(action))}"
-        case actions.CreatePodGroup(body):
-            return {"create pod group": dict(body)}
-        case actions.PatchPodGroup(name, uid, spec):
-            return {f"patch pod group {name} ({uid})": dict(spec)}
-        case actions.DeleteJob():
-            return "delete the job"
-        case _:
-            return _deletion(action)
+        case Create() if action.replica:
+            return f"create {action.replica.lower()}: {' and '.join(_parts(action))}"
+        case Create():
+            return {f"create {kind}": action.body()}
+        case Patch():
+            return {f"patch {kind} {action.name} ({action.uid})": dict(action.body)}
+        case Delete():
+            condition = ", unless it has changed" if action.version else ""
+            why = f": {action.why}" if action.why else ""
+            return f"delete {kind} {action.name} ({action.uid}{condition}){why}"
+        case DeleteCollection():
+            listed = ", ".join(f"{found.name} ({found.uid})" for found in action.objects)
+            return f"delete {kind}s where {action.selector}: {listed}"
 
 
-def _deletion(
-    action: actions.DeletePod | actions.DeleteService | actions.DeleteServices | actions.DeletePodGroup,
-) -> str:
-    match action:
-        case actions.DeletePod(name, uid, why, version):
-            return f"delete pod {name} ({uid}{', unless it has changed' if version else ''}): {why}"
-        case actions.DeleteService(name, uid):
-            return f"delete service {name} ({uid})"
-        case actions.DeleteServices(selector, services):
-            listed = ", ".join(f"{service.name} ({service.uid})" for service in services)
-            return f"delete services where {selector}: {listed}"
-        case actions.DeletePodGroup(name, uid):
-            return f"delete pod group {name} ({uid})"
+def _words(resource: GroupVersionResource) -> str:
+    """The kind as people write it: ``pod group``."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", resource.kind).lower()
 
 
 def _bodies(case: Case, plan: Plan) -> Yaml:
     """The Service and the pod of each replica that is asked for."""
-    created = [action for action in plan.actions if isinstance(action, CreateReplica)]
-    named = {f"{action.type.label}-{action.index}": action for action in created}
-    return {name: dict(_parts(action)) for name, action in named.items() if name in case.bodies}
+    created = {action.replica.lower(): action for action in plan.actions if isinstance(action, Create)}
+    return {name: _parts(action) for name, action in created.items() if name in case.bodies}
 
 
-def _parts(action: CreateReplica) -> Iterator[tuple[str, Yaml]]:
-    if not action.has_service:
-        yield "service", action.builder.service(action.type, action.index)
-    if not action.has_pod:
-        yield "pod", action.builder.pod(action.type, action.index)
+def _parts(action: Create) -> Yaml:
+    """The bodies of what is created together, by their kinds."""
+    return {_words(child.resource): child.body() for child in action.in_order()}
 
 
 def _event(event: Event) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.simulator import MORNING
 from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.kubeflow import v1
-from tf_operator.planning.actions import CreateReplica
+from tf_operator.planning.actions import Create
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import Pod, PodGroup, RejectedWrite, Service, Settings, Snapshot
 
@@ -170,8 +170,8 @@ def carry_out(body, scheduler=""):
     seen = observed(body, scheduler)
     plan = make_plan(seen)
     json.dumps(v1.API.status_patch(plan.report), allow_nan=False)
-    for action in [entry for entry in plan.actions if isinstance(entry, CreateReplica)][:4]:
-        json.dumps([action.builder.service(action.type, action.index), action.builder.pod(action.type, action.index)])
+    for create in [action for action in plan.actions if isinstance(action, Create)][:4]:
+        json.dumps([child.body() for child in create.in_order()])
 
 
 @settings(max_examples=200, deadline=None)
@@ -196,4 +196,4 @@ def test_the_whole_object_is_valid_so_that_most_changes_matter():
     seen = observed(WHOLE)
 
     assert seen.job.problems == ()
-    assert {action.type for action in make_plan(seen).actions if isinstance(action, CreateReplica)}
+    assert {action.replica.split("-")[0] for action in make_plan(seen).actions if isinstance(action, Create)}

@@ -154,7 +154,6 @@ class Harness:
             api=v1.API,
             jobs=JOBS,
             reporter=PlanReporter(JOBS, self.recorder, self.counts, v1.API),
-            groups=self.groups,
         )
         observer = Observer(self.caches, self.notes, client, self.clock, v1.API, settings)
         self.reconciler = Reconciler(

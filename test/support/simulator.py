@@ -23,8 +23,8 @@ from tf_operator.api.record import JobRecord, ReplicaType
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import labels_of
-from tf_operator.planning import actions
-from tf_operator.planning.actions import Action, Plan
+from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch, Plan
+from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import (
     DEFAULT_SETTINGS,
@@ -125,6 +125,8 @@ class Simulator:
             self._store(plan)
         for action in plan.actions:
             self._carry_out(action)
+        if plan.deletes_job:
+            self._write(lambda: setattr(self, "is_deleted", True))
         if not plan.status_first:
             self._store(plan)
         return plan
@@ -172,46 +174,43 @@ class Simulator:
 
     def _carry_out(self, action: Action) -> None:
         match action:
-            case actions.CreateReplica():
-                self._create_replica(action)
-            case actions.DeletePod():
+            case Create():
+                for child in action.in_order():
+                    self._create(child)
+            case Patch():
+                assert self.group is not None
+                changed = replace(self.group, spec=merge(self.group.spec or {}, action.body["spec"]))
+                self._write(lambda: setattr(self, "group", changed))
+            case Delete() if action.resource == PODS:
                 self._delete_pod(action.name, action.uid)
-            case actions.DeleteService():
+            case Delete() if action.resource == SERVICES:
                 self._delete_services({action.uid})
-            case actions.DeleteServices():
-                self._delete_services({service.uid for service in action.services})
-            case actions.CreatePodGroup() | actions.PatchPodGroup() | actions.DeletePodGroup():
-                self._write(lambda: setattr(self, "group", self._group_after(action)))
-            case actions.DeleteJob():
-                self._write(lambda: setattr(self, "is_deleted", True))
+            case Delete():
+                self._write(lambda: setattr(self, "group", None))
+            case DeleteCollection():
+                self._delete_services({found.uid for found in action.objects})
 
-    def _group_after(
-        self, action: actions.CreatePodGroup | actions.PatchPodGroup | actions.DeletePodGroup
-    ) -> PodGroup | None:
-        if isinstance(action, actions.DeletePodGroup):
-            return None
-        if isinstance(action, actions.CreatePodGroup):
+    def _create(self, child: Create) -> None:
+        body = child.body()
+        if child.resource == PODS:
+            assert child.name not in self.pods, f"pod {child.name} exists"
+            self._write(lambda: self._add_pod(child.name, body))
+        elif child.resource == SERVICES:
+            assert child.name not in self.services, f"Service {child.name} exists"
+            service = Service(child.name, self._uid(), job_uid_label=labels_of(body)[JOB_UID_LABEL])
+            self._write(lambda: self.services.update({child.name: service}))
+        else:
             assert self.group is None, "the PodGroup exists"
-            return PodGroup(self.job.key.name, self._uid(), spec=action.body["spec"])
-        assert self.group is not None
-        return replace(self.group, spec=merge(self.group.spec or {}, action.spec))
+            self._write(lambda: setattr(self, "group", PodGroup(child.name, self._uid(), spec=body["spec"])))
 
-    def _create_replica(self, action: actions.CreateReplica) -> None:
-        name = naming.child_name(self.job.key.name, action.type, action.index)
-        if not action.has_service:
-            assert name not in self.services, f"Service {name} exists"
-            label = labels_of(action.builder.service(action.type, action.index))[JOB_UID_LABEL]
-            self._write(lambda: self.services.update({name: Service(name, self._uid(), job_uid_label=label)}))
-        if not action.has_pod:
-            assert name not in self.pods, f"pod {name} exists"
-            self._write(lambda: self._add_pod(action, name))
-
-    def _add_pod(self, action: actions.CreateReplica, name: str) -> None:
-        pod = Pod(name, self._uid(), action.type, action.index, created_at=self.now)
+    def _add_pod(self, name: str, body: Json) -> None:
+        place = naming.replica_of(self.job.key.name, name)
+        assert place is not None
+        pod = Pod(name, self._uid(), *place, created_at=self.now)
         self.pods[name] = pod
         self.made.append(pod)
-        containers = action.builder.pod(action.type, action.index)["spec"]["containers"]
-        config = next((entry["value"] for entry in containers[0].get("env", []) if entry["name"] == "TF_CONFIG"), None)
+        env = body["spec"]["containers"][0].get("env", [])
+        config = next((entry["value"] for entry in env if entry["name"] == "TF_CONFIG"), None)
         if config is not None:
             self.clusters[pod.uid] = json.loads(config)["cluster"]
 

@@ -30,7 +30,7 @@ class ReplicaType(StrEnum):
     @property
     def label(self) -> str:
         """As in labels, names and TF_CONFIG: lower case."""
-        return self.value.lower()
+        return self.lower()
 
 
 class JobPhase(StrEnum):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from tf_operator.app.metrics.queue import ControllerMetrics
 from tf_operator.app.options.options import Options
-from tf_operator.controller import caches, resources
+from tf_operator.controller import caches
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.debounce import Debounce
@@ -119,7 +119,6 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         api=api,
         jobs=found.jobs.resource,
         reporter=PlanReporter(found.jobs.resource, context.recorder, context.job_instruments, api),
-        groups=resources.pod_groups(options.gang_scheduler),
     )
     observer = Observer(found, notes, context.client, clock, api, settings(options))
     return Controller(

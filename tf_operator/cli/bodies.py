@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tf_operator.cli import kube_yaml
 from tf_operator.cli.dry_run import DryRun
 from tf_operator.cli.validate import NO_UID
-from tf_operator.controller import resources
+from tf_operator.planning.actions import Create
 
 
 def text(found: DryRun) -> Iterator[str]:
@@ -23,13 +23,10 @@ def text(found: DryRun) -> Iterator[str]:
         yield "# It is suspended: nothing of this is made until it is resumed.\n"
     if job.uid == NO_UID:
         yield f"# {NO_UID} stands for the UID that the cluster will give it.\n"
-    group = resources.pod_groups(found.settings.gang_scheduler)
-    if group and found.pod_group:
-        yield _document({"apiVersion": group.api_version, "kind": group.kind, **found.pod_group})
-    for replica in found.replicas:
-        yield _document(replica.service())
-        yield _document(replica.pod())
+    for create in (*found.dependencies, *(replica.create for replica in found.replicas)):
+        yield from map(_document, create.in_order())
 
 
-def _document(body: object) -> str:
+def _document(child: Create) -> str:
+    body = {"apiVersion": child.resource.api_version, "kind": child.resource.kind, **child.body()}
     return f"---\n{kube_yaml.write(body)}"

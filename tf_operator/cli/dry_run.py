@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from tf_operator.api import constants
 from tf_operator.api.job import TrainingJob
-from tf_operator.api.naming import child_name
+from tf_operator.api.naming import replica_of
 from tf_operator.api.record import ReplicaType
 from tf_operator.planning import cluster_spec
-from tf_operator.planning.actions import CreatePodGroup, CreateReplica
-from tf_operator.planning.children import ChildBuilder
+from tf_operator.planning.actions import Create, Stage
+from tf_operator.planning.children import PODS
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import PodGroup, Settings, Snapshot
 
@@ -28,28 +28,13 @@ class Replica:
 
     type: ReplicaType
     index: int
-    builder: ChildBuilder
+    create: Create
+    """Of the pod, which needs the Service."""
 
     @property
     def name(self) -> str:
         """Of the pod, and of the Service."""
-        return child_name(self.builder.job.key.name, self.type, self.index)
-
-    @property
-    def address(self) -> str:
-        """Where the other replicas reach it."""
-        job, domain = self.builder.job, self.builder.settings.cluster_domain
-        spec = next(spec for spec in job.replicas if spec.type is self.type)
-        host = ".".join(part for part in (self.name, job.key.namespace, "svc", domain) if part)
-        return f"{host}:{cluster_spec.port_of(job, spec)}"
-
-    def pod(self) -> dict[str, Any]:
-        """The body of the pod."""
-        return {"apiVersion": "v1", "kind": "Pod", **self.builder.pod(self.type, self.index)}
-
-    def service(self) -> dict[str, Any]:
-        """The body of the Service."""
-        return {"apiVersion": "v1", "kind": "Service", **self.builder.service(self.type, self.index)}
+        return self.create.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +43,15 @@ class DryRun:
 
     job: TrainingJob
     settings: Settings
+    dependencies: tuple[Create, ...]
+    """What is created before the first pod: the PodGroup of a gang scheduler."""
     replicas: tuple[Replica, ...]
-    pod_group: dict[str, Any] | None
     warnings: tuple[str, ...]
+
+    @property
+    def gang_size(self) -> int | None:
+        """How many pods a gang scheduler places together; ``None`` without one."""
+        return next((found.body()["spec"]["minMember"] for found in self.dependencies), None)
 
     def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
         """The replicas of one type."""
@@ -72,29 +63,42 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
     resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
     seen = Snapshot(resumed, now=_NOW, settings=settings)
     plan = make_plan(seen)
-    group = next((action for action in plan.actions if isinstance(action, CreatePodGroup)), None)
-    actions = make_plan(replace(seen, pod_group=_admitted(group))).actions if group else plan.actions
+    creates = [action for action in plan.actions if isinstance(action, Create)]
+    dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES]
+    if dependencies:
+        admitted = make_plan(replace(seen, pod_group=_admitted(dependencies[0])))
+        creates = [action for action in admitted.actions if isinstance(action, Create)]
     return DryRun(
         job=job,
         settings=settings,
-        replicas=tuple(
-            Replica(action.type, action.index, action.builder)
-            for action in actions
-            if isinstance(action, CreateReplica)
-        ),
-        pod_group=dict(group.body) if group else None,
+        dependencies=tuple(dependencies),
+        replicas=tuple(_replicas(job, creates)),
         warnings=tuple(event.message for event in plan.events if event.is_warning),
     )
 
 
-def tf_configs(replica: Replica, pod: dict[str, Any]) -> Iterator[str]:
+def address(found: DryRun, replica: Replica) -> str:
+    """Where the other replicas reach it."""
+    job, domain = found.job, found.settings.cluster_domain
+    spec = next(spec for spec in job.replicas if spec.type is replica.type)
+    host = ".".join(part for part in (replica.name, job.key.namespace, "svc", domain) if part)
+    return f"{host}:{cluster_spec.port_of(job, spec)}"
+
+
+def tf_configs(job: TrainingJob, pod: dict[str, Any]) -> Iterator[str]:
     """The TF_CONFIG that the deciding container of a pod finds; none for a single process."""
-    container = replica.builder.job.profile.container
+    container = job.profile.container
     env = next(entry.get("env") or () for entry in pod["spec"]["containers"] if entry.get("name") == container)
     entries = [found for found in env if found["name"] == constants.TF_CONFIG]
     return (str(found.get("value", "(the template says where it is from)")) for found in entries)
 
 
-def _admitted(group: CreatePodGroup) -> PodGroup:
-    name = str(group.body["metadata"]["name"])
-    return PodGroup(name, uid="admitted", phase="Running", spec=group.body["spec"])
+def _replicas(job: TrainingJob, creates: list[Create]) -> Iterator[Replica]:
+    for create in creates:
+        place = replica_of(job.key.name, create.name)
+        if place and create.resource == PODS:
+            yield Replica(*place, create)
+
+
+def _admitted(group: Create) -> PodGroup:
+    return PodGroup(group.name, uid="admitted", phase="Running", spec=group.body()["spec"])

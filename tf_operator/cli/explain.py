@@ -33,11 +33,8 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     yield "Clean-up", f"cleanPodPolicy {job.run_policy.clean_pods}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and all that is left of it, {seconds} s after its end"
-    if found.pod_group:
-        yield (
-            "Gang",
-            f"{found.settings.gang_scheduler} starts {found.pod_group['spec']['minMember']} pods together, or none",
-        )
+    if (size := found.gang_size) is not None:
+        yield "Gang", f"{found.settings.gang_scheduler} starts {size} pods together, or none"
 
 
 def _success(job: TrainingJob) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from tf_operator.api.job import ReplicaSpec
 from tf_operator.cli import explain
-from tf_operator.cli.dry_run import DryRun, Replica, tf_configs
+from tf_operator.cli.dry_run import DryRun, Replica, address, tf_configs
 
 MOST_LISTED: Final = 8
 """Replicas of one type that are listed one by one; of more, the first ones and the last."""
@@ -52,7 +52,7 @@ def _title(found: DryRun) -> str:
     name = f"{job.profile.kind} {job.key}"
     if not job.is_ours:
         return f"{name} is managed by {job.run_policy.managed_by}: this operator makes nothing for it"
-    group = "1 PodGroup, " if found.pod_group else ""
+    group = "1 PodGroup, " if found.dependencies else ""
     return f"{name}: {group}{counted(number, 'pod')} and {counted(number, 'Service')}"
 
 
@@ -65,19 +65,19 @@ def _names(found: DryRun) -> Iterator[str]:
     for spec in found.job.replicas:
         replicas = found.of(spec.type)
         shown = replicas if len(replicas) <= MOST_LISTED else replicas[: MOST_LISTED - 2]
-        rows += [_place(replica) for replica in shown]
+        rows += [_place(found, replica) for replica in shown]
         if len(shown) < len(replicas):
-            rows += [["...", f"{len(replicas) - len(shown) - 1} more"], _place(replicas[-1])]
+            rows += [["...", f"{len(replicas) - len(shown) - 1} more"], _place(found, replicas[-1])]
     return table(["POD AND SERVICE", "ADDRESS"], rows)
 
 
-def _place(replica: Replica) -> list[str]:
-    return [replica.name, replica.address]
+def _place(found: DryRun, replica: Replica) -> list[str]:
+    return [replica.name, address(found, replica)]
 
 
 def _wide(found: DryRun) -> Iterator[str]:
     for replica in found.replicas:
         yield f"{_MARGIN}{replica.name}\n"
-        yield f"{_MARGIN}  address    {replica.address}\n"
-        configs = list(tf_configs(replica, replica.pod())) or ["(none: a single replica needs none)"]
+        yield f"{_MARGIN}  address    {address(found, replica)}\n"
+        configs = list(tf_configs(found.job, replica.create.body())) or ["(none: a single replica needs none)"]
         yield from (f"{_MARGIN}  TF_CONFIG  {config}\n" for config in configs)

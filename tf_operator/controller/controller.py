@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import structlog
 
 from tf_operator.controller import log_context
-from tf_operator.controller.execute import Result
 from tf_operator.controller.instruments import PassInstruments, PassResult
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.controller.reconciler import Reconciler
+from tf_operator.controller.result import Result, Turn
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import NotLeading
@@ -87,9 +87,9 @@ class Controller:
     def _after(self, key: ObjectKey, result: Result) -> PassResult:
         """A reconcile that ended well: its next failure is its first; it may have more to do, and others go first."""
         self.queue.forget(key)
-        if result.has_more:
+        if result.turn is Turn.GIVES_WAY:
             self.queue.lower_priority(key)
-        elif result.has_more is not None:
+        elif result.turn is not Turn.UNCHANGED:
             self.queue.restore_priority(key)
         if result.after is None:
             return PassResult.SUCCESS

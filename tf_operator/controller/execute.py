@@ -1,43 +1,32 @@
 """Carries out plans: record, act, confirm.
 
 Record: what the actions destroy the evidence of is stored first, guarded by the version of the job that was decided
-on. Act: deletes, then creates. Confirm: progress is stored last, and not for every pod: what happens within half a
-second is one write. Events and counts follow a status that has been stored, so each is reported once.
+on. Act: deletes, then what pods depend on, then pods. Confirm: progress is stored last, and not for every pod: what
+happens within half a second is one write. Events and counts follow a status that has been stored, so each is reported
+once.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 import structlog
 
-from tf_operator.api import naming
 from tf_operator.api.job import TrainingJob
 from tf_operator.api.report import EventKind
 from tf_operator.controller import log_context, resources, shares
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.reporter import PlanReporter
+from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Resource, Scope
-from tf_operator.meta import ObjectKey
-from tf_operator.planning.actions import (
-    Action,
-    CreatePodGroup,
-    CreateReplica,
-    DeleteJob,
-    DeletePod,
-    DeletePodGroup,
-    DeleteService,
-    DeleteServices,
-    Event,
-    PatchPodGroup,
-    Plan,
-)
+from tf_operator.meta import Body, ObjectKey
+from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Event, Patch, Plan, Stage
 from tf_operator.planning.snapshot import Snapshot
 
 PROGRESS_WAITS: Final = 0.5
@@ -47,18 +36,19 @@ UNFINISHED_WAITS: Final = 5.0
 
 _log = structlog.get_logger(__name__)
 
+_AT_FIRST: Final[Mapping[Stage, int]] = {
+    Stage.DELETES: shares.MOST_AT_ONCE,
+    Stage.DEPENDENCIES: shares.MOST_AT_ONCE,
+    Stage.PODS: 1,
+}
+"""How many actions of a stage are begun at once, before the first is done."""
+
 Step = Callable[[], Awaitable[bool | None]]
 """``False`` when what was to be done is still to be done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What is to follow a reconcile."""
-
-    after: float | None = None
-    """In how many seconds to reconcile again, if nothing happens until then."""
-    has_more: bool | None = False
-    """Whether it stopped for others, with more to do; ``None``: as it was before."""
+class _CreateRejected(Exception):
+    """The server does not accept a child. It is noted, and the next plan reports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,35 +61,39 @@ class Executor:
     api: ServedAPI
     jobs: Resource
     reporter: PlanReporter
-    groups: Resource | None
 
     async def carry_out(self, seen: Snapshot, plan: Plan) -> Result:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
         job = seen.job
-        next_plan = plan.requeue_after.total_seconds() if plan.requeue_after is not None else None
-        waits = None
         unreported = self.notes.status_batches.take_unreported(job.uid)
         if unreported and unreported.report and self.api.is_stored(unreported.report, job):
             self.reporter.report(job, unreported)
+        if plan.deletes_job:
+            return await self._delete_job(job, plan)
         if plan.status_first:
-            await self._store_status(seen, plan)
+            await self._store_status(seen, plan, self.api.status_patch(plan.report))
+        next_plan = Result.of(plan.requeue_after)
         with_status = None if plan.status_first else partial(self._confirm, seen, plan, UNFINISHED_WAITS)
-        is_done, stop = await self._act_or(with_status, job, plan.actions, self.shares.begin(job, next_plan))
+        is_done, stop = await self._act_or(with_status, job, plan.actions, self.shares.begin(job, next_plan.after))
         if stop is Stop.CHANGED:
-            return Result(0.0)
+            return NOW
+        confirmed = DONE
         if not plan.status_first:
-            waits = await self._confirm(seen, plan, UNFINISHED_WAITS if stop else PROGRESS_WAITS)
+            confirmed = await self._confirm(seen, plan, UNFINISHED_WAITS if stop else PROGRESS_WAITS)
         if stop:
-            return Result(0.0, has_more=True)
-        if any(isinstance(action, DeleteJob) for action in plan.actions):
-            self.reporter.report(job, plan)  # there is no status any more that could say so
-        moments = (0.0 if not is_done else None, waits, next_plan)
-        return Result(min((moment for moment in moments if moment is not None), default=None))
+            return Result(0.0, Turn.GIVES_WAY)
+        return next_plan.or_earlier(confirmed).or_earlier(DONE if is_done else NOW)
 
-    async def _store_status(self, seen: Snapshot, plan: Plan) -> None:
+    async def _delete_job(self, job: TrainingJob, plan: Plan) -> Result:
+        """Delete the job itself, and report it: there is no status any more that could say so."""
+        await self.writer.delete(_owner(job), self.jobs, name=job.key.name, uid=job.uid)
+        self.reporter.report(job, plan)
+        return DONE
+
+    async def _store_status(self, seen: Snapshot, plan: Plan, patch: Body) -> None:
         """Write the status, if it says anything new, and report the step."""
         job = seen.job
-        if patch := self.api.status_patch(plan.report):
+        if patch:
             body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
             try:
                 await self.writer.patch(_owner(job), self.jobs, job.key.name, body=body, subresource="status")
@@ -111,15 +105,15 @@ class Executor:
         self.notes.departed_pods.note_recorded(job.uid, tuple(pod for pod in seen.pods if pod.is_gone))
         self.notes.status_batches.note_written(job.uid)
 
-    async def _confirm(self, seen: Snapshot, plan: Plan, collected_for: float) -> float | None:
-        """Write progress, unless more of it is likely to follow at once; then, how long to wait for it."""
-        job = seen.job
-        if self.api.status_patch(plan.report):
-            waits = self.notes.status_batches.time_left(job.uid, collected_for)
+    async def _confirm(self, seen: Snapshot, plan: Plan, collected_for: float) -> Result:
+        """Write progress, unless more of it is likely to follow at once: then it is to be written later."""
+        patch = self.api.status_patch(plan.report)
+        if patch:
+            waits = self.notes.status_batches.time_left(seen.job.uid, collected_for)
             if waits > 0:
-                return waits
-        await self._store_status(seen, plan)
-        return None
+                return Result(waits)
+        await self._store_status(seen, plan, patch)
+        return DONE
 
     async def _act_or(
         self,
@@ -137,118 +131,85 @@ class Executor:
             raise
 
     async def _act(self, job: TrainingJob, actions: Sequence[Action], share: Share) -> tuple[bool, Stop | None]:
-        """Deletes first, then creates; a Service always before its pod. Whether that was all, and why it stopped."""
-        creates = [action for action in actions if isinstance(action, CreateReplica)]
-        steps = [self._step(job, action) for action in actions if not isinstance(action, CreateReplica)]
-        done = await shares.carry_out(steps, share, at_first=shares.MOST_AT_ONCE)
-        is_done = False not in done.outcomes
-        if done.stop:
-            return is_done, done.stop
-        if not creates:
-            self.notes.rejections.clear_if_over(job.uid)
-            self._report_created(job)  # by a share before the plan changed
-            return is_done, None
-        return is_done, await self._create_replicas(job, creates, share, is_all=is_done)
-
-    async def _create_replicas(
-        self, job: TrainingJob, creates: Sequence[CreateReplica], share: Share, *, is_all: bool
-    ) -> Stop | None:
-        stop = None
+        """Stage by stage. Whether that was all, and why it stopped."""
+        stop, is_done = None, True
         try:
-            done = await shares.carry_out(
-                [partial(self._create_one, job, action) for action in creates], share, at_first=1
-            )
-            stop = done.stop
-            if is_all and not stop:
-                self.notes.rejections.clear(job.uid)
-        except errors.ApiError as error:
-            if not _is_answer(error):
-                raise
-            # What was refused is noted now; the plan that follows reports it.
+            for stage, at_first in _AT_FIRST.items():
+                steps = [self._step(job, action) for action in actions if action.stage is stage]
+                done = await shares.carry_out(steps, share, at_first=at_first)
+                is_done, stop = is_done and False not in done.outcomes, done.stop
+                if stop:
+                    return is_done, stop
+            self._clear_rejections(job, actions, is_done=is_done)
+        except _CreateRejected:
+            pass
         finally:
             if stop is not Stop.SHARE_OVER:
                 self._report_created(job)
-        return stop
+        return is_done, stop
+
+    def _clear_rejections(self, job: TrainingJob, actions: Sequence[Action], *, is_done: bool) -> None:
+        """Everything was carried out."""
+        if not any(isinstance(action, Create) for action in actions):
+            self.notes.rejections.clear_if_over(job.uid)
+        elif is_done:
+            self.notes.rejections.clear(job.uid)
 
     def _report_created(self, job: TrainingJob) -> None:
         """One event for all pods that were created, however many shares it took."""
         if made := self.notes.status_batches.take_created(job.uid):
             self.reporter.event(job, Event(EventKind.CHILDREN_CREATED, _created(made)))
 
-    async def _create_one(self, job: TrainingJob, action: CreateReplica) -> None:
-        with log_context.replica(f"{action.type}-{action.index}"):
-            await self._create_replica(job, action)
-
-    async def _create_replica(self, job: TrainingJob, action: CreateReplica) -> None:
-        owner = _owner(job)
-        name = naming.child_name(job.key.name, action.type, action.index)
-        if not action.has_service:
-            service = action.builder.service(action.type, action.index)
-            await self._create(owner, resources.SERVICES, service, what=f"Service {name}")
-        if not action.has_pod:
-            pod = action.builder.pod(action.type, action.index)
-            await self._create(owner, resources.PODS, pod, what=f"pod {name}")
-            self.notes.status_batches.note_created(job.uid, name)
-
-    async def _create(self, owner: OwnerKey, resource: Resource, body: dict[str, Any], *, what: str) -> None:
-        try:
-            await self.writer.create(owner, resource, body)
-        except errors.Refused as refusal:
-            if _is_answer(refusal):
-                _log.info("a create was refused", what=what, cause=refusal.name, error=str(refusal))
-                self.notes.rejections.note(owner.uid, what, refusal)
-            if isinstance(refusal, errors.AlreadyExists):
-                name = ObjectKey(owner.key.namespace, str(body["metadata"]["name"]))
-                self.notes.rejections.note_taken(owner.uid, str(resource), name)
-            raise
-
     def _step(self, job: TrainingJob, action: Action) -> Step:
         """The call that an action is."""
-        owner = _owner(job)
+        owner, resource = _owner(job), resources.of(action.resource)
         match action:
-            case DeletePod():
+            case Create():
+                return partial(self._create, owner, action)
+            case Patch():
+                return partial(self._patch, owner, resource, action)
+            case Delete():
                 of = {"name": action.name, "uid": action.uid, "only_at": action.version}
-                return partial(self.writer.delete, owner, resources.PODS, **of)
-            case DeleteService() | DeletePodGroup():
-                resource = resources.SERVICES if isinstance(action, DeleteService) else self._pod_groups()
-                return partial(self.writer.delete, owner, resource, name=action.name, uid=action.uid)
-            case DeleteServices():
-                return partial(self._delete_services, owner, action)
-            case CreatePodGroup():
-                return partial(self._create, owner, self._pod_groups(), dict(action.body), what="PodGroup")
-            case PatchPodGroup():
-                return partial(self._change_group, owner, action)
-            case DeleteJob():
-                return partial(self.writer.delete, owner, self.jobs, name=job.key.name, uid=job.uid)
-            case CreateReplica():
-                raise TypeError("replicas are created in batches")
+                return partial(self.writer.delete, owner, resource, **of)
+            case DeleteCollection():
+                request = requests.delete_all(resource, Scope(owner.key.namespace, label_selector=action.selector))
+                uids = [found.uid for found in action.objects]
+                return partial(self.writer.delete_all, owner, resource, request=request, uids=uids)
         assert_never(action)
 
-    async def _change_group(self, owner: OwnerKey, action: PatchPodGroup) -> bool:
-        """Whether the group is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
-        # An update of a main resource with another object's UID is refused.
-        body = {"metadata": {"uid": action.uid}, "spec": dict(action.spec)}
+    async def _create(self, owner: OwnerKey, action: Create) -> None:
+        """Create a child, and before it what it needs."""
+        with log_context.replica(action.replica):
+            for child in action.in_order():
+                await self._create_child(owner, resources.of(child.resource), child)
+
+    async def _create_child(self, owner: OwnerKey, resource: Resource, child: Create) -> None:
         try:
-            await self.writer.patch(owner, self._pod_groups(), action.name, body=body)
+            await self.writer.create(owner, resource, child.body())
+        except errors.Refused as refusal:
+            if isinstance(refusal, errors.AlreadyExists):
+                self.notes.rejections.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
+            if not _is_answer(refusal):
+                raise
+            _log.info("a create was refused", what=child.what, cause=refusal.name, error=str(refusal))
+            self.notes.rejections.note(owner.uid, child.what, refusal)
+            raise _CreateRejected from refusal
+        if child.is_announced:
+            self.notes.status_batches.note_created(owner.uid, child.name)
+
+    async def _patch(self, owner: OwnerKey, resource: Resource, action: Patch) -> bool:
+        """Whether the object is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
+        # An update of a main resource with another object's UID is refused.
+        body = {"metadata": {"uid": action.uid}, **action.body}
+        try:
+            await self.writer.patch(owner, resource, action.name, body=body)
         except errors.Refused as refusal:
             if not _is_answer(refusal) or isinstance(refusal, errors.NotFound | errors.Conflict):
                 raise
-            what = "the change of its PodGroup"
-            _log.info("a change was refused", what=what, cause=refusal.name, error=str(refusal))
-            self.notes.rejections.note(owner.uid, what, refusal, is_change=True)
+            _log.info("a change was refused", what=action.what, cause=refusal.name, error=str(refusal))
+            self.notes.rejections.note(owner.uid, action.what, refusal, is_change=True)
             return False
         return True
-
-    def _pod_groups(self) -> Resource:
-        """Whose PodGroups they are."""
-        if self.groups is None:
-            raise TypeError("there is no gang scheduler, so there are no PodGroups")
-        return self.groups
-
-    async def _delete_services(self, owner: OwnerKey, action: DeleteServices) -> None:
-        request = requests.delete_all(resources.SERVICES, Scope(owner.key.namespace, label_selector=action.selector))
-        uids = [service.uid for service in action.services]
-        await self.writer.delete_all(owner, resources.SERVICES, request=request, uids=uids)
 
 
 def _is_answer(error: errors.ApiError) -> bool:

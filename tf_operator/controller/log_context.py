@@ -30,6 +30,6 @@ def job_found(uid: str) -> None:
 
 @contextmanager
 def replica(name: str) -> Iterator[None]:
-    """Around what is done for one replica, such as ``Worker-3``."""
-    with bound_contextvars(replica=name):
+    """Around what is done for one replica, such as ``Worker-3``; without a name it is for the whole job."""
+    with bound_contextvars(**({"replica": name} if name else {})):
         yield

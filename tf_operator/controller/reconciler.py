@@ -9,9 +9,10 @@ from typing import Final
 
 from tf_operator.controller import log_context
 from tf_operator.controller.debounce import Debounce
-from tf_operator.controller.execute import Executor, Result
+from tf_operator.controller.execute import Executor
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.observe import Observer
+from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.machinery.cache.consistency import Freshness, OwnerKey, PendingWrites
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import ObjectKey
@@ -46,7 +47,7 @@ class Reconciler:
     async def _reconcile(self, key: ObjectKey) -> Result:
         stored = self.observer.stored(key)
         if stored is None:
-            return Result()
+            return DONE
         if self.observer.caches.is_stale(key.namespace):
             # The cache is from before this term, and lacks what the predecessor wrote. Most writes would meet a
             # version or a UID that has changed; not a create: a pod of a job that has ended meanwhile would be created.
@@ -56,10 +57,10 @@ class Reconciler:
         log_context.job_found(owner.uid)
         cache_state = self.pending_writes.cache_state(owner)
         if cache_state.freshness is Freshness.BEHIND:
-            return Result(cache_state.seconds_left, has_more=None)
+            return Result(cache_state.seconds_left, Turn.UNCHANGED)
         if cache_state.freshness is Freshness.READ_LIVE:
             seen = await self.observer.live(owner, self.pending_writes)
-            return await self._carry_out(seen, make_plan(seen)) if seen else Result()
+            return await self._carry_out(seen, make_plan(seen)) if seen else DONE
         began = self.clock.monotonic()
         seen = self.observer.from_caches(stored)
         plan = make_plan(seen)
@@ -71,5 +72,5 @@ class Reconciler:
         before = self.notes.rejections.get(uid)
         result = await self.executor.carry_out(seen, plan)
         if self.notes.rejections.get(uid) != before:
-            return Result(0.0)  # something was refused, or is accepted again: the next plan reports it
+            return NOW  # something was refused, or is accepted again: the next plan reports it
         return result

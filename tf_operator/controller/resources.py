@@ -2,23 +2,29 @@
 
 from collections.abc import Iterable
 from dataclasses import astuple
+from functools import cache
 from typing import Final
 
-from tf_operator.api import constants
 from tf_operator.api.profile import OPERATOR_LABEL
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import selector_text
+from tf_operator.meta import GroupVersionResource, selector_text
+from tf_operator.planning import children, gang_schedulers
 
-PODS: Final = Resource("", "v1", "pods", "Pod")
-SERVICES: Final = Resource("", "v1", "services", "Service")
-VOLCANO_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
-PLUGIN_GROUPS: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+
+@cache
+def of(resource: GroupVersionResource) -> Resource:
+    """The resource that planning means, with the paths under which it is served."""
+    return Resource(*astuple(resource))
+
+
+PODS: Final = of(children.PODS)
+SERVICES: Final = of(children.SERVICES)
 
 
 def jobs_of(api: ServedAPI) -> Resource:
     """The jobs of a served API."""
-    return Resource(*astuple(api.resource))
+    return of(api.resource)
 
 
 def child_selector(apis: Iterable[ServedAPI]) -> str:
@@ -31,6 +37,5 @@ def child_selector(apis: Iterable[ServedAPI]) -> str:
 
 def pod_groups(gang_scheduler: str) -> Resource | None:
     """The PodGroups of a gang scheduler; ``None`` without one."""
-    if not gang_scheduler:
-        return None
-    return VOLCANO_GROUPS if gang_scheduler == constants.VOLCANO else PLUGIN_GROUPS
+    found = gang_schedulers.named(gang_scheduler)
+    return of(found.resource) if found else None

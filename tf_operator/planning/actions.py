@@ -1,101 +1,102 @@
 """What is to be done, as data: an ordered plan that the controller carries out.
 
+Actions are few and general: create, patch and delete a named child of the job, of whatever resource. So a child of
+another kind needs no new action, and the controller has no branch for it. Each action belongs to a ``Stage``, and a
+stage begins when the one before it is done.
+
 With ``status_first`` the status is stored before anything is changed, because the actions destroy the evidence for it.
 Otherwise the status is mere progress, and may wait a moment for more of it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, auto
-from typing import Any
+from typing import Any, ClassVar
 
-from tf_operator.api.record import FailureCause, ReplicaType
+from tf_operator.api.record import FailureCause
 from tf_operator.api.report import EventKind, JobReport
-from tf_operator.planning.children import ChildBuilder
+from tf_operator.meta import GroupVersionResource
+
+
+class Stage(Enum):
+    """What comes before what, in this order."""
+
+    DELETES = auto()
+    DEPENDENCIES = auto()
+    """What has to be there before the first pod, such as a PodGroup."""
+    PODS = auto()
+    """One pod, or one of what each pod needs, after the other at first: a mistake that all share is made once."""
 
 
 @dataclass(frozen=True, slots=True)
-class CreateReplica:
-    """Make the Service, if it is not there, and then the pod; ``builder`` makes their bodies."""
+class Create:
+    """Make a child, unless the job has it already, and before it what it ``needs``."""
 
-    type: ReplicaType
-    index: int
-    builder: ChildBuilder
-    has_service: bool = False
-    has_pod: bool = False
+    resource: GroupVersionResource
+    name: str
+    what: str
+    """The child in words, for messages."""
+    body: Callable[[], dict[str, Any]] = field(compare=False, repr=False)
+    """Makes the body when it is sent: those of a job of a thousand replicas are 45 MB."""
+    stage: Stage = Stage.DEPENDENCIES
+    needs: "Create | None" = None
+    """What is created right before it, for it alone: the Service of a pod."""
+    replica: str = ""
+    """Of which replica it is, as logs name it."""
+    is_announced: bool = False
+    """Whether an event names it."""
+
+    def in_order(self) -> "Iterator[Create]":
+        """What it needs, and then itself."""
+        if self.needs:
+            yield from self.needs.in_order()
+        yield self
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePod:
-    """Delete this very pod; with a ``version`` only as it was then, because its state is the reason."""
+class Patch:
+    """Merge ``body`` into this very object. One that stays as it was ends no job, and holds up nothing else."""
 
+    resource: GroupVersionResource
     name: str
     uid: str
-    why: str
+    what: str
+    """The change in words, for messages."""
+    body: Mapping[str, Any]
+    stage: Stage = Stage.DEPENDENCIES
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete this very object; with a ``version`` only as it was then, because its state is the reason."""
+
+    stage: ClassVar[Stage] = Stage.DELETES
+
+    resource: GroupVersionResource
+    name: str
+    uid: str
+    why: str = ""
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteService:
-    """Delete this very Service."""
+class DeleteCollection:
+    """Delete by one request what a label selector selects, which is these objects and no others."""
 
-    name: str
-    uid: str
+    stage: ClassVar[Stage] = Stage.DELETES
 
-
-@dataclass(frozen=True, slots=True)
-class DeleteServices:
-    """Delete all Services of the job by one request; each of them carries the job's UID as a label."""
-
+    resource: GroupVersionResource
     selector: str
-    services: tuple[DeleteService, ...]
+    objects: tuple[Delete, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePodGroup:
-    """Make the PodGroup."""
-
-    body: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PatchPodGroup:
-    """Change the PodGroup's spec."""
-
-    name: str
-    uid: str
-    spec: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletePodGroup:
-    """Delete this very PodGroup."""
-
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteJob:
-    """Delete the job itself: its time to live is over."""
-
-
-Action = (
-    CreateReplica
-    | DeletePod
-    | DeleteService
-    | DeleteServices
-    | CreatePodGroup
-    | PatchPodGroup
-    | DeletePodGroup
-    | DeleteJob
-)
+Action = Create | Patch | Delete | DeleteCollection
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What users are told on the job, once the status that says it is stored."""
+    """What is reported to users on the job, once the status that says it is stored."""
 
     kind: EventKind
     message: str
@@ -111,7 +112,7 @@ class Transition(Enum):
     RUNNING = auto()
     """All replicas run, for the first time; ``seconds`` since the start."""
     RESTARTED = auto()
-    """``why`` is ``failed``, ``disrupted`` or ``in place``."""
+    """``why`` is ``failed``, ``disrupted`` or ``in-place``."""
     SUCCEEDED = auto()
     FAILED = auto()
     """``cause`` says why; ``seconds`` since the start."""
@@ -120,7 +121,7 @@ class Transition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What the metrics are told, under the same condition."""
+    """What is reported to the metrics, under the same condition."""
 
     what: Transition
     kind: str = ""
@@ -139,6 +140,8 @@ class Plan:
     """``None`` when no status is to be written: the job has ended, or is not ours."""
     status_first: bool = False
     actions: tuple[Action, ...] = ()
+    deletes_job: bool = False
+    """The job itself is to be deleted: its time to live is over."""
     events: tuple[Event, ...] = ()
     counts: tuple[Count, ...] = ()
     requeue_after: timedelta | None = None

@@ -1,6 +1,6 @@
 """The bodies of a job's children: pods and headless Services, as 1.9 made them.
 
-A ``Recipe`` makes the body of one child when it is asked for it: the TF_CONFIGs of a thousand workers are 45 MB,
+A ``ChildBuilder`` makes the body of a child when it is asked for it: the TF_CONFIGs of a thousand workers are 45 MB,
 which nobody needs at once. What all pods of a job have in common is worked out once.
 
 The template is the user's. What we add is what makes it a replica: name, labels, owner, TF_CONFIG, the restart
@@ -9,18 +9,23 @@ policy and, for a gang scheduler, the membership in the PodGroup.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, count
-from typing import Any
+from typing import Any, Final
 
 from tf_operator.api import constants, naming
 from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.api.naming import child_name
 from tf_operator.api.record import ReplicaType
 from tf_operator.api.templates import main_containers, main_ports
-from tf_operator.meta import Body, labels_of
-from tf_operator.planning import cluster_spec
+from tf_operator.meta import Body, GroupVersionResource, labels_of
+from tf_operator.planning import cluster_spec, gang_schedulers
+from tf_operator.planning.actions import Create, Stage
+from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.snapshot import Settings
+
+PODS: Final = GroupVersionResource("", "v1", "pods", "Pod")
+SERVICES: Final = GroupVersionResource("", "v1", "services", "Service")
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,24 @@ class ChildBuilder:
 
     job: TrainingJob
     settings: Settings
+
+    def create_service(self, kind: ReplicaType, index: int, name: str) -> Create:
+        """Make the Service of one replica."""
+        body = partial(self.service, kind, index)
+        return Create(SERVICES, name, f"Service {name}", body, Stage.PODS, replica=f"{kind}-{index}")
+
+    def create_pod(self, kind: ReplicaType, index: int, name: str, *, needs: Create | None) -> Create:
+        """Make the pod of one replica, and its Service if that is needed."""
+        return Create(
+            PODS,
+            name,
+            f"pod {name}",
+            partial(self.pod, kind, index),
+            Stage.PODS,
+            needs=needs,
+            replica=f"{kind}-{index}",
+            is_announced=True,
+        )
 
     def pod(self, kind: ReplicaType, index: int) -> dict[str, Any]:
         """The pod of one replica."""
@@ -50,6 +73,10 @@ class ChildBuilder:
         return {"metadata": metadata, "spec": {field: value for field, value in spec.items() if value != []}}
 
     @cached_property
+    def _gang(self) -> GangScheduler | None:
+        return gang_schedulers.of(self.job, self.settings)
+
+    @cached_property
     def _cluster(self) -> str:
         return cluster_spec.full_cluster(self.job, self.settings.cluster_domain)
 
@@ -62,9 +89,7 @@ class ChildBuilder:
 
     def _labels(self, spec: ReplicaSpec, index: int) -> dict[str, str]:
         labels = {**labels_of(spec.template), **naming.pod_labels(self.job, spec.type, index)}
-        if self.settings.gang_scheduler not in {"", constants.VOLCANO}:
-            labels[constants.POD_GROUP_LABEL] = self.job.key.name
-        return labels
+        return labels | self._gang.labels(self.job, spec.type) if self._gang else labels
 
     def _kept(self, spec: ReplicaSpec) -> dict[str, Any]:
         """What the template's own metadata brings, beside labels."""
@@ -72,9 +97,8 @@ class ChildBuilder:
         metadata = template if isinstance(template, Mapping) else {}
         found = metadata.get("annotations")
         annotations = dict(found) if isinstance(found, Mapping) else {}
-        if self.settings.gang_scheduler == constants.VOLCANO:
-            annotations[constants.VOLCANO_GROUP_ANNOTATION] = self.job.key.name
-            annotations[constants.VOLCANO_TASK_ANNOTATION] = spec.type.label
+        if self._gang:
+            annotations |= self._gang.annotations(self.job, spec.type)
         finalizers = metadata.get("finalizers")
         kept = {"annotations": annotations, "finalizers": finalizers}
         return {field: value for field, value in kept.items() if value}
@@ -82,8 +106,8 @@ class ChildBuilder:
     def _pod_spec(self, spec: ReplicaSpec, index: int) -> dict[str, Any]:
         pod = dict(spec.template.get("spec") or {})
         pod["restartPolicy"] = pod_restart_policy(spec.restart_policy)
-        if self.settings.gang_scheduler and not pod.get("schedulerName"):
-            pod["schedulerName"] = self.settings.gang_scheduler
+        if self._gang and not pod.get("schedulerName"):
+            pod["schedulerName"] = self._gang.name
         if cluster_spec.is_distributed(self.job):
             domain = self.settings.cluster_domain
             cluster = "" if self.job.has_dynamic_workers else self._cluster

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from tf_operator.api import naming
 from tf_operator.api.job import CleanPodPolicy, RestartPolicy, TrainingJob
 from tf_operator.api.record import FailureCause
-from tf_operator.planning import pod_state
-from tf_operator.planning.actions import Action, DeletePod, DeletePodGroup, DeleteService, DeleteServices
+from tf_operator.planning import gang, pod_state
+from tf_operator.planning.actions import Action, Delete, DeleteCollection
+from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.snapshot import Pod, Snapshot
 
 _ONE_BY_ONE = 1
@@ -26,7 +27,7 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
         if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod, snapshot.job)):
             # Replicas end together: one that ends while this is decided stays, and its logs with it.
             version = "" if policy is CleanPodPolicy.ALL else pod.version
-            yield DeletePod(pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}", version)
+            yield Delete(PODS, pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}", version)
     yield from _services_and_group(snapshot)
 
 
@@ -34,7 +35,7 @@ def while_suspended(snapshot: Snapshot) -> Iterator[Action]:
     """Everything, whatever the policy."""
     for pod in snapshot.pods:
         if pod.is_there:
-            yield DeletePod(pod.name, pod.uid, "the job is suspended")
+            yield Delete(PODS, pod.name, pod.uid, "the job is suspended")
     yield from _services_and_group(snapshot)
 
 
@@ -54,13 +55,12 @@ def expires_at(job: TrainingJob) -> datetime | None:
 
 
 def _services_and_group(snapshot: Snapshot) -> Iterator[Action]:
-    services = tuple(DeleteService(found.name, found.uid) for found in snapshot.services if not found.is_terminating)
+    services = tuple(Delete(SERVICES, found.name, found.uid) for found in snapshot.services if not found.is_terminating)
     if len(services) > _ONE_BY_ONE and all(found.job_uid_label == snapshot.job.uid for found in snapshot.services):
-        yield DeleteServices(naming.services_selector(snapshot.job), services)
+        yield DeleteCollection(SERVICES, naming.services_selector(snapshot.job), services)
     else:
         yield from services
-    if snapshot.pod_group and not snapshot.pod_group.is_terminating:
-        yield DeletePodGroup(snapshot.pod_group.name, snapshot.pod_group.uid)
+    yield from gang.removal(snapshot)
 
 
 def _goes_on(pod: Pod, job: TrainingJob) -> bool:

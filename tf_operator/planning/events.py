@@ -14,8 +14,9 @@ from tf_operator.api.record import JobPhase, JobRecord, PendingKind
 from tf_operator.api.report import EventKind, JobReport
 from tf_operator.planning import children, failures, pending, restarts
 from tf_operator.planning.actions import Count, Event, Transition
-from tf_operator.planning.job_view import JobView, Replica
+from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.replicas import Replica
 
 _MOST_NAMES = 5
 _OF_PHASES = {
@@ -86,9 +87,7 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         message = f"{_list(disrupted)}; replacing{when}, which uses up no restart"
         yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
     if tolerated := [
-        failures.describe(replica.loss, view)
-        for replica in view.replicas
-        if replica.loss and _is_newly_tolerated(replica)
+        failures.describe(replica.loss) for replica in view.replicas if replica.loss and _is_newly_tolerated(replica)
     ]:
         message = f"{_list(tolerated)}; the job continues without it (enableDynamicWorker)"
         yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
@@ -120,7 +119,7 @@ def _when(view: JobView, after: JobRecord, kind: PodState) -> str:
 
 
 def _blamed(view: JobView, kind: PodState) -> list[str]:
-    return [failures.describe(loss, view) for loss in view.losses if loss.outcome is kind]
+    return [failures.describe(loss) for loss in view.losses if loss.outcome is kind]
 
 
 def _trouble(view: JobView, after: JobRecord) -> Iterator[Event]:

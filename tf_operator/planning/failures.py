@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from tf_operator.api.job import RestartPolicy
-from tf_operator.api.naming import child_name
 from tf_operator.api.record import FirstFailure
 from tf_operator.planning import pod_state
-from tf_operator.planning.job_view import JobView, Replica, ReplicaLoss
+from tf_operator.planning.job_view import JobView
+from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import MainContainer, Pod
 
 _MOST_TEXT = 1024
@@ -26,8 +26,7 @@ def of_loss(loss: ReplicaLoss, view: JobView) -> FirstFailure:
     """What is kept of a pod that is lost."""
     snapshot = view.snapshot
     if loss.pod is None:
-        name = child_name(snapshot.job.key.name, loss.type, loss.index)
-        return FirstFailure(pod=name, reason="Lost", message="the pod was deleted", time=snapshot.now)
+        return FirstFailure(pod=loss.name, reason="Lost", message="the pod was deleted", time=snapshot.now)
     main = loss.pod.main
     return FirstFailure(
         pod=loss.pod.name,
@@ -52,25 +51,24 @@ def of_restart(replica: Replica, pod: Pod, view: JobView) -> FirstFailure:
     )
 
 
-def describe(loss: ReplicaLoss, view: JobView) -> str:
+def describe(loss: ReplicaLoss) -> str:
     """Who is to blame for a loss: ``worker-1 (pod j-worker-1) exited with code 1``."""
-    where = f"{loss.type.label}-{loss.index} (pod {child_name(view.snapshot.job.key.name, loss.type, loss.index)})"
     if loss.pod is None or was_lost(loss.pod):
-        return f"{where} was lost: its pod was deleted while it ran"
-    return f"{where} {pod_state.what_happened(loss.pod)}"
+        return f"{loss.title} was lost: its pod was deleted while it ran"
+    return f"{loss.title} {pod_state.what_happened(loss.pod)}"
 
 
 def describe_restarts(replica: Replica, pod: Pod) -> str:
     """Who is to blame for restarts in place, and why it was restarted the last time."""
     times = "once" if pod.restarts == 1 else f"{pod.restarts} times"
     why = f"; it last {pod_state.how_it_ended(pod.last_termination)}" if pod.last_termination else ""
-    return f"{replica.spec.type.label}-{replica.index} (pod {pod.name}) was restarted {times} in place{why}"
+    return f"{replica.title} was restarted {times} in place{why}"
 
 
 def describe_exit(replica: Replica, pod: Pod) -> str:
     """Who is to blame for the last restart in place. The same words each time, so that events of it are one."""
     how = pod_state.how_it_ended(pod.last_termination) if pod.last_termination else "had a container that ended"
-    return f"{replica.spec.type.label}-{replica.index} (pod {pod.name}) {how}"
+    return f"{replica.title} {how}"
 
 
 def was_lost(pod: Pod) -> bool:

@@ -7,13 +7,11 @@ waits in the same stage: a job that is stuck is quiet.
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from tf_operator.api.record import PendingKind, PendingRecord
-from tf_operator.planning import gang, spec_problems
-from tf_operator.planning.job_view import JobView, Replica
-from tf_operator.planning.pod_state import PodState
-from tf_operator.planning.snapshot import Pod, Settings
+from tf_operator.planning import spec_problems
+from tf_operator.planning.job_view import JobView
+from tf_operator.planning.waits import Wait
 
 _MOST_TEXT = 300
 
@@ -22,11 +20,11 @@ def note(view: JobView, found: PendingRecord | None) -> str:
     """What to say beside the current state: the trouble that was found, or what the job waits for."""
     if found:
         return f" {sentence(found, view)}"
-    if problems := spec_problems.tolerated(view.snapshot):
+    if problems := spec_problems.tolerated(view):
         return f" Its spec is invalid, and it goes on as in training-operator 1.9: {spec_problems.text(problems)}."
     if not view.replicas:
         return " It has no replicas: nothing runs until there are some."
-    if gang.keeps_waiting(view.snapshot) and any(replica.needs_pod for replica in view.replicas):
+    if view.is_held and any(replica.needs_pod for replica in view.replicas):
         return " No pod is made before the gang scheduler has admitted its PodGroup."
     return ""
 
@@ -51,40 +49,15 @@ def trouble(view: JobView) -> PendingRecord | None:
         return PendingRecord(PendingKind.REJECTED, rejected.what, rejected.message[:_MOST_TEXT])
     if known := _reported_before(view):
         return known
-    return next((_record(wait) for wait in _waits(view) if wait.reported_at <= view.snapshot.now), None)
+    return next((_record(wait) for wait in view.waits if wait.reported_at <= view.snapshot.now), None)
 
 
 def wake_ups(view: JobView) -> Iterator[datetime]:
     """When a replica that waits now will have waited for long enough to be reported; one is reported at a time."""
-    return (wait.reported_at for wait in _waits(view) if wait.reported_at > view.snapshot.now)
+    return (wait.reported_at for wait in view.waits if wait.reported_at > view.snapshot.now)
 
 
-class _Wait(NamedTuple):
-    kind: PendingKind
-    pod: Pod
-    since: datetime
-    reported_at: datetime
-
-
-def _waits(view: JobView) -> Iterator[_Wait]:
-    """The pods that wait: for what they need, or for their end, which should have come."""
-    settings = view.snapshot.settings
-    for replica in view.replicas:
-        pod = replica.pod
-        since = _waits_since(replica)
-        if pod and since and pod.pending_reason:
-            kind = PendingKind.STARTING if pod.is_starting else PendingKind.WAITING
-            yield _Wait(kind, pod, since, since + _patience(kind, settings))
-        if pod and replica.outcome is PodState.TERMINATING and (deadline := pod.deletion_deadline):
-            kind = PendingKind.TERMINATING
-            yield _Wait(kind, pod, deadline, deadline + _patience(kind, settings))
-
-
-def _patience(kind: PendingKind, settings: Settings) -> timedelta:
-    return settings.starting_is_told_after if kind is PendingKind.STARTING else settings.report_pending_after
-
-
-def _record(wait: _Wait) -> PendingRecord:
+def _record(wait: Wait) -> PendingRecord:
     reason = "" if wait.kind is PendingKind.TERMINATING else " ".join(wait.pod.pending_reason.split())[:_MOST_TEXT]
     return PendingRecord(wait.kind, wait.pod.name, reason, wait.pod.uid, _whole(wait.since))
 
@@ -93,19 +66,12 @@ def _reported_before(view: JobView) -> PendingRecord | None:
     """What is reported already of a pod that still waits in the same stage, whatever its kubelet says now."""
     known = view.snapshot.job.record.pending
     for replica in view.replicas if known else ():
-        since = _waits_since(replica)
+        since = replica.waits_since
         if known and replica.pod and since and (replica.pod.uid, _whole(since)) == (known.uid, known.since):
             # The kubelet's own words say more than how long it takes.
             has_words = bool(replica.pod.pending_reason) and not replica.pod.is_starting
             return None if has_words and known.kind is PendingKind.STARTING else known
     return None
-
-
-def _waits_since(replica: Replica) -> datetime | None:
-    """Since when the pod of a replica has been Pending for the same reason; ``None`` when it is not."""
-    if replica.pod is None or replica.outcome is not PodState.PENDING:
-        return None
-    return replica.pod.waits_since or replica.pod.created_at
 
 
 def _whole(moment: datetime) -> datetime:

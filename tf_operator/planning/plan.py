@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from tf_operator.api import naming
-from tf_operator.api.job import TrainingJob
 from tf_operator.api.record import JobRecord
 from tf_operator.planning import (
-    children,
     cleanup,
     events,
     gang,
@@ -22,17 +20,10 @@ from tf_operator.planning import (
     restarts,
     verdict,
 )
-from tf_operator.planning.actions import (
-    Action,
-    Count,
-    CreateReplica,
-    DeleteJob,
-    DeletePod,
-    DeleteService,
-    Plan,
-    Transition,
-)
-from tf_operator.planning.job_view import JobView, Replica
+from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
+from tf_operator.planning.children import PODS, SERVICES, ChildBuilder
+from tf_operator.planning.job_view import JobView
+from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Cause, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict
 
@@ -63,7 +54,7 @@ def _after_end(snapshot: Snapshot) -> Plan:
     """A job that has ended is cleaned up, and deleted when its time has come. Its status is never written again."""
     expiry = cleanup.expires_at(snapshot.job)
     if expiry is not None and expiry <= snapshot.now:
-        return Plan(actions=(DeleteJob(),), counts=(Count(Transition.DELETED),))
+        return Plan(deletes_job=True, counts=(Count(Transition.DELETED),))
     return Plan(
         actions=tuple(cleanup.after_end(snapshot)),
         requeue_after=_soonest(snapshot.now, iter([expiry])),
@@ -80,7 +71,7 @@ def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, .
     if is_waiting and rejected and rejected.cause is not Cause.UNCHANGED:
         return tuple(_removals(view, after))
     group = () if is_waiting else gang.actions(view.snapshot)  # a group that stays as it was holds up nothing else
-    return (*group, *_removals(view, after), *_creations(view))
+    return (*_removals(view, after), *group, *_creations(view))
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -89,28 +80,31 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
     for replica in view.replicas:
         record, pod = restart_records.get((replica.spec.type, replica.index)), replica.pod
         if pod and record and record.replaced and record.uid == pod.uid and not pod.is_terminating:
-            yield DeletePod(pod.name, pod.uid, f"replica {replica.spec.type.label}-{replica.index} is restarted")
+            why = f"replica {replica.spec.type.label}-{replica.index} is restarted"
+            yield Delete(PODS, pod.name, pod.uid, why)
     for pod in view.surplus:
         if not pod.is_terminating:
-            yield DeletePod(pod.name, pod.uid, f"there are fewer {pod.type} replicas now")
+            yield Delete(PODS, pod.name, pod.uid, f"there are fewer {pod.type} replicas now")
     wanted = {(replica.spec.type, replica.index) for replica in view.replicas}
     for service in view.snapshot.services:
         place = naming.replica_of(view.snapshot.job.key.name, service.name)
         if place and place not in wanted and not service.is_terminating:
-            yield DeleteService(service.name, service.uid)
+            yield Delete(SERVICES, service.name, service.uid)
 
 
-def _creations(view: JobView) -> Iterator[Action]:
+def _creations(view: JobView) -> Iterator[Create]:
     """A Service for each replica, and a pod for each that is vacant and whose time has come."""
-    if gang.keeps_waiting(view.snapshot):
+    if view.is_held:
         return
-    builder = children.ChildBuilder(view.snapshot.job, view.snapshot.settings)
+    builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
     services = {service.name for service in view.snapshot.services}
     for replica in view.replicas:
-        has_service = _name(view.snapshot.job, replica) in services
-        has_pod = not (replica.needs_pod and _is_due(replica, view.snapshot))
-        if not has_service or not has_pod:
-            yield CreateReplica(replica.spec.type, replica.index, builder, has_service=has_service, has_pod=has_pod)
+        kind, index, name = replica.spec.type, replica.index, replica.name
+        service = None if name in services else builder.create_service(kind, index, name)
+        if replica.needs_pod and _is_due(replica, view.snapshot):
+            yield builder.create_pod(kind, index, name, needs=service)
+        elif service:
+            yield service
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
@@ -136,7 +130,3 @@ def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | N
 def _is_due(replica: Replica, snapshot: Snapshot) -> bool:
     moment = restarts.creation_time(replica.record, snapshot.settings, now=snapshot.now)
     return moment is None or moment <= snapshot.now
-
-
-def _name(job: TrainingJob, replica: Replica) -> str:
-    return naming.child_name(job.key.name, replica.spec.type, replica.index)

@@ -14,9 +14,10 @@ from tf_operator.api.job import RestartPolicy
 from tf_operator.api.ranges import NO_INDEXES, Indexes
 from tf_operator.api.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.api.report import JobReport, ReplicaCounts, ReplicaLine
-from tf_operator.planning import failures, gang, pending, restarts
-from tf_operator.planning.job_view import JobView, Replica
+from tf_operator.planning import failures, pending, restarts
+from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.replicas import Replica
 from tf_operator.planning.verdict import Phase, Verdict, all_up
 
 
@@ -76,7 +77,7 @@ def _begun(view: JobView, verdict: Verdict) -> JobRecord:
         record = record.changed(phase=JobPhase.CREATED, resumed_at=now, start_time=None, all_running_time=None)
     if record.start_time is None and verdict.phase is not Phase.SUSPENDED and not verdict.is_malformed:
         # A job that waits for its gang has not started: no clock runs.
-        record = record.changed(start_time=None if gang.keeps_waiting(view.snapshot) else now)
+        record = record.changed(start_time=None if view.is_held else now)
     return record
 
 
@@ -226,7 +227,7 @@ def _has_failed(replica: Replica, verdict: Verdict) -> bool:
 def _lines(view: JobView) -> Iterator[ReplicaLine]:
     for replica in view.replicas:
         kind, index, pod = replica.spec.type, replica.index, replica.pod
-        line = ReplicaLine(kind, index, naming.child_name(view.snapshot.job.key.name, kind, index))
+        line = ReplicaLine(kind, index, replica.name)
         if pod is None:
             yield line
             continue

@@ -13,8 +13,9 @@ from typing import Final
 from tf_operator.api.ranges import Indexes
 from tf_operator.api.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view
-from tf_operator.planning.job_view import JobView, Replica, ReplicaLoss
+from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import Settings, Snapshot, is_ahead
 
 MOST_RECORDS: Final = 1000

@@ -10,7 +10,7 @@ from tf_operator.api import constants
 from tf_operator.api.job import FieldError, ReplicaSpec, TFConfigFormat, TrainingJob
 from tf_operator.api.validation import validate
 from tf_operator.planning import children, cluster_spec
-from tf_operator.planning.snapshot import Snapshot
+from tf_operator.planning.job_view import JobView
 
 _MOST_PROBLEMS = 5
 
@@ -20,16 +20,18 @@ def of_new(job: TrainingJob, domain: str = "") -> tuple[FieldError, ...]:
     return validate(job) or _too_large_environment(job, domain)
 
 
-def fatal(snapshot: Snapshot) -> tuple[FieldError, ...]:
+def fatal(view: JobView) -> tuple[FieldError, ...]:
     """The problems for which the job fails."""
-    found = validate(snapshot.job) if snapshot.pods else of_new(snapshot.job, snapshot.settings.cluster_domain)
+    snapshot, found = view.snapshot, view.problems
+    if not found and not snapshot.pods:
+        found = _too_large_environment(snapshot.job, snapshot.settings.cluster_domain)
     is_started = bool(snapshot.pods) or snapshot.job.record.start_time is not None
     return () if is_started and all(problem.is_tolerated for problem in found) else found
 
 
-def tolerated(snapshot: Snapshot) -> tuple[FieldError, ...]:
+def tolerated(view: JobView) -> tuple[FieldError, ...]:
     """The problems with which a job goes on."""
-    return tuple(problem for problem in validate(snapshot.job) if problem.is_tolerated)
+    return tuple(problem for problem in view.problems if problem.is_tolerated)
 
 
 def text(problems: tuple[FieldError, ...]) -> str:

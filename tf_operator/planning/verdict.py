@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tf_operator.api.job import SuccessPolicy, TrainingJob
-from tf_operator.api.naming import child_name
 from tf_operator.api.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
 from tf_operator.planning import failures, pod_state, rejections, restarts, spec_problems
-from tf_operator.planning.job_view import JobView, Replica, ReplicaLoss
+from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.replicas import Replica, ReplicaLoss
 
 
 class Phase(Enum):
@@ -67,7 +67,7 @@ def all_up(view: JobView) -> bool:
 
 
 def _is_malformed(view: JobView) -> Verdict | None:
-    problems = spec_problems.fatal(view.snapshot)
+    problems = spec_problems.fatal(view)
     if not problems:
         return None
     message = f"The spec is invalid: {spec_problems.text(problems)}"
@@ -132,7 +132,7 @@ def _failed_for_good(view: JobView, losses: Iterable[ReplicaLoss]) -> Verdict | 
     return Verdict(
         Phase.FAILED,
         f"{job.profile.kind} {job.key} has failed because {count} {first.type} replica(s) failed:"
-        f" {failures.describe(first, view)}{failures.policy_hint(first, view)}",
+        f" {failures.describe(first)}{failures.policy_hint(first, view)}",
         FailureCause.REPLICA_LOST if _is_lost(first) else FailureCause.PERMANENT_FAILURE,
     )
 
@@ -144,7 +144,7 @@ def _has_no_worker_left(view: JobView) -> Verdict | None:
     job, is_any_left = view.snapshot.job, not all(replica.is_tolerated or replica.is_completed for replica in workers)
     if first is None or is_any_left or job.leader:
         return None
-    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {failures.describe(first, view)}"
+    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {failures.describe(first)}"
     return Verdict(Phase.FAILED, message, FailureCause.PERMANENT_FAILURE)
 
 
@@ -160,7 +160,7 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
     if not is_over and used + count.failures <= limit:
         return None
     failed = failures.first((loss for loss in view.losses if loss.outcome is PodState.FAILED), view)
-    cause, kept = (f": {failures.describe(failed, view)}", None) if failed else _restarted_most(view)
+    cause, kept = (f": {failures.describe(failed)}", None) if failed else _restarted_most(view)
     return Verdict(
         Phase.FAILED,
         f"Job {view.snapshot.job.key.name} has failed because it has reached the specified backoff limit of {limit}"
@@ -189,7 +189,7 @@ def _is_past_startup_deadline(view: JobView) -> Verdict | None:
     message = f"Job {view.snapshot.job.key.name} has failed because {len(missing)} replica(s) were not running"
     return Verdict(
         Phase.FAILED,
-        f"{message} {seconds} s after its start: {_waits(missing[0], view)}",
+        f"{message} {seconds} s after its start: {_waits(missing[0])}",
         FailureCause.STARTUP_DEADLINE_EXCEEDED,
     )
 
@@ -238,7 +238,6 @@ def _restarted_most(view: JobView) -> tuple[str, FirstFailure | None]:
     return f": {failures.describe_restarts(replica, pod)}", failures.of_restart(replica, pod, view)
 
 
-def _waits(replica: Replica, view: JobView) -> str:
-    name = child_name(view.snapshot.job.key.name, replica.spec.type, replica.index)
+def _waits(replica: Replica) -> str:
     why = replica.pod.pending_reason if replica.pod and replica.pod.pending_reason else "it has no running pod"
-    return f"{replica.spec.type.label}-{replica.index} (pod {name}): {why}"
+    return f"{replica.title}: {why}"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tf_operator.planning import gang_schedulers
+
 
 def rules_of(api, namespace):
     """Everything a user may do with resources in one namespace, as the server itself adds it up."""
@@ -32,8 +34,11 @@ OPERATOR_EVERYWHERE = (
     | grants("", "pods services", "get list watch create delete")
     | grants("", "services", "deletecollection")
     | grants("", "events", "create patch")
-    | grants("scheduling.volcano.sh", "podgroups", "get list watch create patch delete")
-    | grants("scheduling.x-k8s.io", "podgroups", "get list watch create patch delete")
+).union(
+    *(
+        grants(scheduler.resource.group, scheduler.resource.plural, "get list watch create patch delete")
+        for scheduler in gang_schedulers.KNOWN
+    )
 )
 OPERATOR_AT_HOME = grants("coordination.k8s.io", "leases", "create") | grants(
     "coordination.k8s.io", "leases", "get update", "tf-operator"

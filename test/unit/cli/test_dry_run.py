@@ -21,8 +21,7 @@ def test_every_replica_has_a_pod_and_a_service_of_its_name():
 
     assert [replica.name for replica in found.replicas] == ["j-chief-0", "j-worker-0", "j-worker-1"]
     for replica in found.replicas:
-        pod, service = replica.pod(), replica.service()
-        assert (pod["kind"], service["kind"]) == ("Pod", "Service")
+        service, pod = (child.body() for child in replica.create.in_order())
         assert pod["metadata"]["name"] == service["metadata"]["name"] == replica.name
 
 
@@ -30,15 +29,16 @@ def test_the_address_is_the_one_in_tf_config():
     found = dry_run_of(CLUSTER, Settings(cluster_domain="cluster.local"))
     worker = found.replicas[2]
 
-    (config,) = dry_run.tf_configs(worker, worker.pod())
+    (config,) = dry_run.tf_configs(found.job, worker.create.body())
 
-    assert json.loads(config)["cluster"]["worker"][1] == worker.address == "j-worker-1.default.svc.cluster.local:2222"
+    assert json.loads(config)["cluster"]["worker"][1] == dry_run.address(found, worker)
+    assert dry_run.address(found, worker) == "j-worker-1.default.svc.cluster.local:2222"
 
 
 def test_a_single_replica_has_no_tf_config():
-    (replica,) = dry_run_of(tfjob("j").workers(1)).replicas
+    found = dry_run_of(tfjob("j").workers(1))
 
-    assert list(dry_run.tf_configs(replica, replica.pod())) == []
+    assert list(dry_run.tf_configs(found.job, found.replicas[0].create.body())) == []
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_a_tf_config_of_the_users_own_is_shown_and_remarked_on(entry, config):
     patch = {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}}}
     found = dry_run_of(tfjob("j").workers(2, template=Template()).merged(patch))
 
-    assert list(dry_run.tf_configs(found.replicas[0], found.replicas[0].pod())) == [config]
+    assert list(dry_run.tf_configs(found.job, found.replicas[0].create.body())) == [config]
     assert found.warnings == ("The template of Worker sets TF_CONFIG itself: it is left as it is",)

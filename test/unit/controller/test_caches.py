@@ -6,7 +6,6 @@ from support import toy_api
 from support.controller_harness import JOBS
 from support.fake_clock import FakeClock
 from support.scripted_transport import ScriptedTransport, client_of
-from tf_operator.controller import resources
 from tf_operator.controller.caches import make_caches, owner_of, owner_value
 from tf_operator.controller.projections.children import Child
 from tf_operator.dialects.kubeflow import v1
@@ -42,14 +41,14 @@ def test_the_children_of_all_served_apis_are_one_watch():
 
 
 @pytest.mark.parametrize(
-    ("gang", "resource"),
-    [("", None), ("volcano", resources.VOLCANO_GROUPS), ("my-scheduler", resources.PLUGIN_GROUPS)],
+    ("gang", "group"),
+    [("", ""), ("volcano", "podgroups.scheduling.volcano.sh"), ("my-scheduler", "podgroups.scheduling.x-k8s.io")],
 )
-def test_pod_groups_are_watched_where_there_is_a_gang_scheduler(gang, resource):
+def test_pod_groups_are_watched_where_there_is_a_gang_scheduler(gang, group):
     found, _ = caches(gang)
 
-    assert (found.groups.resource if found.groups else None) == resource
-    assert set(found.views()) == {"tfjobs.kubeflow.org", "pods", "services"} | ({str(resource)} if resource else set())
+    assert (str(found.groups.resource) if found.groups else "") == group
+    assert set(found.views()) == {"tfjobs.kubeflow.org", "pods", "services"} | ({group} if group else set())
 
 
 def test_a_child_is_found_under_the_job_of_its_own_namespace_that_controls_it():

@@ -10,8 +10,8 @@ from support import builders
 from support.controller_harness import KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.execute import Result
 from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.meta import ObjectKey
 
@@ -25,7 +25,7 @@ class Scripted:
 
     async def reconcile(self, key):
         self.keys.append(str(key))
-        outcome = self.outcomes.pop(0) if self.outcomes else Result()
+        outcome = self.outcomes.pop(0) if self.outcomes else DONE
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -57,7 +57,7 @@ def make(harness, *outcomes, workers=1):
 
 
 async def test_a_pass_that_wants_nothing_is_forgotten(harness):
-    controller = make(harness, Result())
+    controller = make(harness, DONE)
     await controller.process(KEY)
 
     assert controller.instruments.results == [PassResult.SUCCESS]
@@ -65,7 +65,7 @@ async def test_a_pass_that_wants_nothing_is_forgotten(harness):
 
 
 async def test_a_pass_may_ask_to_be_looked_at_again(harness):
-    controller = make(harness, Result(5.0), Result(0.0))
+    controller = make(harness, Result(5.0), NOW)
     await controller.process(KEY)
     assert harness.queue.delayed == 1
     await controller.process(KEY)
@@ -77,7 +77,7 @@ async def test_a_pass_may_ask_to_be_looked_at_again(harness):
 async def test_whoever_gave_way_waits_behind_what_came_later_until_it_is_done(harness):
     """It does so too while its caches lag behind, which it had no part in."""
     later = ObjectKey("ns", "later")
-    controller = make(harness, Result(0.0, has_more=True), Result(), Result(0.0, has_more=None), Result(), Result())
+    controller = make(harness, Result(0.0, Turn.GIVES_WAY), DONE, Result(0.0, Turn.UNCHANGED), DONE, DONE)
     harness.queue.add(KEY)
     turns = []
     while harness.queue.depth:
@@ -109,7 +109,7 @@ async def test_a_pass_that_did_not_end_well_comes_back_after_a_growing_delay(har
 
 
 async def test_what_failed_before_and_ends_well_now_is_forgiven(harness):
-    controller = make(harness, refused(409, "Conflict"), Result())
+    controller = make(harness, refused(409, "Conflict"), DONE)
     await controller.process(KEY)
     await controller.process(KEY)
 

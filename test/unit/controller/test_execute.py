@@ -1,5 +1,7 @@
 """How a plan is carried out: which calls, in which order, and what follows from their ends."""
 
+from functools import partial
+
 import pytest
 
 from support import builders
@@ -7,13 +9,16 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
 from tf_operator.machinery.transport import errors
-from tf_operator.planning import rejections
-from tf_operator.planning.actions import CreatePodGroup, CreateReplica, Plan
-from tf_operator.planning.children import ChildBuilder
+from tf_operator.planning import gang_schedulers, rejections
+from tf_operator.planning.actions import Create, Delete, Patch, Plan, Stage
+from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.snapshot import Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
+VOLCANO_GROUPS = resources.of(gang_schedulers.VOLCANO.resource)
 PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
+GROUPS = gang_schedulers.SCHEDULER_PLUGINS.resource
+PLUGIN_GROUPS = resources.of(GROUPS)
 
 
 @pytest.fixture
@@ -98,23 +103,23 @@ async def test_a_pod_group_is_made_followed_and_deleted():
     harness = Harness(VOLCANO)
     harness.create_job(builders.tfjob("j").workers(2).clean_pods("All"))
     await harness.settle()
-    assert [body["spec"]["minMember"] for body in harness.api.of(resources.VOLCANO_GROUPS)] == [2]
+    assert [body["spec"]["minMember"] for body in harness.api.of(VOLCANO_GROUPS)] == [2]
     assert harness.api.of(resources.PODS) == [], "the group has not been admitted"
 
-    group = harness.api.of(resources.VOLCANO_GROUPS)[0]
-    harness.api.put(resources.VOLCANO_GROUPS, {**group, "status": {"phase": "Inqueue"}})
+    group = harness.api.of(VOLCANO_GROUPS)[0]
+    harness.api.put(VOLCANO_GROUPS, {**group, "status": {"phase": "Inqueue"}})
     edited = {**harness.job["spec"], "runPolicy": {"schedulingPolicy": {"minAvailable": 1}, "cleanPodPolicy": "All"}}
     harness.api.put(JOBS, {**harness.job, "spec": edited})
     harness.sync()
     await harness.settle()
-    assert [body["spec"]["minMember"] for body in harness.api.of(resources.VOLCANO_GROUPS)] == [1]
+    assert [body["spec"]["minMember"] for body in harness.api.of(VOLCANO_GROUPS)] == [1]
     assert len(harness.api.of(resources.PODS)) == 2
 
     state = {"terminated": {"exitCode": 0}}
     harness.set_pod("j-worker-0", phase="Succeeded", containerStatuses=[{"name": "tensorflow", "state": state}])
     harness.sync()
     await harness.settle()
-    assert harness.api.of(resources.VOLCANO_GROUPS) == []
+    assert harness.api.of(VOLCANO_GROUPS) == []
 
 
 async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
@@ -134,17 +139,18 @@ async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
     assert "create podgroups.scheduling.volcano.sh j" in harness.api.calls
 
 
-async def test_a_pod_group_that_is_refused_is_told_of():
-    harness = Harness(VOLCANO)
+async def test_a_pod_group_that_is_refused_is_reported_and_no_pod_is_created():
+    harness = Harness(PLUGINS)
     harness.create_job(builders.tfjob("j").workers(2))
     harness.api.fail("create podgroups", refused(403, "Forbidden", "not allowed"))
 
-    with pytest.raises(errors.Forbidden):
-        await harness.reconcile()
+    assert await harness.reconcile() == 0
+    await harness.reconcile()
+    await harness.clock.advance(0.5)
+    await harness.reconcile()
 
-    refusal = harness.notes.rejections.get(harness.job["metadata"]["uid"])
-    assert refusal is not None
-    assert refusal.what == "PodGroup"
+    assert "PodGroup was refused: not allowed" in harness.job["status"]["conditions"][-1]["message"]
+    assert harness.api.of(resources.PODS) == []
 
 
 async def test_a_pod_group_that_cannot_be_changed_holds_up_no_pod_and_ends_no_job():
@@ -164,7 +170,7 @@ async def test_a_pod_group_that_cannot_be_changed_holds_up_no_pod_and_ends_no_jo
 
     await harness.settle()
     assert harness.api.calls.count("patch podgroups.scheduling.x-k8s.io j") == 4, "one that was accepted"
-    assert harness.api.of(resources.PLUGIN_GROUPS)[0]["spec"]["minMember"] == 3
+    assert harness.api.of(PLUGIN_GROUPS)[0]["spec"]["minMember"] == 3
     text = "the change of its PodGroup was refused: spec.queue: is closed"
     assert harness.recorder.events[-1] == ("Warning", "FailedCreatePod", text)
     last = harness.job["status"]["conditions"][-1]
@@ -206,16 +212,49 @@ async def test_services_of_an_older_operator_are_deleted_one_by_one(harness):
     ]
 
 
-async def test_an_action_on_a_pod_group_without_a_gang_scheduler_is_a_bug(harness):
-    seen = harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
+async def test_whatever_the_order_in_a_plan_deletes_come_first_and_pods_last():
+    harness = Harness(PLUGINS)
+    harness.create_job(builders.tfjob("j").workers(1))
+    old, kept = (harness.api.put(PLUGIN_GROUPS, named(name))["metadata"]["uid"] for name in ("old", "kept"))
+    pod = Create(
+        PODS, "p", "pod p", partial(named, "p"), Stage.PODS, needs=Create(SERVICES, "p", "", partial(named, "p"))
+    )
+    actions = (
+        pod,
+        Create(GROUPS, "new", "PodGroup new", partial(named, "new")),
+        Patch(GROUPS, "kept", kept, "the change", {"data": {"a": "b"}}),
+        Delete(GROUPS, "old", old),
+    )
 
-    with pytest.raises(TypeError, match="no gang scheduler"):
-        await harness.executor.carry_out(seen, Plan(actions=(CreatePodGroup({}),)))
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
+
+    assert harness.api.calls == [
+        "delete podgroups.scheduling.x-k8s.io old",
+        "create podgroups.scheduling.x-k8s.io new",
+        "patch podgroups.scheduling.x-k8s.io kept",
+        "create services p",
+        "create pods p",
+    ]
+    assert [body.get("data") for body in harness.api.of(PLUGIN_GROUPS)] == [{"a": "b"}, None]
 
 
-async def test_replicas_are_never_made_outside_their_batches(harness):
-    job = harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY)).job
-    action = CreateReplica(job.replicas[0].type, 0, ChildBuilder(job, Settings()))
+async def test_after_a_dependency_that_is_refused_no_pod_is_created(harness):
+    harness.api.fail("create services", refused(403, "Forbidden", "not allowed"))
+    actions = (
+        Create(SERVICES, "board", "Service board", partial(named, "board")),
+        Create(PODS, "p", "pod p", partial(named, "p"), Stage.PODS),
+    )
 
-    with pytest.raises(TypeError, match="in batches"):
-        harness.executor._step(job, action)
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
+
+    assert harness.api.calls == ["create services board"]
+    assert harness.notes.rejections.get(harness.job["metadata"]["uid"]).what == "Service board"
+
+
+def named(name):
+    return {"metadata": {"name": name, "namespace": "ns"}}
+
+
+def seen_by(harness):
+    observer = harness.reconciler.observer
+    return observer.from_caches(observer.stored(KEY))

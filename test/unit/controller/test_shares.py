@@ -11,8 +11,8 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources, shares
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.execute import Result
 from tf_operator.controller.instruments import PassInstruments
+from tf_operator.controller.result import NOW, Result, Turn
 from tf_operator.controller.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Share, Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.ratelimit import TokenBucket
@@ -162,7 +162,7 @@ async def test_a_slot_that_is_given_to_a_write_that_is_cancelled_in_this_moment_
 async def test_a_large_job_that_nobody_waits_behind_is_made_in_one_reconcile(harness):
     result = await harness.reconciler.reconcile(KEY)
 
-    assert (pods(harness), result.has_more) == (4 * SHARE, False)
+    assert (pods(harness), result.turn) == (4 * SHARE, Turn.ITS_OWN)
 
 
 async def test_a_large_job_gives_way_after_its_share_and_says_so_in_no_status_and_no_event(harness):
@@ -170,7 +170,7 @@ async def test_a_large_job_gives_way_after_its_share_and_says_so_in_no_status_an
 
     result = await harness.reconciler.reconcile(KEY)
 
-    assert result == Result(0.0, has_more=True)
+    assert result == Result(0.0, Turn.GIVES_WAY)
     assert SHARE <= pods(harness) < SHARE + MOST_AT_ONCE
     assert not any(call.startswith("patch") for call in harness.api.calls)
     assert harness.recorder.events == []
@@ -178,7 +178,7 @@ async def test_a_large_job_gives_way_after_its_share_and_says_so_in_no_status_an
 
 async def test_however_many_shares_it_takes_one_event_tells_of_the_pods(harness):
     harness.queue.add(OTHER)
-    while (await harness.reconciler.reconcile(KEY)).has_more:
+    while (await harness.reconciler.reconcile(KEY)).turn is Turn.GIVES_WAY:
         harness.sync()
 
     assert [event[2].partition(":")[0] for event in harness.recorder.events] == [f"Created {4 * SHARE} pods"]
@@ -199,7 +199,7 @@ async def test_no_more_is_made_for_a_job_that_has_changed_than_is_in_flight(harn
 
     on_create(harness, 10, act)
 
-    assert await harness.reconciler.reconcile(KEY) == Result(0.0)
+    assert await harness.reconciler.reconcile(KEY) == NOW
     assert pods(harness) <= 10 + MOST_AT_ONCE
 
 
@@ -210,7 +210,7 @@ async def test_no_more_is_made_for_a_job_that_is_gone_than_is_in_flight(harness)
 
     on_create(harness, 10, act)
 
-    assert await harness.reconciler.reconcile(KEY) == Result(0.0)
+    assert await harness.reconciler.reconcile(KEY) == NOW
     assert pods(harness) <= 10 + MOST_AT_ONCE
 
 
@@ -222,7 +222,7 @@ async def test_a_job_that_is_read_live_is_not_stopped_by_an_older_one_in_the_cac
     harness.api.put(JOBS, newer)
     harness.pending_writes.outcome_unknown(OwnerKey(KEY, job.uid), str(resources.PODS))
 
-    assert (await harness.reconciler.reconcile(KEY)).has_more is False
+    assert (await harness.reconciler.reconcile(KEY)).turn is Turn.ITS_OWN
     assert pods(harness) == 4 * SHARE
 
 

@@ -62,7 +62,7 @@ def test_its_record_survives_every_write_and_is_all_that_is_needed():
 
 
 def test_its_children_have_its_names():
-    pods = [action.builder.pod(action.type, action.index) for action in Simulator(BODY, api=toy_api.API).look().actions]
+    pods = [action.body() for action in Simulator(BODY, api=toy_api.API).look().actions]
 
     (boss, *_) = pods
     (container,) = boss["spec"]["containers"]

@@ -8,7 +8,7 @@ from support.builders import tfjob
 from support.pod_events import everything_runs, succeeds
 from support.simulator import MORNING, simulator
 from tf_operator.planning import cleanup
-from tf_operator.planning.actions import DeletePod, DeleteService, DeleteServices
+from tf_operator.planning.actions import Delete, DeleteCollection
 
 
 def finished(job):
@@ -38,5 +38,5 @@ def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():
     for seen in (many, one):
         seen.settle()
 
-    assert [type(action) for action in cleanup.while_suspended(many.observe())] == [DeletePod] * 3 + [DeleteServices]
-    assert [type(action) for action in cleanup.while_suspended(one.observe())] == [DeletePod, DeleteService]
+    assert [type(action) for action in cleanup.while_suspended(many.observe())] == [Delete] * 3 + [DeleteCollection]
+    assert [type(action) for action in cleanup.while_suspended(one.observe())] == [Delete] * 2

@@ -62,7 +62,7 @@ def test_the_part_that_all_have_in_common_is_rendered_once_for_a_thousand_worker
     creates = simulator(tfjob().workers(1000)).look().actions
 
     for action in creates:
-        action.builder.pod(action.type, action.index)
+        action.body()
 
     assert (len(creates), len(rendered)) == (1000, 1)
 

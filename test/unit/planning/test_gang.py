@@ -7,7 +7,10 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.planning import actions, gang
+from tf_operator.controller import resources
+from tf_operator.meta import GroupVersionResource
+from tf_operator.planning import gang, gang_schedulers
+from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.snapshot import PodGroup, Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
@@ -24,7 +27,7 @@ def seen_with(job, settings, group=None):
 
 def spec_of(job, settings=VOLCANO):
     (create,) = gang.actions(seen_with(job, settings))
-    return create.body["spec"]
+    return create.body()["spec"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,9 @@ def test_a_group_has_at_least_one_member(job, resources, settings):
 def test_the_group_follows_the_job_in_what_is_ours(found, patch):
     made = gang.actions(seen_with(tfjob().workers(2), VOLCANO, PodGroup("job", "g", "Running", found)))
 
-    assert made == (() if patch is None else (actions.PatchPodGroup("job", "g", patch),))
+    assert [(change.name, change.uid, change.body) for change in made] == (
+        [] if patch is None else [("job", "g", {"spec": patch})]
+    )
 
 
 def test_a_resource_that_is_no_longer_asked_for_is_taken_away():
@@ -132,7 +137,7 @@ def test_a_resource_that_is_no_longer_asked_for_is_taken_away():
 
     (patch,) = gang.actions(seen_with(job, VOLCANO, group))
 
-    assert patch.spec == {"minResources": {"gpu": None}}
+    assert patch.body == {"spec": {"minResources": {"gpu": None}}}
 
 
 @pytest.mark.parametrize(
@@ -145,13 +150,47 @@ def test_a_quantity_that_a_scheduler_has_written_in_its_own_form_is_the_same(fou
 
     made = gang.actions(seen_with(job, VOLCANO, PodGroup("job", "g", "Running", spec)))
 
-    assert tuple(patch.spec["minResources"]["memory"] for patch in made) == patched
+    assert tuple(patch.body["spec"]["minResources"]["memory"] for patch in made) == patched
 
 
 def test_a_group_on_its_way_out_is_not_changed():
     group = PodGroup("job", "g", "Running", {"minMember": 9}, is_terminating=True)
 
     assert gang.actions(seen_with(tfjob().workers(2), VOLCANO, group)) == ()
+
+
+def test_what_others_wrote_into_a_group_stays():
+    spec = {"minMember": 2, "queue": "theirs", "scheduleTimeoutSeconds": 5}
+    job = tfjob().workers(2)
+
+    (patch,) = gang.actions(seen_with(job, PLUGINS, PodGroup("job", "g", spec=spec)))
+
+    assert patch.body == {"spec": {"scheduleTimeoutSeconds": None}}
+    assert gang.actions(seen_with(job, VOLCANO, PodGroup("job", "g", spec=spec))) == ()
+
+
+def test_another_gang_scheduler_is_one_more_value(monkeypatch):
+    groups = GroupVersionResource("scheduling.example.com", "v1", "podgroups", "PodGroup")
+    another = GangScheduler(
+        name="another",
+        resource=groups,
+        spec=lambda _job, members, _found: {"minMember": members, "priority": 50},
+        fields=("minMember", "priority"),
+        labels=lambda job, kind: {"group": job.key.name, "role": kind.label},
+        waits_in=frozenset({"Waiting"}),
+        least_members=2,
+    )
+    monkeypatch.setattr(gang_schedulers, "KNOWN", (*gang_schedulers.KNOWN, another))
+    seen = simulator(tfjob().workers(1), Settings(gang_scheduler="another"))
+
+    (group,) = seen.look().actions
+    seen.group = PodGroup("job", "g", "Placed", {"minMember": 2, "priority": 50})
+    (pod,) = seen.look().actions
+
+    assert (group.resource, group.body()["spec"]) == (groups, {"minMember": 2, "priority": 50})
+    assert pod.body()["spec"]["schedulerName"] == "another"
+    assert pod.body()["metadata"]["labels"].items() >= {"group": "job", "role": "worker"}.items()
+    assert resources.pod_groups("another").path("ns") == "/apis/scheduling.example.com/v1/namespaces/ns/podgroups"
 
 
 def test_sums_are_exact():

@@ -7,15 +7,15 @@ from support.builders import tfjob
 from support.pod_events import everything_runs, fails, is_drained, scale_workers
 from support.simulator import simulator
 from tf_operator.planning import children, cluster_spec, job_view, plan, pod_state
-from tf_operator.planning.actions import CreatePodGroup, CreateReplica, DeletePod, DeleteService
+from tf_operator.planning.actions import Stage
 from tf_operator.planning.snapshot import Service, Settings
 
 
 def kinds(actions):
-    return [type(action) for action in actions]
+    return [f"{type(action).__name__} {action.resource.kind}" for action in actions]
 
 
-def test_a_group_comes_before_deletes_and_deletes_before_creates():
+def test_deletes_come_before_the_group_and_the_group_before_pods():
     job = tfjob().chief(restart="OnFailure").workers(2, restart="OnFailure").dynamic_workers()
     seen = simulator(job, Settings(gang_scheduler="other"))
     seen.settle()
@@ -26,7 +26,10 @@ def test_a_group_comes_before_deletes_and_deletes_before_creates():
     scale_workers(1)(seen)
     seen.services.pop("job-worker-0")
 
-    assert kinds(seen.look().actions) == [CreatePodGroup, DeletePod, DeletePod, DeleteService, CreateReplica]
+    found = seen.look().actions
+
+    assert kinds(found) == ["Delete Pod", "Delete Pod", "Delete Service", "Create PodGroup", "Create Service"]
+    assert [action.stage for action in found] == sorted((action.stage for action in found), key=list(Stage).index)
 
 
 def test_what_is_on_its_way_out_is_not_deleted_again_when_there_is_to_be_less():

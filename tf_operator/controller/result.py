@@ -1,0 +1,42 @@
+"""What is to follow a reconcile, as data."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Final, Self
+
+
+class Turn(Enum):
+    """Where the job stands among those that wait."""
+
+    ITS_OWN = auto()
+    """Among the others."""
+    GIVES_WAY = auto()
+    """Behind the others: it stopped for them, with more to do."""
+    UNCHANGED = auto()
+    """Where it stood before: nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is to follow a reconcile."""
+
+    after: float | None = None
+    """In how many seconds to reconcile again, if nothing happens until then; ``None`` for not at all."""
+    turn: Turn = Turn.ITS_OWN
+
+    @classmethod
+    def of(cls, wait: timedelta | None) -> Self:
+        """Reconcile again after this time."""
+        return cls(None if wait is None else wait.total_seconds())
+
+    def or_earlier(self, other: Self) -> Self:
+        """Whichever of the two comes first."""
+        if other.after is None or (self.after is not None and self.after <= other.after):
+            return self
+        return other
+
+
+DONE: Final = Result()
+"""Nothing more, until something happens."""
+NOW: Final = Result(0.0)

@@ -1,0 +1,153 @@
+"""The gang schedulers that are known, each a value: another one is another value here, and rights for its PodGroups.
+
+A gang scheduler places all pods of a job or none. It knows them by its own kind of PodGroup, and by marks on the pods.
+Some hold back pods themselves; others want them made only when the group has been admitted.
+
+Neighbours: ``gang`` makes and changes the group, ``children`` marks the pods.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from tf_operator.api import constants
+from tf_operator.api.job import ReplicaSpec, TrainingJob
+from tf_operator.api.record import ReplicaType
+from tf_operator.api.templates import containers_of
+from tf_operator.meta import Body, GroupVersionResource
+from tf_operator.planning import quantity
+from tf_operator.planning.snapshot import PodGroup, Settings
+
+Spec = Mapping[str, Any]
+Marks = Callable[[TrainingJob, ReplicaType], dict[str, str]]
+
+
+def _no_marks(_job: TrainingJob, _kind: ReplicaType) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class GangScheduler:
+    """One gang scheduler, as far as an operator has to know it."""
+
+    name: str
+    """What pods say as ``schedulerName``; how an operator is told to use it."""
+    resource: GroupVersionResource
+    """Its PodGroups."""
+    spec: Callable[[TrainingJob, int, Spec], dict[str, Any]]
+    """The spec of a group: of which job, with how many members, and what the group says now."""
+    fields: tuple[str, ...]
+    """The fields of the spec that are ours: others may be set by others."""
+    labels: Marks = _no_marks
+    annotations: Marks = _no_marks
+    """What the pods of one type carry."""
+    waits_in: frozenset[str] = frozenset()
+    """The phases of a group in which no pod may be made yet; none where the scheduler holds back pods itself."""
+    least_members: int = 1
+    """Schedulers refuse a group of nobody. A gang of one and one of none hold back the same: nothing."""
+
+    def keeps_waiting(self, group: PodGroup | None) -> bool:
+        """Whether no pod may be made yet."""
+        return bool(self.waits_in) and (group is None or group.is_terminating or group.phase in self.waits_in)
+
+    def spec_of(self, job: TrainingJob, group: PodGroup | None) -> dict[str, Any]:
+        """What the spec of the job's group should be."""
+        wanted = job.run_policy.scheduling.min_available
+        members = max(job.pod_count if wanted is None else wanted, self.least_members)
+        return self.spec(job, members, (group.spec or {}) if group else {})
+
+
+def _volcano_spec(job: TrainingJob, members: int, found: Spec) -> dict[str, Any]:
+    """A queue that is on the group already wins: queues may be assigned by others."""
+    policy = job.run_policy.scheduling
+    spec = _members(job, members) | {
+        "queue": found.get("queue") or policy.queue or constants.VOLCANO_DEFAULT_QUEUE,
+    }
+    return spec | ({"priorityClassName": policy.priority_class} if policy.priority_class else {})
+
+
+def _volcano_marks(job: TrainingJob, kind: ReplicaType) -> dict[str, str]:
+    return {constants.VOLCANO_GROUP_ANNOTATION: job.key.name, constants.VOLCANO_TASK_ANNOTATION: kind.label}
+
+
+def _plugins_spec(job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+    seconds = job.run_policy.scheduling.timeout_seconds
+    return _members(job, members) | ({} if seconds is None else {"scheduleTimeoutSeconds": seconds})
+
+
+def _plugins_marks(job: TrainingJob, _kind: ReplicaType) -> dict[str, str]:
+    return {constants.POD_GROUP_LABEL: job.key.name}
+
+
+VOLCANO: Final = GangScheduler(
+    name="volcano",
+    resource=GroupVersionResource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"),
+    spec=_volcano_spec,
+    fields=("minMember", "minResources", "queue", "priorityClassName"),
+    annotations=_volcano_marks,
+    waits_in=frozenset({"", "Pending"}),
+)
+SCHEDULER_PLUGINS: Final = GangScheduler(
+    name="",  # whatever the cluster calls it
+    resource=GroupVersionResource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup"),
+    spec=_plugins_spec,
+    fields=("minMember", "minResources", "scheduleTimeoutSeconds"),
+    labels=_plugins_marks,
+)
+KNOWN: Final = (VOLCANO, SCHEDULER_PLUGINS)
+"""Every kind of PodGroup that an operator may be asked for: so many rights it needs."""
+
+
+@lru_cache(maxsize=16)
+def named(name: str) -> GangScheduler | None:
+    """The gang scheduler that the setting means, in any case as in 1.9; ``None`` for none.
+
+    A name that is not known is that of a scheduler with the coscheduling plugin, which clusters name as they like.
+    """
+    if name.lower() in {"", "none"}:
+        return None
+    known = next((scheduler for scheduler in KNOWN if scheduler.name == name.lower()), None)
+    return known or replace(SCHEDULER_PLUGINS, name=name)
+
+
+def of(_job: TrainingJob, settings: Settings) -> GangScheduler | None:
+    """The gang scheduler of a job; ``None`` for none. Today all jobs of an operator have the same."""
+    return named(settings.gang_scheduler)
+
+
+def _members(job: TrainingJob, members: int) -> dict[str, Any]:
+    """How many members have to be placed together, and what they need."""
+    resources = job.run_policy.scheduling.min_resources or _least_resources(job, members)
+    return {"minMember": members} | ({"minResources": dict(resources)} if resources else {})
+
+
+def _least_resources(job: TrainingJob, members: int) -> dict[str, str]:
+    """What the first ``members`` pods ask for, in the order in which they are made."""
+    total: dict[str, Decimal] = {}
+    left = members
+    for spec in job.replicas:
+        count = min(spec.count, left)
+        left -= count
+        for name, amount in _requests(spec).items():
+            total[name] = total.get(name, Decimal(0)) + amount * count
+    return {name: quantity.text(amount) for name, amount in sorted(total.items()) if amount}
+
+
+def _requests(spec: ReplicaSpec) -> dict[str, Decimal]:
+    """What one pod asks for: the requests of its containers, or their limits where there are no requests."""
+    total: dict[str, Decimal] = {}
+    for container in containers_of(spec):
+        for name, amount in _asked(container).items():
+            found = quantity.parse(amount)
+            if found is not None:
+                total[name] = total.get(name, Decimal(0)) + found
+    return total
+
+
+def _asked(container: Body) -> Mapping[str, Any]:
+    resources = container.get("resources")
+    resources = resources if isinstance(resources, Mapping) else {}
+    asked = resources.get("requests") or resources.get("limits") or {}
+    return asked if isinstance(asked, Mapping) else {}

@@ -1,0 +1,220 @@
+"""One replica that is wanted, against its observed pods: what has become of it.
+
+A replica has at most one pod, which may have failed, or be terminating; it may have had pods that are gone; and it may
+have completed, which is remembered in the record and not in a pod. ``ReplicaLoss`` is a pod that ended without success
+and is not recorded yet. ``job_view`` has all replicas of a job.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Self
+
+from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
+from tf_operator.api.naming import child_name
+from tf_operator.api.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.planning import pod_state
+from tf_operator.planning.pod_state import PodState, Policy
+from tf_operator.planning.snapshot import Pod
+
+_ENDED_BADLY = frozenset({PodState.FAILED, PodState.PERMANENT_FAILURE, PodState.DISRUPTED})
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLoss:
+    """A replica that is without a working pod, and why. ``pod`` is ``None`` when it vanished unseen."""
+
+    type: ReplicaType
+    index: int
+    name: str
+    """Of its pod."""
+    outcome: PodState
+    pod: Pod | None = None
+    is_tolerated: bool = False
+    """Whether the job goes on without this replica, when it is lost for good: it is a worker of a dynamic job."""
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether the restart policy makes no successor."""
+        return self.outcome is PodState.PERMANENT_FAILURE
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its program failed, also if its pod was deleted after that."""
+        return self.outcome is not PodState.DISRUPTED or (self.pod is not None and pod_state.has_failed(self.pod))
+
+    @property
+    def title(self) -> str:
+        """The replica and its pod, for messages."""
+        return _title(self.type, self.index, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica."""
+
+    spec: ReplicaSpec
+    index: int
+    name: str
+    """Of its pod and of its Service."""
+    pod: Pod | None
+    outcome: PodState | None
+    """Of the pod; ``None`` when there is none."""
+    is_completed: bool
+    was_completed: bool
+    """That it is completed is in the status already."""
+    record: RestartRecord | None
+    loss: ReplicaLoss | None
+    departed: tuple[Pod, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The replica and its pod, for messages."""
+        return _title(self.spec.type, self.index, self.name)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a pod runs here now."""
+        return self.outcome is PodState.RUNNING
+
+    @property
+    def is_being_replaced(self) -> bool:
+        """Whether a pod was given up here and the next one does not run yet."""
+        if self.is_completed or self.is_running or (self.loss and self.loss.is_permanent):
+            return False
+        return self.record is not None and self.record.replaced
+
+    @property
+    def is_tolerated(self) -> bool:
+        """Whether it is lost for good and the job goes on without it."""
+        return self.loss is not None and self.loss.is_permanent and self.loss.is_tolerated
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the job is not complete before a pod runs here."""
+        return not (self.is_running or self.is_completed or self.is_tolerated)
+
+    @property
+    def needs_pod(self) -> bool:
+        """Whether a pod is to be made here, now or after a delay."""
+        return self.pod is None and not self.is_completed and self.loss is None
+
+    @property
+    def waits_since(self) -> datetime | None:
+        """Since when its pod has been Pending for the same reason; ``None`` when it is not."""
+        if self.pod is None or self.outcome is not PodState.PENDING:
+            return None
+        return self.pod.waits_since or self.pod.created_at
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRules:
+    """What holds for all replicas of one type, worked out once."""
+
+    spec: ReplicaSpec
+    policy: Policy
+    job_name: str
+    job_record: JobRecord
+    record: ReplicaRecord
+    is_dynamic: bool
+    """Whether the job goes on without those that are lost for good."""
+
+    @classmethod
+    def of(cls, job: TrainingJob, spec: ReplicaSpec) -> Self:
+        """The rules of a job for the replicas of one type."""
+        return cls(
+            spec=spec,
+            policy=Policy(spec.restart_policy, job.profile),
+            job_name=job.key.name,
+            job_record=job.record,
+            record=job.record.of(spec.type),
+            is_dynamic=_is_dynamic(job, spec.type),
+        )
+
+
+def judge(rules: ReplicaRules, index: int, pods: Sequence[Pod], record: RestartRecord | None) -> Replica:
+    """Judge one replica by its pods, of which at most one is not gone, and by what is remembered of it."""
+    spec = rules.spec
+    # No two pods have the same name at the same time; and a pod is made only when its predecessor is recorded.
+    pod = next((pod for pod in pods if not pod.is_gone), None)
+    states = [(found, _outcome(found, rules)) for found in ([pod] if pod else pods)]
+    # Remembered, or seen now. Under Always only while its pod is there.
+    was_completed = index in rules.record.completed and spec.restart_policy is not RestartPolicy.ALWAYS
+    is_completed = was_completed or any(found is PodState.SUCCEEDED for _, found in states)
+    name = child_name(rules.job_name, spec.type, index)
+    return Replica(
+        spec=spec,
+        index=index,
+        name=name,
+        pod=pod,
+        outcome=states[0][1] if pod else None,
+        is_completed=is_completed,
+        was_completed=was_completed,
+        record=record,
+        loss=None if is_completed else _loss(rules, index, name, states, record=record),
+        departed=() if pod else tuple(pods),
+    )
+
+
+def _title(kind: ReplicaType, index: int, name: str) -> str:
+    return f"{kind.label}-{index} (pod {name})"
+
+
+def _outcome(pod: Pod, rules: ReplicaRules) -> PodState:
+    """What has become of a pod. One that we have told to stop has not done its work, although it says 0.
+
+    Nobody knows who told a dynamic worker to stop: we do it when there are to be fewer.
+    """
+    found = pod_state.state_of(pod, rules.policy)
+    if found is not PodState.SUCCEEDED or not pod.is_terminating:
+        return found
+    if not rules.is_dynamic and not _is_suspended_away(pod, rules.job_record):
+        return found
+    return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
+
+
+def _is_suspended_away(pod: Pod, record: JobRecord) -> bool:
+    """Whether a terminating pod is from before the job was suspended, or last resumed."""
+    if record.phase is JobPhase.SUSPENDED:
+        return True
+    resumed_at, made_at = record.resumed_at, pod.created_at
+    return bool(resumed_at and made_at and made_at < resumed_at)
+
+
+def _is_dynamic(job: TrainingJob, kind: ReplicaType) -> bool:
+    return job.has_dynamic_workers and kind is ReplicaType.WORKER
+
+
+def _loss(
+    rules: ReplicaRules,
+    index: int,
+    name: str,
+    states: Sequence[tuple[Pod, PodState]],
+    *,
+    record: RestartRecord | None,
+) -> ReplicaLoss | None:
+    """The pod of this replica that ended badly and is not recorded yet; or that the replica has none any more."""
+    had_started, policy = index in rules.record.started, rules.spec.restart_policy
+    for pod, found in states:
+        is_known = record is not None and record.replaced and record.uid == pod.uid
+        if is_known or found not in _ENDED_BADLY or (pod.is_gone and found is PodState.DISRUPTED and not had_started):
+            continue
+        loss = ReplicaLoss(rules.spec.type, index, name, found, pod, is_tolerated=rules.is_dynamic)
+        return _judged(loss, policy, had_run=had_started or pod_state.has_run(pod))
+    if states or not had_started:
+        return None
+    vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=rules.is_dynamic)
+    return _judged(vanished, policy, had_run=True)
+
+
+def _judged(loss: ReplicaLoss, policy: RestartPolicy, *, had_run: bool) -> ReplicaLoss:
+    """Under ``Never``, a disruption of what had run is as final as a failure; what never ran is made again.
+
+    A dynamic worker that was disrupted is made again under every policy; also one that failed for good, when somebody
+    deletes its pod. training-operator 1.9 does the same.
+    """
+    if loss.is_tolerated:
+        is_deleted = loss.is_permanent and loss.pod is not None and loss.pod.is_gone
+        return replace(loss, outcome=PodState.DISRUPTED) if is_deleted else loss
+    is_final = loss.outcome is PodState.DISRUPTED and policy is RestartPolicy.NEVER and had_run
+    return replace(loss, outcome=PodState.PERMANENT_FAILURE) if is_final else loss
