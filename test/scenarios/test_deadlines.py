@@ -19,7 +19,7 @@ pytestmark = ONE_OPERATOR
 
 
 async def test_a_deadline_fires_by_itself_within_a_second(job_namespace: JobNamespace) -> None:
-    """activeDeadlineSeconds 3, policy All: Failed at its time, and every pod goes."""
+    """ActiveDeadlineSeconds 3, policy All: Failed at its time, and every pod goes."""
     async with Stopwatch() as watch:
         await job_namespace.begin_running(builders.tfjob("j").workers(2).deadline(3).clean_pods("All"))
         mark = job_namespace.mark()

@@ -16,6 +16,7 @@ from support.templates import Template
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK, "--gang-scheduler-name=volcano")
 
+prepare = create_pod_group_crds
 TEMPLATE = Template().resources(requests={"cpu": "500m", "memory": "1Gi"})
 JOB = builders.tfjob("j").workers(3, restart="OnFailure", template=TEMPLATE).parameter_servers(1, template=TEMPLATE)
 
@@ -65,7 +66,7 @@ async def test_the_group_outlives_a_restart_and_goes_once_at_the_end(job_namespa
 
 
 async def test_the_group_follows_an_edit(job_namespace: JobNamespace) -> None:
-    """minAvailable 10 keeps the job at Created, and an edit to 1 lets it succeed."""
+    """MinAvailable 10 keeps the job at Created, and an edit to 1 lets it succeed."""
     await job_namespace.submit(builders.tfjob("j").workers(1).scheduling(min_available=10))
     assert (await _group(job_namespace))["spec"]["minMember"] == 10
     await job_namespace.quiet()

@@ -5,12 +5,13 @@ import pytest
 from support import builders
 from support.autopilot import autopilot
 from support.job_namespace import JobNamespace, conditions, states
-from support.operator_fixture import ONE_OPERATOR
+from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_scripts import Script, failing, running
 from support.pod_status import Exit
 from support.settle import eventually
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 
 @pytest.mark.parametrize("code", [130, 137, 143])
@@ -47,7 +48,7 @@ async def test_a_permanent_code_fails_the_job_and_names_who_and_why(job_namespac
 
 
 async def test_two_restarts_are_two_pods_and_then_the_end(job_namespace: JobNamespace) -> None:
-    """backoffLimit 2 and exit 137: exactly two replacements, then Failed, and nothing after that."""
+    """BackoffLimit 2 and exit 137: exactly two replacements, then Failed, and nothing after that."""
     script = Script().otherwise([running(), failing(Exit(137))])
     async with autopilot(job_namespace.kubelet, script) as pilot:
         await job_namespace.submit(builders.tfjob("j").workers(1, restart="ExitCode").backoff_limit(2))
