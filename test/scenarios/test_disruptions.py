@@ -2,9 +2,10 @@
 
 from support import builders
 from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR
+from support.operator_fixture import ONE_OPERATOR, QUICK
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 
 async def test_an_evicted_pod_is_replaced_and_uses_up_no_restart(job_namespace: JobNamespace) -> None:

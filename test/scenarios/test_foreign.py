@@ -7,11 +7,12 @@ import pytest
 from support import builders
 from support.builders import child_labels
 from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR
+from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_status import Exit
 from support.resources import PODS, SERVICES, Json
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 
 async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace: JobNamespace) -> None:

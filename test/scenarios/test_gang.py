@@ -16,6 +16,7 @@ from support.templates import Template
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK, "--gang-scheduler-name=volcano")
 
+prepare = create_pod_group_crds
 TEMPLATE = Template().resources(requests={"cpu": "500m", "memory": "1Gi"})
 JOB = builders.tfjob("j").workers(3, restart="OnFailure", template=TEMPLATE).parameter_servers(1, template=TEMPLATE)
 

@@ -8,11 +8,12 @@ import pytest
 
 from support import builders
 from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, OperatorFixture
+from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
 from support.pod_status import Exit
 from support.resources import SERVICES
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 
 async def test_a_job_that_is_created_while_nobody_is_there_is_taken_up(

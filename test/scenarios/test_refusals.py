@@ -7,12 +7,13 @@ from support import builders
 from support.audit import Tally
 from support.denials import dead_webhook, denied_pods
 from support.job_namespace import JobNamespace, moment, states
-from support.operator_fixture import ONE_OPERATOR
+from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.resources import TFJOBS, Json, Resource
 from support.settle import eventually
 from support.templates import Template
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 QUOTAS = Resource("", "v1", "resourcequotas")
 

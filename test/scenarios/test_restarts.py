@@ -5,12 +5,13 @@ import pytest
 from support import builders
 from support.autopilot import autopilot
 from support.job_namespace import JobNamespace, conditions, states
-from support.operator_fixture import ONE_OPERATOR
+from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_scripts import Script, failing, running
 from support.pod_status import Exit
 from support.settle import eventually
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 
 @pytest.mark.parametrize("code", [130, 137, 143])

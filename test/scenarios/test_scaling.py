@@ -1,26 +1,38 @@
-"""Numbers of replicas that change: with dynamic workers while the job runs, without them not at all."""
+"""Numbers of workers that change while a job with dynamic workers runs, by ``kubectl scale`` or an autoscaler."""
 
 from support import builders
 from support.job_namespace import JobNamespace, states
 from support.operator_fixture import ONE_OPERATOR
+from support.resources import TFJOBS, Json
 
 pytestmark = ONE_OPERATOR
 
 DYNAMIC = builders.tfjob("j").workers(3).parameter_servers(1).dynamic_workers()
 
 
-async def test_fewer_workers_are_taken_away_from_the_end(job_namespace: JobNamespace) -> None:
-    """3 to 2: pod and Service of index 2 go, and count as nothing."""
+async def test_workers_are_taken_away_from_the_end_and_added_there(job_namespace: JobNamespace) -> None:
+    """From 3 to 2 to 4: nobody else is restarted, and nothing counts as lost."""
     await job_namespace.begin_running(DYNAMIC)
     before = await job_namespace.uids()
-    await _scale(job_namespace, 2)
-    after = await job_namespace.wait_pods("j-ps-0", "j-worker-0", "j-worker-1")
+    await job_namespace.wait_counts("Worker", active=3)
+    scale = await _scale(job_namespace, 2)
+    assert (scale["status"]["replicas"], "replica-type=worker" in scale["status"]["selector"]) == (3, True)
+    await job_namespace.wait_pods("j-ps-0", "j-worker-0", "j-worker-1")
     await job_namespace.wait_services("j-ps-0", "j-worker-0", "j-worker-1")
-    job = await job_namespace.wait_counts("Worker", active=2, failed=0, succeeded=0)
+    await job_namespace.wait_counts("Worker", active=2, failed=0, succeeded=0)
+
+    await _scale(job_namespace, 4)
+    after = await job_namespace.wait_pods("j-ps-0", *(f"j-worker-{index}" for index in range(4)))
+    await job_namespace.run("j-worker-2", "j-worker-3")
+    job = await job_namespace.wait_counts("Worker", active=4)
+    same = [name for name, pod in after.items() if pod["metadata"]["uid"] == before.get(name)]
+    assert sorted(same) == ["j-ps-0", "j-worker-0", "j-worker-1"]
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
-    assert all(pod["metadata"]["uid"] == before[name] for name, pod in after.items())
     assert states(job) == ["Created", "Running"]
 
 
-async def _scale(job_namespace: JobNamespace, count: int) -> None:
-    await job_namespace.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
+async def _scale(job_namespace: JobNamespace, count: int) -> Json:
+    path = TFJOBS.path(job_namespace.namespace, "j", "scale")
+    before = await job_namespace.admin.get(path)
+    await job_namespace.admin.patch(path, {"spec": {"replicas": count}})
+    return before

@@ -6,10 +6,11 @@ import pytest
 
 from support import builders
 from support.job_namespace import JobNamespace, moment, states
-from support.operator_fixture import ONE_OPERATOR
+from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.stopwatch import Stopwatch
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 
 async def test_suspending_takes_everything_away_and_resuming_begins_anew(job_namespace: JobNamespace) -> None:

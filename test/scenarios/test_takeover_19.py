@@ -9,10 +9,11 @@ from support import builders
 from support.audit import Tally
 from support.builders import TFJobBuilder, child_pod, child_service
 from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, OperatorFixture
+from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
 from support.resources import PODS, SERVICES, TFJOBS, Json
 
 pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
 
 AT = "2026-01-05T10:00:00Z"
 

@@ -56,14 +56,6 @@ def make(harness, *outcomes, workers=1):
     )
 
 
-async def test_a_pass_that_wants_nothing_is_forgotten(harness):
-    controller = make(harness, DONE)
-    await controller.process(KEY)
-
-    assert controller.instruments.results == [PassResult.SUCCESS]
-    assert harness.queue.delayed == harness.queue.depth == 0
-
-
 async def test_a_pass_may_ask_to_be_looked_at_again(harness):
     controller = make(harness, Result(5.0), NOW)
     await controller.process(KEY)
@@ -147,15 +139,3 @@ async def test_what_is_in_line_when_the_process_ends_is_left_to_the_next_leader(
     await draining
 
     assert controller.reconciler.keys == []
-
-
-async def test_nothing_waits_for_workers_who_are_not_there(harness):
-    controller = make(harness)
-    working = asyncio.ensure_future(controller.run())
-    await harness.clock.advance(0)
-    working.cancel()
-    await asyncio.wait([working])
-
-    harness.queue.add(KEY)
-
-    assert harness.queue.depth == 0

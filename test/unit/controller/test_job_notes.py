@@ -16,32 +16,11 @@ def notes() -> JobNotes:
     return JobNotes(FakeClock(), {"u"}.__contains__)
 
 
-def test_nothing_is_known_of_a_job_without_notes(notes):
-    notes.rejections.clear("u")
-    notes.status_batches.note_written("u")
-    notes.departed_pods.note_recorded("u", (POD,))
-    notes.forget("u")
-
-    assert notes.rejections.get("u") is None
-    assert notes.departed_pods.of("u") == ()
-
-
 def test_nothing_is_noted_of_a_job_that_is_gone(notes):
     notes.rejections.note("gone", "pod a", refused(403, "Forbidden", "quota"))
     notes.departed_pods.note_terminating("gone", POD)
     notes.departed_pods.note_deleted("gone", POD)
     notes.status_batches.note_created("gone", "a")
     notes.status_batches.time_left("gone", 1.0)
-
-    assert len(notes) == 0
-
-
-def test_a_job_that_is_forgotten_leaves_nothing(notes):
-    notes.rejections.note("u", "pod a", refused(403, "Forbidden"))
-    notes.departed_pods.note_deleted("u", POD)
-    notes.status_batches.note_created("u", "a")
-    assert len(notes) == 3
-
-    notes.forget("u")
 
     assert len(notes) == 0

@@ -123,10 +123,6 @@ async def test_a_job_that_cannot_be_read_is_a_job_with_a_problem(harness):
     assert [str(problem) for problem in problems] == ["spec: cannot be read: it is too deep"]
 
 
-async def test_there_is_no_job_under_another_key(harness):
-    assert harness.reconciler.observer.stored(responses.ObjectMeta("other", "ns").key) is None
-
-
 async def test_a_pod_that_is_listed_is_not_gone(harness):
     """An event of its deletion and a list may overtake each other."""
     pod = next(iter(harness.caches.pods.store))

@@ -53,31 +53,6 @@ def test_refusals_of_one_batch_are_one_attempt_and_reported_of_the_same_child(re
     assert (found.what, found.attempts) == ("pod a", 1)
 
 
-def test_a_refusal_for_good_is_not_hidden_by_one_that_passes(rejections):
-    rejections.note("u", "pod a", refused(403, "Forbidden"))
-    rejections.note("u", "pod b", refused(422, "Invalid"))
-
-    found = rejections.get("u")
-    assert found is not None
-    assert planning.is_final(found)
-
-
-def test_a_refusal_for_good_stays_when_another_one_passes(rejections):
-    rejections.note("u", "pod b", refused(422, "Invalid"))
-    rejections.note("u", "pod a", refused(403, "Forbidden"))
-
-    found = rejections.get("u")
-    assert found is not None
-    assert planning.is_final(found)
-
-
-def test_what_is_accepted_is_not_rejected_any_more(rejections):
-    rejections.note("u", "pod a", refused(403, "Forbidden"))
-    rejections.clear("u")
-
-    assert rejections.get("u") is None
-
-
 @pytest.mark.parametrize("code", [400, 403, 409, 413, 422])
 def test_the_code_of_a_refusal_is_kept_for_planning(rejections, code):
     rejections.note("u", "pod a", refused(code, ""))
