@@ -92,6 +92,6 @@ def test_a_request_with_more_headers_than_any_scraper_sends_is_refused():
         server.serving(server.Endpoint(Address("127.0.0.1", 0), {"/healthz": answer})) as (address,),
         socket.create_connection((address.host, address.port), timeout=10) as client,
     ):
-        client.sendall(b"GET /healthz HTTP/1.1\r\n" + b"x: y\r\n" * 40 + b"\r\n")
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"x: y\r\n" * 40 + b"\r\n")
 
         assert client.recv(1000).startswith(b"HTTP/1.0 400 ")
