@@ -34,6 +34,8 @@ _CHUNK = 64 * 1024
 _BACKLOG = 128
 _LONGEST_HEADER = 32 * 1024
 """A bearer token may have 16 kB."""
+_MOST_HEADERS = 32
+"""So a request takes at most a megabyte; Prometheus sends ten headers."""
 _PAUSE = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 # What aiohttp reports here are connections that broke and requests that are not HTTP: the other side's affair.
@@ -155,7 +157,12 @@ class _Site(web.Server):
 
     def __init__(self, endpoint: Endpoint, clock: Clock, tasks: asyncio.TaskGroup) -> None:
         super().__init__(
-            self._handle, logger=_SILENT, access_log=None, lingering_time=0.0, max_field_size=_LONGEST_HEADER
+            self._handle,
+            logger=_SILENT,
+            access_log=None,
+            lingering_time=0.0,
+            max_field_size=_LONGEST_HEADER,
+            max_headers=_MOST_HEADERS,
         )
         self._pages = endpoint.pages
         self._clock = clock

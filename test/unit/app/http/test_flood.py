@@ -84,3 +84,14 @@ async def test_only_so_many_requests_wait_for_a_page_of_metrics():
     sampled.set()
     assert {reply.status for reply in await asyncio.gather(*waiting)} == {200}
     assert (await page(server.PageRequest())).status == 200
+
+
+def test_a_request_with_more_headers_than_any_scraper_sends_is_refused():
+    """Each may have the length of a token, so a few connections could fill the memory."""
+    with (
+        server.serving(server.Endpoint(Address("127.0.0.1", 0), {"/healthz": answer})) as (address,),
+        socket.create_connection((address.host, address.port), timeout=10) as client,
+    ):
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"x: y\r\n" * 40 + b"\r\n")
+
+        assert client.recv(1000).startswith(b"HTTP/1.0 400 ")
