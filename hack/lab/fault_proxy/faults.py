@@ -113,9 +113,15 @@ def replay() -> Fault:
     return Fault("replay", on_line=on_line, fits=lambda line, stream: stream.log.older(line) is not None)
 
 
-def rewrite(change: Callable[[Any], Json]) -> Fault:
-    """[L] Send the event that *change* makes of it."""
-    return _lines("rewrite", lambda line: [replace(Line.of(change(decoded(line.raw))), at=line.at, due=line.due)])
+def rewrite(change: Callable[[Any], Json | bytes]) -> Fault:
+    """[L] Send the event that *change* makes of it, or these bytes."""
+
+    def changed(line: Line) -> Output:
+        event = change(decoded(line.raw))
+        raw = event + b"\n" if isinstance(event, bytes) else Line.of(event).raw
+        return [replace(line, raw=raw)]
+
+    return _lines("rewrite", changed)
 
 
 def set_version(version: int) -> Fault:

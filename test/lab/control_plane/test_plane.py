@@ -4,7 +4,6 @@ Whether "nothing is left" is judged from outside, by the process table: every pr
 server, has the plane's directory in its command line.
 """
 
-import base64
 import json
 import os
 import signal
@@ -20,8 +19,7 @@ from lab.control_plane import launch as plane_launch
 from lab.control_plane import plane as control_plane
 from lab.control_plane import servers as plane_servers
 from lab.control_plane.api import ApiRefusedError
-from lab.control_plane.directory import DirectoryRefusedError
-from lab.control_plane.plane import ControlPlane, NoPlaneError
+from lab.control_plane.plane import ControlPlane
 from lab.tools import get
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -252,14 +250,6 @@ def test_a_second_api_server_serves_the_same_data_to_the_same_users(spare_plane)
     assert spare_plane.servers["kube-apiserver"].is_ready()
 
 
-def test_nobody_joins_a_plane_that_is_not_there(tmp_path, root):
-    with pytest.raises(NoPlaneError, match="there is no control plane"):
-        ControlPlane.attach(root)
-    (tmp_path / "thesis.txt").touch()
-    with pytest.raises(DirectoryRefusedError):
-        ControlPlane.attach(tmp_path)
-
-
 @pytest.mark.parametrize("own_control_plane", [{"controller-manager", "scheduler"}], indirect=True)
 def test_the_whole_plane_binds_a_pod_to_a_node(own_control_plane):
     name = own_control_plane.make_namespace("whole")
@@ -300,20 +290,3 @@ def test_the_audit_log_has_one_record_of_each_request_of_the_operator_and_none_o
         ("watch", "ResponseStarted", 200),
         ("watch", "ResponseStarted", 403),
     ]
-
-
-def test_etcd_holds_the_history_of_every_object_as_json(control_plane, namespace):
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
-    created = control_plane.admin.create(path, {"metadata": {"name": "c"}, "data": {"step": "one"}})
-    control_plane.admin.patch(f"{path}/c", {"data": {"step": "two"}})
-    key = base64.b64encode(f"/registry/configmaps/{namespace}/c".encode()).decode()
-
-    def stored(**more):
-        answer = plane_servers._ask(
-            control_plane.layout, control_plane.etcd_url, "POST", "/v3/kv/range", json.dumps({"key": key} | more)
-        )
-        (entry,) = json.loads(answer[1])["kvs"]
-        return json.loads(base64.b64decode(entry["value"]))["data"]
-
-    assert stored() == {"step": "two"}
-    assert stored(revision=created["metadata"]["resourceVersion"]) == {"step": "one"}
