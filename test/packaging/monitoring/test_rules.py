@@ -117,25 +117,23 @@ def test_an_alert_asks_only_for_metrics_and_labels_that_the_operator_exposes(rul
 
 @alerts
 def test_an_alert_is_about_this_installation_and_groups_by_namespaces_and_never_by_jobs(rule):
+    by = grouped(rule["expr"])
+
     assert all('job="tf-operator"' in matchers for _, matchers in selectors(rule["expr"]))
-    assert "namespace" in grouped(rule["expr"])
-    assert not {"pod", "job_name", "uid"} & grouped(rule["expr"])
-    is_about_jobs = rule["alert"].startswith("TFJob")
-    assert ("job_namespace" in grouped(rule["expr"])) == is_about_jobs
+    assert "namespace" in by
+    assert not {"pod", "job_name", "uid"} & by
+    assert ("job_namespace" in by) == rule["alert"].startswith("TFJob")
 
 
 @alerts
-def test_an_alert_says_what_is_wrong_how_much_so_where_and_what_to_do(rule):
+def test_an_alert_says_what_is_wrong_where_and_how_severe(rule):
     notes = rule["annotations"]
 
     assert set(notes) == {"summary", "description"}
-    assert rule["labels"] == {"severity": rule["labels"]["severity"]}
+    assert set(rule["labels"]) == {"severity"}
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-    assert rule["alert"].startswith(("TFOperator", "TFJob"))
-    assert re.fullmatch(r"[A-Z].*\.|[a-z-]+ .*\.", notes["summary"])
     assert "{{" not in notes["summary"], "whoever groups alerts shows it once for all of them"
     assert "$labels.namespace" in notes["description"] or "$labels.job_namespace" in notes["description"]
-    assert rule["expr"].count("\n") or len(rule["expr"]) < 120
 
 
 def test_every_alert_has_a_runbook_and_every_runbook_an_alert():
