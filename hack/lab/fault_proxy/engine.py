@@ -39,8 +39,8 @@ class Engine:
         self._streams: set[WatchStream] = set()
         self._waiters: list[tuple[Predicate, Future[None]]] = []
 
-    def open_listener(self, client: str, certificate: bytes, context: ssl.SSLContext) -> None:
-        listener = Listener(client, certificate=certificate, context=context, answer=self._answer, tasks=self.tasks)
+    def open_listener(self, client: str, context: ssl.SSLContext) -> None:
+        listener = Listener(client, context=context, answer=self._answer, tasks=self.tasks)
         self.listeners[client] = listener
         listener.listen()
 
@@ -92,7 +92,7 @@ class Engine:
         self.changed()
         try:
             async with AsyncExitStack() as stack:
-                forward = partial(self._forward, call, listener, request)
+                forward = partial(self._forward, call, request)
                 later = partial(self._forward_later, call, forward)
                 exchange = Exchange(call, request, partial(forward, stack), later)
                 reply = await self._ruled(exchange)
@@ -123,11 +123,9 @@ class Engine:
             self.tasks.errors.append(error)
             raise Cut(Ending.RST) from error
 
-    async def _forward(self, call: Call, listener: Listener, request: Request, stack: AsyncExitStack) -> Reply:
+    async def _forward(self, call: Call, request: Request, stack: AsyncExitStack) -> Reply:
         call.upstream = self.route(call)
-        sending = self._upstreams[call.upstream].send(
-            request, certificate=listener.certificate, is_plain=call.verb == "watch"
-        )
+        sending = self._upstreams[call.upstream].send(request, is_plain=call.verb == "watch")
         reply = await stack.enter_async_context(sending)
         call.upstream_code = reply.code
         self.changed()

@@ -146,12 +146,8 @@ Answer = Callable[[Request, "Listener"], AbstractAsyncContextManager[Reply]]
 class Listener:
     """The entrance of one client."""
 
-    def __init__(
-        self, client: str, *, certificate: bytes, context: ssl.SSLContext, answer: Answer, tasks: Tasks
-    ) -> None:
+    def __init__(self, client: str, *, context: ssl.SSLContext, answer: Answer, tasks: Tasks) -> None:
         self.client = client
-        self.certificate = certificate
-        """The client certificate, with key, for its requests without a token."""
         self.answer = answer
         self._context = context
         self._tasks = tasks

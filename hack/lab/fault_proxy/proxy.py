@@ -21,10 +21,8 @@ then. It also raises what functions of the test raised in the proxy.
 """
 
 import asyncio
-import json
 import ssl
 import threading
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -35,12 +33,14 @@ from typing import Self, TypeVar
 
 import trustme
 
+from lab import kubeconfig
 from lab.fault_proxy.engine import Engine, Predicate
 from lab.fault_proxy.listener import Listener
 from lab.fault_proxy.request import Call
 from lab.fault_proxy.rule import Fault, Rule
 from lab.fault_proxy.trigger import Trigger
-from lab.fault_proxy.upstream import Access, Upstream
+from lab.fault_proxy.upstream import Upstream
+from lab.kubeconfig import Access
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class FaultProxy:
 
     def __init__(self, *kubeconfigs: Path, seed: int = 0) -> None:
         """Each kubeconfig is one apiserver; *seed* decides all chance in this proxy."""
-        accesses = [Access.of(path) for path in kubeconfigs]
+        accesses = [kubeconfig.access_from(path) for path in kubeconfigs]
         self._access = accesses[0]
         self._random = Random(seed)
         self._authority = trustme.CA()
@@ -87,24 +87,14 @@ class FaultProxy:
 
         Each *client* has a port of its own, and is known by this name to triggers, logs and ``frozen``.
         """
-        authority = b64encode(self.authority).decode()
-        cluster = {"server": self.url(client), "certificate-authority-data": authority}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "proxy", "cluster": cluster}],
-            "users": [{"name": client, "user": self._access.user}],
-            "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": client}}],
-            "current-context": "proxy",
-        }
-        path.write_text(json.dumps(config))
-        path.chmod(0o600)
+        access = Access(self.url(client), self._access.token, self.authority.decode())
+        kubeconfig.write(path, access, user=client)
         return path
 
     def url(self, client: str = "client") -> str:
         """Return where *client* finds the proxy."""
         if client not in self._engine.listeners:
-            self._do(lambda: self._engine.open_listener(client, self._access.certificate, self._context()))
+            self._do(lambda: self._engine.open_listener(client, self._context()))
         return f"https://127.0.0.1:{self._engine.listeners[client].port}"
 
     @property

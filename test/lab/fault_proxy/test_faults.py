@@ -44,22 +44,28 @@ async def hold(admin, path, name, holder):
 # Lines of a watch
 
 
-async def test_a_dropped_event_is_never_seen(proxy, client, admin, path):
-    proxy.on(watch("leases", event="MODIFIED"), do=faults.drop())
+ADDED, MODIFIED, DELETED = ("ADDED", "a", "0"), ("MODIFIED", "a", "1"), ("DELETED", "a", "1")
+
+
+@pytest.mark.parametrize(
+    ("event", "fault", "seen"),
+    [
+        ("MODIFIED", faults.drop(), [ADDED, DELETED]),
+        ("MODIFIED", faults.duplicate(times=2), [ADDED, MODIFIED, MODIFIED, MODIFIED, DELETED]),
+        ("MODIFIED", faults.split(), [ADDED, MODIFIED, DELETED]),
+        ("DELETED", faults.replay(), [ADDED, MODIFIED, DELETED, MODIFIED]),
+        ("ADDED", faults.unknown_event(), [("FLUSHED", "a", "0"), ADDED, MODIFIED, DELETED]),
+    ],
+    ids=lambda value: str(value) if not isinstance(value, list) else "",
+)
+async def test_a_client_sees_of_a_life_what_the_fault_makes_of_it(*, event, fault, seen, proxy, client, admin, path):
+    proxy.on(watch("leases", event=event, name="a"), do=fault)
     async with client.watch(path) as events:
         await admin.create(path, lease("a"))
         await hold(admin, path, "a", "1")
         await admin.delete(f"{path}/a")
-        assert await next_events(events, 2) == [("ADDED", "a", "0"), ("DELETED", "a", "1")]
-
-
-async def test_a_duplicated_event_comes_once_more_for_each_time_asked_for(proxy, client, admin, path):
-    proxy.on(watch("leases", name="b"), do=faults.duplicate(times=2))
-    async with client.watch(path) as events:
-        for name in "abc":
-            await admin.create(path, lease(name))
-        names = [name for _, name, _ in await next_events(events, 5)]
-    assert names == ["a", "b", "b", "b", "c"]
+        await admin.create(path, lease("b"))
+        assert await next_events(events, len(seen) + 1) == [*seen, ("ADDED", "b", "0")]
 
 
 async def test_held_lines_wait_for_release_and_then_come_in_order(proxy, client, admin, path):
@@ -91,24 +97,6 @@ async def test_a_held_stream_can_be_cut_and_its_reopening_answered_with_410(prox
         async with client.watch(path, resourceVersion=created["metadata"]["resourceVersion"]):
             pass
     assert (refused.value.status, refused.value.reason) == (410, "Expired")
-
-
-async def test_a_replay_brings_an_older_state_of_the_same_object(proxy, client, admin, path):
-    proxy.on(watch("leases", name="a", event="DELETED"), do=faults.replay())
-    async with client.watch(path) as events:
-        await admin.create(path, lease("a"))
-        await admin.create(path, lease("b"))
-        await hold(admin, path, "a", "1")
-        await hold(admin, path, "a", "2")
-        await admin.delete(f"{path}/a")
-        assert (await next_events(events, 6))[-2:] == [("DELETED", "a", "2"), ("MODIFIED", "a", "2")]
-
-
-async def test_an_unknown_event_comes_before_the_known_one_and_with_the_same_object(proxy, client, admin, path):
-    proxy.on(watch("leases"), do=faults.unknown_event("FLUSHED"))
-    async with client.watch(path) as events:
-        await admin.create(path, lease("a"))
-        assert await next_events(events, 2) == [("FLUSHED", "a", "0"), ("ADDED", "a", "0")]
 
 
 # The end of a watch
@@ -175,7 +163,7 @@ async def test_410_in_its_first_form_is_the_http_status(proxy, client, path):
     assert (refused.value.status, refused.value.reason, refused.value.body["kind"]) == (410, "Expired", "Status")
 
 
-@pytest.mark.parametrize("text", ["1", "30", "Fri, 31 Dec 2027 23:59:59 GMT", "-5", "x", "1000000000", None], ids=str)
+@pytest.mark.parametrize("text", ["30", "Fri, 31 Dec 2027 23:59:59 GMT", "-5", None], ids=str)
 async def test_429_carries_any_text_as_retry_after(text, proxy, path, wire):
     proxy.on(listing("leases"), do=faults.throttle(text))
     await wire.ask(path)

@@ -1,13 +1,13 @@
 """The fault proxy as a test holds it, with no apiserver behind it: what it asserts, waits for and hands out."""
 
-import json
-
 import pytest
+import trustme
 
 from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
 from lab.fault_proxy.trigger import anything, create, listing, watch
 from lab.fault_proxy.wire import Wire
+from lab.kubeconfig import Access, write
 
 PODS = "/api/v1/namespaces/n/pods"
 
@@ -15,13 +15,8 @@ PODS = "/api/v1/namespaces/n/pods"
 @pytest.fixture
 def kubeconfig(tmp_path):
     """Nobody listens at its server."""
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9/"}}],
-        "users": [{"name": "other", "user": {}}, {"name": "u", "user": {"token": "t"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    authority = trustme.CA().cert_pem.bytes().decode()
+    write(tmp_path / "kubeconfig", Access("https://127.0.0.1:9", "t", authority), user="u")
     return tmp_path / "kubeconfig"
 
 

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from lab.control_plane.api import ApiRefusedError
+from support import builders
 from support.helm import CHART, PROGRAMS, Helm, parsed
 from support.resources import CRDS, TFJOBS
 from support.settle import eventually
@@ -21,13 +22,6 @@ CRD = CRDS.path(name="tfjobs.kubeflow.org")
 # Helm 4 applies on the server, where kubectl owns what it has written before.
 FORCE = {"helm-3": (), "helm-4": ("--force-conflicts",)}
 TAKING_OVER = {name: ("--take-ownership", *force, "--set", "crds.takeOver=true") for name, force in FORCE.items()}
-REPLICA = {"template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}
-JOB = {
-    "apiVersion": "kubeflow.org/v1",
-    "kind": "TFJob",
-    "metadata": {"name": "j"},
-    "spec": {"tfReplicaSpecs": {"Worker": REPLICA}},
-}
 
 
 def is_gone(admin, path):
@@ -52,7 +46,7 @@ async def delete(admin, path):
     except ApiRefusedError as refusal:
         if refusal.status != 404:
             raise
-    await eventually(lambda: is_gone(admin, path))
+    await eventually(lambda: is_gone(admin, path), within=30)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -115,7 +109,7 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
     notes = release.ok("install", "tf", CHART, *here)
     assert f"kubectl --namespace {namespace} rollout status deployment/tf-tf-operator" in notes
     await eventually(lambda: len(pods(plane, namespace)) == 2, within=30)
-    uid = admin.create(TFJOBS.path(namespace), JOB)["metadata"]["uid"]
+    uid = admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())["metadata"]["uid"]
 
     release.ok("upgrade", "tf", next_chart, *here)
     await eventually(lambda: "Of what colour the job is." in explain(kubectl, "colour"), within=30)

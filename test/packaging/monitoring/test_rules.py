@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
 
 from support.helm import CHART, Helm, one
-from support.idle import Idle
-from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.instruments import PassResult
+from support.idle import full_registry
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "manifests" / "monitoring" / "rules.yaml"
@@ -44,23 +41,7 @@ def grouped(expression):
     return {label for found in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for label in found.split(", ")}
 
 
-def exposed() -> CollectorRegistry:
-    """The registry of a process, as it is there: with an election, a client, a watch, and jobs in trouble."""
-    metrics = Metrics(lease="lease", namespaces=["ns"])
-    client = metrics.client("host")
-    client.replied("get", "200", 0.1)
-    client.retried("get", "Throttled")
-    metrics.reflector("pods").listed(1, 0.1)
-    metrics.sample_informers(Idle())
-    metrics.reflector("pods").watch_ended("closed")
-    metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
-    metrics.jobs.failed("ns", "TFJobFailed")
-    metrics.reconciles.ended(PassResult.SUCCESS, 0.1)
-    metrics.sample()
-    return metrics.registry
-
-
-SERIES = {sample.name: set(sample.labels) for family in exposed().collect() for sample in family.samples}
+SERIES = {sample.name: set(sample.labels) for family in full_registry().collect() for sample in family.samples}
 SERIES["up"] = set()  # Prometheus' own
 
 
