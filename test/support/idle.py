@@ -32,7 +32,7 @@ def full_registry() -> CollectorRegistry:
     client.retried("get", "Throttled")
     pods.listed(1, 0.1)
     pods.watch_ended("closed")
-    metrics.sample_informers(Idle())
+    metrics.sample_informers(Idle())  # type: ignore[arg-type]  # as much of it as is sampled
     metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
     metrics.jobs.failed("ns", "TFJobFailed")
     metrics.reconciles.ended(PassResult.SUCCESS, 0.1)

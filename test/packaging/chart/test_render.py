@@ -238,20 +238,6 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
-def test_dashboards_are_taken_as_they_are_with_templates_of_their_own(helm_3, tmp_path):
-    chart = tmp_path / "tf-operator"
-    shutil.copytree(CHART, chart)
-    (chart / "dashboards").mkdir(exist_ok=True)
-    dashboard = json.dumps({"title": "{{ $labels.x }}", "panels": []}, indent=2)
-    (chart / "dashboards" / "one.json").write_text(dashboard)
-
-    objects = helm_3.objects({"metrics": {"dashboards": {"enabled": True}}}, chart=chart)
-
-    config = one(objects, "ConfigMap", "tf-tf-operator-dashboard-one")
-    assert config["data"] == {"one.json": dashboard}
-    assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
-
-
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):
     source = (ROOT / "manifests/monitoring/rules.yaml").read_text()
     ours = source.replace('job="tf-operator"', 'job="tf", namespace="tf-operator"')
