@@ -34,6 +34,7 @@ CRD_METADATA: Final = """\
     app.kubernetes.io/name: {{ include "tf-operator.name" . | quote }}
     app.kubernetes.io/instance: {{ .Release.Name | quote }}
     {{- include "tf-operator.releaseLabels" . | nindent 4 }}
+  {{- if or .Values.crds.keep .Values.crds.annotations }}
   annotations:
     {{- if .Values.crds.keep }}
     # With the CRD all TFJobs would go; Helm leaves it when the release is uninstalled.
@@ -42,6 +43,7 @@ CRD_METADATA: Final = """\
     {{- with .Values.crds.annotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+  {{- end }}
 """
 
 HELP_BEGIN: Final = "<!-- from metadata.url in setup.cfg -->"

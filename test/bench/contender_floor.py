@@ -16,7 +16,7 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from lab.control_plane.kubeconfig import access_from
+from lab.kubeconfig import access_from
 
 AT_ONCE = 32
 JOBS = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"

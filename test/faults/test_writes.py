@@ -52,7 +52,6 @@ async def test_a_lost_reply_is_looked_for_even_when_the_watch_is_late(proxy, fie
 async def test_a_write_that_was_never_sent_is_sent_again(proxy, field, start):
     """Fault 20: every connection is refused for a while."""
     controller = await start()
-    proxy.on(watch(WIDGETS, event="MODIFIED"), do=faults.call(lambda: None), at_least=0)
     await field.want("w", 1)
     await field.settled(controller)
 

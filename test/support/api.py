@@ -22,7 +22,7 @@ import aiohttp
 
 from lab.control_plane import streams
 from lab.control_plane.connections import TidyConnector
-from lab.control_plane.kubeconfig import access_from
+from lab.kubeconfig import access_from
 from support.resources import Json
 
 _PATCH_TYPES = {

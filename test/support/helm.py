@@ -4,11 +4,14 @@
     helm.objects({"replicaCount": 3})            # what the chart makes of these values
     helm.refusal("install", "tf", CHART)         # what it complains about
 
-Each has a home of its own, so nothing that the person at this machine has told Helm changes a test.
+Each has a home of its own, so nothing that the person at this machine has told Helm changes a test. A session renders
+the same values once.
 """
 
+import json
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +24,8 @@ CHART: Final = Path(__file__).resolve().parents[2] / "charts" / "tf-operator"
 PROGRAMS: Final = {"helm-3": "helm", "helm-4": "helm4"}
 
 Json = dict[str, Any]
+
+_rendered: dict[tuple[str, str, str], str] = {}
 
 
 class Helm:
@@ -52,18 +57,27 @@ class Helm:
         assert done.returncode != 0, done.stdout
         return done.stderr
 
-    def render(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART, release: str = "tf") -> str:
+    def render(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> str:
         """The text of all manifests that the chart makes of these values."""
-        return self.ok("template", release, chart, "--namespace", "tf-operator", values=values or {})
+        key = self.name, str(chart), json.dumps(values or {}, sort_keys=True)
+        if key not in _rendered:
+            _rendered[key] = self.ok("template", "tf", chart, "--namespace", "tf-operator", values=values or {})
+        return _rendered[key]
 
     def objects(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> list[Json]:
-        """The same as objects."""
+        """The same as objects, which all callers share."""
         return parsed(self.render(values, chart=chart))
 
 
 def parsed(text: str) -> list[Json]:
-    """The objects in a text of manifests."""
-    return [body for body in yaml.load_all(text, Loader=yaml.CSafeLoader) if body]
+    """The objects in a text of manifests, which all callers share."""
+    return [body for part in text.split("\n---\n") for body in _documents(part)]
+
+
+@cache
+def _documents(text: str) -> tuple[Json, ...]:
+    """Parse one document. The CRD, which takes the longest, is the same in most texts."""
+    return tuple(body for body in yaml.load_all(text, Loader=yaml.CSafeLoader) if body)
 
 
 def one(objects: list[Json], kind: str, name: str = "") -> Json:

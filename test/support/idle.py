@@ -1,6 +1,11 @@
-"""Informers in which nothing happens, for tests of what is measured of them."""
+"""Informers in which nothing happens, and the metrics of a process that has had some of everything."""
 
 from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry
+
+from tf_operator.app.metrics.registry import Metrics
+from tf_operator.controller.instruments import PassResult
 
 
 class Idle:
@@ -17,3 +22,19 @@ class Idle:
     def sizes(self) -> dict[str, int]:
         """As ``Informers.sizes``."""
         return dict.fromkeys(self._silences, self._objects)
+
+
+def full_registry() -> CollectorRegistry:
+    """The metrics of a process with an election, a client, a watch, and jobs in trouble."""
+    metrics = Metrics(lease="lease", namespaces=["ns"])
+    client, pods = metrics.client("host"), metrics.reflector("pods")
+    client.replied("get", "200", 0.1)
+    client.retried("get", "Throttled")
+    pods.listed(1, 0.1)
+    pods.watch_ended("closed")
+    metrics.sample_informers(Idle())  # type: ignore[arg-type]  # as much of it as is sampled
+    metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
+    metrics.jobs.failed("ns", "TFJobFailed")
+    metrics.controllers["tfjob-controller"].reconciles.ended(PassResult.SUCCESS, 0.1)
+    metrics.sample()
+    return metrics.registry

@@ -1,13 +1,10 @@
-"""Who may talk to a test control plane, and the kubeconfigs that say so.
+"""Who may talk to a test control plane.
 
 Every user has a static token, made for each plane. The operator is the service account that it runs as
 on a cluster, with nothing but what manifests/rbac gives it; the test's kubelet has a role of the test's own.
-Kubeconfigs are written as JSON, which is YAML too, and embed everything: they can be copied anywhere.
 """
 
-import base64
 import csv
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -65,22 +62,6 @@ def read_tokens(path: Path) -> dict[str, str]:
     """Tokens by the name of the user (the third column, which Kubernetes takes as the user's UID)."""
     with path.open(newline="") as file:
         return {name: token for token, _login, name, _groups in csv.reader(file)}
-
-
-def kubeconfig(*, user: str, token: str, server: str, authority: Path) -> str:
-    """Render a kubeconfig for *user* at *server*, trusting the certificates in the file *authority*."""
-    trusted = base64.b64encode(authority.read_bytes()).decode()
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "plane", "cluster": {"server": server, "certificate-authority-data": trusted}}],
-            "users": [{"name": user, "user": {"token": token}}],
-            "contexts": [{"name": user, "context": {"cluster": "plane", "user": user}}],
-            "current-context": user,
-        },
-        indent=1,
-    )
 
 
 def kubelet_role() -> tuple[Mapping[str, Any], ...]:

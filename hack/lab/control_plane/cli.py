@@ -1,7 +1,6 @@
 """The command line of hack/control-plane: arguments in, sentences and exit codes out."""
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -65,7 +64,6 @@ def _parser() -> argparse.ArgumentParser:
     down.set_defaults(run=_down)
     status = commands.add_parser("status", help="one line for each server; exit 0 when all are up")
     status.set_defaults(run=_status)
-    status.add_argument("-o", "--output", choices=("text", "json"), default="text")
     for command in (up, down, status):
         command.add_argument("--dir", type=Path, required=True, help="the plane's own directory")
     return parser
@@ -105,13 +103,10 @@ def _down(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     rows = status_rows(options.dir)
-    if options.output == "json":
-        _say(json.dumps(rows, indent=1))
-    elif not rows:
+    if not rows:
         _say(f"there is no control plane in {options.dir}")
-    else:
-        for row in rows:
-            _say(f"{row['name']:<20} pid {row['pid']:<8} port {row['port'] or '-':<6} {row['state']}")
+    for row in rows:
+        _say(f"{row['name']:<20} pid {row['pid']:<8} port {row['port'] or '-':<6} {row['state']}")
     return 0 if rows and all(row["state"] == "up" for row in rows) else 1
 
 

@@ -77,14 +77,6 @@ class Server:
     def url(self) -> str:
         return str(self.record["url"])
 
-    @property
-    def log(self) -> Path:
-        return self._plane.layout.log(self.name)
-
-    def is_ready(self) -> bool:
-        """Whether it answers for itself now; a paused server takes 5 seconds to be found wanting."""
-        return plane_servers.is_ready(self._plane.layout, binary=self.record["binary"], url=self.url)
-
     def pause(self) -> None:
         """SIGSTOP, and wait until it stands still: the port stays open, connections hang."""
         process = self.process
@@ -98,26 +90,14 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
-        self._end(signal.SIGKILL)
-
-    def terminate(self) -> None:
-        """SIGTERM, and wait until it is gone; kube-apiserver lets open requests finish first."""
-        self._end(signal.SIGTERM)
+        process = self.process
+        process.send(signal.SIGKILL)
+        if not process.wait_gone(_DOWN_SECONDS):
+            raise TimeoutError(f"{self.name} (pid {process.pid}) ignores SIGKILL")
 
     def start(self) -> None:
         """Start it again after its end, on the same port, and wait until it is ready."""
         self._plane.launcher.start_again(self.name)
-
-    def restart(self) -> None:
-        """Kill and start: as after a crash."""
-        self.kill()
-        self.start()
-
-    def _end(self, number: signal.Signals) -> None:
-        process = self.process
-        process.send(number)
-        if not process.wait_gone(_DOWN_SECONDS):
-            raise TimeoutError(f"{self.name} (pid {process.pid}) ignores {number.name}")
 
 
 class Servers(Mapping[str, Server]):

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import yaml
 
+from lab import kubeconfig
 from lab.control_plane import access as plane_access
 from lab.control_plane import directory as plane_directory
 from lab.control_plane import servers as plane_servers
@@ -23,6 +24,7 @@ from lab.control_plane.directory import Layout
 from lab.control_plane.launch import Launcher
 from lab.control_plane.link import SupervisorLink
 from lab.control_plane.servers import Reach
+from lab.kubeconfig import Access
 
 _MANIFESTS: Final = Path(__file__).resolve().parents[3] / "manifests"
 # In the order in which `kubectl apply` gets them: folder by folder, by name.
@@ -87,16 +89,8 @@ def _write_kubeconfigs(layout: Layout, server: str, users: Iterable[User]) -> No
     suffix = "" if server == plane_servers.APISERVER else f"@{server}"
     tokens = plane_access.read_tokens(layout.tokens)
     for user in users:
-        path = layout.kubeconfig(f"{user.name}{suffix}")
-        path.touch(mode=0o600)
-        path.write_text(
-            plane_access.kubeconfig(
-                user=user.name,
-                token=tokens[user.name],
-                server=_url(layout, server),
-                authority=layout.serving_cert,
-            )
-        )
+        access = Access(_url(layout, server), tokens[user.name], layout.serving_cert.read_text())
+        kubeconfig.write(layout.kubeconfig(f"{user.name}{suffix}"), access, user=user.name)
 
 
 def _install(admin: BlockingApi) -> None:

@@ -1,11 +1,10 @@
-"""One client's entrance to the fault proxy: a port of its own, TLS, and the connections that came through.
+"""The entrance of one client: a port of its own, TLS, and the connections that came through.
 
-Doors are what faults of whole connections act on: a server that is frozen (as under SIGSTOP: the kernel still
-accepts, nobody shakes hands, open connections are silent, and all goes on after the thaw), a black hole (open
-connections are silent for ever), and nobody listening. Each client has a listener of its own, so that all this can
-happen to one replica of an operator and not to the other.
+Faults of whole connections act here: a frozen server (as under SIGSTOP: the kernel still accepts, no handshake is
+answered, open connections are silent, and all goes on after the thaw), and a port that nobody listens on. Each client
+has a listener of its own, so that all this can happen to one replica of an operator and not to the other.
 
-ALPN offers HTTP/1.1 only: Go's clients, kubectl among them, fall back to it without a word.
+ALPN offers HTTP/1.1 only: Go's clients, kubectl among them, fall back to it.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import Any
 
-from lab.fault_proxy.messages import HEAD_LIMIT, Cut, Ending, Gate, Reply, Request, read_request
+from lab.fault_proxy.messages import HEAD_LIMIT, Cut, Ending, Reply, Request, header, read_request
 
 _TLS_GOODBYE_SECONDS = 1.0
 _BACKLOG = 512
@@ -24,16 +23,16 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class Tasks:
-    """The tasks of the proxy: all die with it, and what any of them raises is kept for the test."""
+    """The tasks of the proxy: all end with it, and what any of them raises is kept for the test."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self.errors: list[Exception] = []
 
     def spawn(self, work: Coroutine[Any, Any, None], *, lastly: Callable[[], object] = bool) -> Callable[[], object]:
-        """Run something in the background, and *lastly* even if it is cancelled before it has begun.
+        """Run something in the background, and *lastly* even if it is cancelled before it begins.
 
-        The return value cancels it.
+        Return what cancels it.
         """
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -42,10 +41,8 @@ class Tasks:
         return task.cancel
 
     async def close(self) -> None:
-        """Cancel everything and wait until it has ended."""
         while self._tasks:
-            tasks = list(self._tasks)
-            for task in tasks:
+            for task in (tasks := list(self._tasks)):
                 task.cancel()
             await asyncio.wait(tasks)
 
@@ -57,7 +54,7 @@ class Tasks:
 
 
 class _Protocol(asyncio.StreamReaderProtocol):
-    """Tells when the connection is gone, also while nobody reads."""
+    """Notices the end of the connection also while nobody reads."""
 
     def __init__(self, reader: asyncio.StreamReader, on_lost: Callable[[], object]) -> None:
         super().__init__(reader)
@@ -78,15 +75,15 @@ class Connection:
         self._socket = accepted
         self._reader = reader
         self._writer = writer
-        self._own_gate = Gate()
+        self._is_silent = False
         self._task = asyncio.current_task()
 
     async def serve(self) -> None:
         """Answer requests until either side ends the connection."""
         is_open = True
         while is_open and (request := await read_request(self._reader, self._writer)) is not None:
-            await self._passed()
-            is_open = not request.wants_close
+            await self._listener.thawed()
+            is_open = header(request.headers, "Connection").lower() != "close"
             try:
                 async with self._listener.answer(request, self._listener) as reply:
                     await self._send(reply)
@@ -96,30 +93,17 @@ class Connection:
         self._writer.close()
 
     def pause(self) -> None:
-        """Take no more bytes in."""
         self._writer.transport.pause_reading()  # type: ignore[attr-defined]
 
     def resume(self) -> None:
-        """Take bytes in again, unless this connection is silent for good."""
-        if self._own_gate.is_open.is_set():
+        if not self._is_silent:
             self._writer.transport.resume_reading()  # type: ignore[attr-defined]
 
-    def fall_silent(self) -> None:
-        """No byte moves any more, and nobody tells the client."""
-        self._own_gate.shut()
-        self.pause()
-
-    def reset(self) -> None:
-        """Send RST."""
-        with suppress(OSError):  # it may be closed already
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-        self._writer.transport.abort()
-
     def drop(self) -> None:
-        """Send RST, and answer nothing that has been asked."""
+        """Send RST, and answer nothing that was asked."""
         if self._task:
             self._task.cancel()
-        self.reset()
+        self._reset()
 
     async def _send(self, reply: Reply) -> None:
         left = reply.length
@@ -138,20 +122,22 @@ class Connection:
             await self._write(b"0\r\n\r\n")
 
     async def _write(self, data: bytes) -> None:
-        await self._passed()
+        await self._listener.thawed()
         self._writer.write(data)
         await self._writer.drain()
 
-    async def _passed(self) -> None:
-        await self._own_gate.passed()
-        await self._listener.bytes_gate.passed()
-
     async def _end(self, ending: Ending) -> None:
         if ending is Ending.SILENT:
-            self.fall_silent()
-            await self._own_gate.passed()
+            self._is_silent = True
+            self.pause()
+            await asyncio.Event().wait()
         elif ending is Ending.RST:
-            self.reset()
+            self._reset()
+
+    def _reset(self) -> None:
+        with suppress(OSError):  # it may be closed already
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self._writer.transport.abort()
 
 
 Answer = Callable[[Request, "Listener"], AbstractAsyncContextManager[Reply]]
@@ -160,29 +146,22 @@ Answer = Callable[[Request, "Listener"], AbstractAsyncContextManager[Reply]]
 class Listener:
     """The entrance of one client."""
 
-    def __init__(
-        self, client: str, *, certificate: bytes, context: ssl.SSLContext, answer: Answer, tasks: Tasks
-    ) -> None:
+    def __init__(self, client: str, *, context: ssl.SSLContext, answer: Answer, tasks: Tasks) -> None:
         self.client = client
-        self.certificate = certificate
-        """The client certificate, with key, that its requests without a token go up with."""
         self.answer = answer
-        self.bytes_gate = Gate()
-        self.requests_gate = Gate()
         self._context = context
         self._tasks = tasks
         self._connections: set[Connection] = set()
-        self._is_hole = False
-        self._struck = 0
+        self._warm = asyncio.Event()
+        self._warm.set()
+        self._held = 0
         self._hang_ups = 0
-        self._swallowings = 0
         self._listener: socket.socket | None = None
         # Bound and never listening: keeps the port ours, and refusing, while there is no listener.
         self._reserved = self._socket(0)
         self.port: int = self._reserved.getsockname()[1]
 
     def listen(self) -> None:
-        """Accept connections."""
         self._listener = self._socket(self.port)
         self._listener.listen(_BACKLOG)
         asyncio.get_running_loop().add_reader(self._listener, self._accept, self._listener)
@@ -193,54 +172,42 @@ class Listener:
         self.hang_up()
 
     def freeze(self) -> None:
-        """Be silent and deaf, to open connections and new ones."""
-        self.bytes_gate.shut()
-        self._struck += len(self._connections)
+        """Neither read nor write, on open connections and new ones."""
+        self._warm.clear()
+        self._held = len(self._connections)
         for connection in self._connections:
             connection.pause()
 
-    def thaw(self) -> None:
-        """Go on where ``freeze`` stopped everything."""
-        self.bytes_gate.open()
+    def thaw(self) -> int:
+        """Go on where ``freeze`` stopped everything; return how many connections, requests and replies it held."""
+        self._warm.set()
         for connection in self._connections:
             connection.resume()
+        return self._held
 
-    def swallow(self, *, new: bool) -> None:
-        """Make a black hole of all open connections, and with *new* of those that come until ``swallow_no_more``."""
-        self._is_hole = new
-        self._swallowings += 1
-        self._struck += len(self._connections)
-        for connection in self._connections:
-            connection.fall_silent()
+    async def thawed(self) -> None:
+        """Return once the listener is not frozen."""
+        if not self._warm.is_set():
+            self._held += 1
+            await self._warm.wait()
 
-    def swallow_no_more(self) -> None:
-        """Serve new connections; the swallowed ones stay silent."""
-        self._is_hole = False
-
-    def refuse(self, *, keep_open: bool) -> None:
-        """Refuse new connections, and unless *keep_open* reset those that are open."""
-        self._struck += 1  # by a port at which nobody listens: the clients that knock there cannot be seen
-        self._stop_listening()
-        if not keep_open:
-            self.hang_up()
+    def refuse(self) -> None:
+        """Refuse new connections, and reset those that are open."""
+        if self._listener:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
+        self.hang_up()
 
     def hang_up(self) -> None:
-        """Reset all connections, and answer nothing that has been asked on them."""
+        """Reset all connections, and answer nothing that was asked on them."""
         self._hang_ups += 1
         for connection in list(self._connections):
             connection.drop()
 
-    def struck(self) -> int:
-        """How many connections, requests and replies felt freeze, swallow or refuse since this was last asked."""
-        struck = self._struck + self.bytes_gate.held
-        self._struck = self.bytes_gate.held = 0
-        return struck
-
     def close(self) -> None:
-        """Give the port up and reset all connections."""
-        self._stop_listening()
+        self.refuse()
         self._reserved.close()
-        self.hang_up()
 
     def _socket(self, port: int) -> socket.socket:
         # The protocol is named, or asyncio would leave out TCP_NODELAY and each reply would wait 40 ms for an ACK.
@@ -249,12 +216,6 @@ class Listener:
         bound.setblocking(False)
         bound.bind(("127.0.0.1", port))
         return bound
-
-    def _stop_listening(self) -> None:
-        if self._listener:
-            asyncio.get_running_loop().remove_reader(self._listener)
-            self._listener.close()
-            self._listener = None
 
     def _accept(self, listener: socket.socket) -> None:
         # Not loop.sock_accept in a task: cancelled at the wrong moment, that loses a connection without closing it.
@@ -265,33 +226,24 @@ class Listener:
 
     async def _serve(self, accepted: socket.socket) -> None:
         with suppress(OSError, EOFError):  # whatever a client does to its connection is no error of ours
-            await self._admitted()
+            await self.thawed()
             await self._serve_tls(accepted)
-
-    async def _admitted(self) -> None:
-        if self._is_hole:
-            self._struck += 1
-            await asyncio.Event().wait()
-        await self.bytes_gate.passed()
 
     async def _serve_tls(self, accepted: socket.socket) -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         reader = asyncio.StreamReader(limit=HEAD_LIMIT)
         protocol = _Protocol(reader, task.cancel)
-        hang_ups, swallowings = self._hang_ups, self._swallowings
+        hang_ups = self._hang_ups
         transport, _ = await loop.connect_accepted_socket(
             lambda: protocol, accepted, ssl=self._context, ssl_shutdown_timeout=_TLS_GOODBYE_SECONDS
         )
         connection = Connection(self, accepted, reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         self._connections.add(connection)
-        # A client takes itself to be connected as soon as its part of the handshake is done, which is before ours is:
-        # what has struck the open connections meanwhile strikes this one.
+        # A client is connected as soon as its part of the handshake is done, which is before ours is: what has reset
+        # the open connections meanwhile resets this one.
         if self._hang_ups != hang_ups:
             connection.drop()
-        if self._swallowings != swallowings:
-            self._struck += 1
-            connection.fall_silent()
         try:
             await connection.serve()
             await asyncio.Event().wait()  # for the end of the connection, which cancels this task

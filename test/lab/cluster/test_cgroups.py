@@ -21,22 +21,17 @@ def second_version(folder, *, available="cpuset cpu io memory pids", handed=""):
     return Hierarchies((), (folder,))
 
 
-def test_version_one_is_a_hierarchy_for_each_controller():
-    found = Hierarchies.read(table(*((f"/sys/fs/cgroup/{name}", "cgroup") for name in FIRST)))
-    assert [str(path) for path in found.first] == [f"/sys/fs/cgroup/{name}" for name in FIRST]
-    assert (found.second, str(found)) == ((), "version 1")
-
-
-def test_version_two_is_one_hierarchy():
-    found = Hierarchies.read(table(("/sys/fs/cgroup", "cgroup2")))
-    assert (found.first, [str(path) for path in found.second]) == ((), ["/sys/fs/cgroup"])
-    assert str(found) == "version 2"
-
-
-def test_both_side_by_side_are_found_and_what_runc_may_make_in_the_second_is_removed_too():
-    found = Hierarchies.read(table(("/sys/fs/cgroup/cpu", "cgroup"), ("/sys/fs/cgroup/unified", "cgroup2")))
-    assert str(found) == "version 1 and version 2"
-    assert [str(path) for path in found.paths("c")] == ["/sys/fs/cgroup/cpu/c", "/sys/fs/cgroup/unified/c"]
+@pytest.mark.parametrize(
+    ("mounts", "paths", "name"),
+    [
+        ([("/cg/cpu", "cgroup"), ("/cg/memory", "cgroup")], ["/cg/cpu/c", "/cg/memory/c"], "version 1"),
+        ([("/cg", "cgroup2")], ["/cg/c"], "version 2"),
+        ([("/cg/cpu", "cgroup"), ("/cg/two", "cgroup2")], ["/cg/cpu/c", "/cg/two/c"], "version 1 and version 2"),
+    ],
+)
+def test_hierarchies_are_read_from_the_table_of_mounts(mounts, paths, name):
+    found = Hierarchies.read(table(*mounts))
+    assert ([str(path) for path in found.paths("c")], str(found)) == (paths, name)
 
 
 def test_every_hierarchy_of_version_one_gets_a_root_for_each_node(tmp_path):
@@ -47,11 +42,6 @@ def test_every_hierarchy_of_version_one_gets_a_root_for_each_node(tmp_path):
     made = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("node-*"))
     assert made == [f"{name}/c/node-{number}" for name in FIRST for number in (1, 2)]
     assert not (tmp_path / "unified").exists()
-
-
-def test_without_control_groups_it_is_said_what_is_missing(tmp_path):
-    with pytest.raises(NoCgroupsError, match="no control groups are mounted"):
-        Hierarchies((), ()).make("c", ["node-1"])
 
 
 def test_version_two_without_a_controller_that_kubelet_needs_is_refused_with_its_name(tmp_path):
@@ -81,11 +71,3 @@ def test_what_version_two_hands_down_already_is_not_handed_down_again(tmp_path, 
 def test_a_hierarchy_that_cannot_be_written_to_is_named(tmp_path):
     with pytest.raises(NoCgroupsError, match=r"/cpu takes no new control group: No such file or directory$"):
         Hierarchies((tmp_path / "cpu",), ()).make("c", ["node-1"])
-
-
-def test_a_refusal_of_the_kernel_is_told_with_the_controller(tmp_path):
-    hierarchies = second_version(tmp_path / "top")
-    (tmp_path / "top" / "cgroup.subtree_control").unlink()
-    (tmp_path / "top" / "cgroup.subtree_control").symlink_to("/proc/version")
-    with pytest.raises(NoCgroupsError, match="top does not hand down cpuset: "):
-        hierarchies.make("c", ["node-1"])

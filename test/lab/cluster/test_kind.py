@@ -100,23 +100,19 @@ def test_a_cluster_that_kind_does_not_finish_is_deleted_again(run, tmp_path):
     assert not root.exists()
 
 
-def test_a_directory_that_holds_something_is_refused(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "mine").touch()
-    done, commands = run("up", "--kind", "--dir", str(tmp_path / "d"))
-    assert done.returncode == 1
-    assert "is not empty: choose another directory" in done.stderr
-    assert commands == ["docker info"]
-
-
-def test_a_docker_that_does_not_run_is_told_in_one_line(run, tmp_path):
-    done, commands = run("up", "--kind", "--dir", str(tmp_path / "d"), fails="info")
-    assert (done.returncode, commands) == (2, ["docker info"])
-    assert done.stderr == "hack/cluster: --kind needs a docker that runs; `docker info` says that it does not\n"
-
-
-def test_missing_programs_are_named(run, fakes, tmp_path):
-    (fakes / "kind").unlink()
-    done, commands = run("up", "--kind", "--dir", str(tmp_path / "d"))
-    assert (done.returncode, commands) == (2, [])
-    assert done.stderr == "hack/cluster: --kind needs docker and kind; there is no kind on PATH\n"
+@pytest.mark.parametrize(
+    ("problem", "outcome", "complaint"),
+    [
+        ("files", (1, ["docker info"]), "d is not empty: choose another directory"),
+        ("docker", (2, ["docker info"]), "--kind needs a docker that runs; `docker info` says that it does not"),
+        ("kind", (2, []), "--kind needs docker and kind; there is no kind on PATH"),
+    ],
+)
+def test_what_is_in_the_way_is_named(*, run, fakes, tmp_path, problem, outcome, complaint):
+    if problem == "files":
+        (tmp_path / "d" / "mine").mkdir(parents=True)
+    if problem == "kind":
+        (fakes / "kind").unlink()
+    done, commands = run("up", "--kind", "--dir", str(tmp_path / "d"), fails="info" if problem == "docker" else "never")
+    assert (done.returncode, commands) == outcome
+    assert complaint in done.stderr

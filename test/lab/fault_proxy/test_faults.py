@@ -6,15 +6,13 @@ by `Api` where a library sees enough, and by `Wire` where it takes every byte.
 
 import asyncio
 import json
-import subprocess
-import sys
 
 import aiohttp
 import pytest
 
 from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import anything, create, get, listing, opening, request, watch, write
+from lab.fault_proxy.trigger import anything, create, get, listing, opening, watch, write
 from lab.fault_proxy.wire import Wire
 from support.api import Api, RefusedError
 from support.lease_watch import last_events, lease, next_events
@@ -27,7 +25,7 @@ async def wire(proxy, token):
 
 
 @pytest.fixture
-def ask_anew(proxy, path, token):
+def ask_again(proxy, path, token):
     """Ask on a new connection, and return the code of the answer."""
 
     async def ask():
@@ -46,22 +44,28 @@ async def hold(admin, path, name, holder):
 # Lines of a watch
 
 
-async def test_a_dropped_event_is_never_seen(proxy, client, admin, path):
-    proxy.on(watch("leases", event="MODIFIED"), do=faults.drop())
+ADDED, MODIFIED, DELETED = ("ADDED", "a", "0"), ("MODIFIED", "a", "1"), ("DELETED", "a", "1")
+
+
+@pytest.mark.parametrize(
+    ("event", "fault", "seen"),
+    [
+        ("MODIFIED", faults.drop(), [ADDED, DELETED]),
+        ("MODIFIED", faults.duplicate(times=2), [ADDED, MODIFIED, MODIFIED, MODIFIED, DELETED]),
+        ("MODIFIED", faults.split(), [ADDED, MODIFIED, DELETED]),
+        ("DELETED", faults.replay(), [ADDED, MODIFIED, DELETED, MODIFIED]),
+        ("ADDED", faults.unknown_event(), [("FLUSHED", "a", "0"), ADDED, MODIFIED, DELETED]),
+    ],
+    ids=lambda value: str(value) if not isinstance(value, list) else "",
+)
+async def test_a_client_sees_of_a_life_what_the_fault_makes_of_it(*, event, fault, seen, proxy, client, admin, path):
+    proxy.on(watch("leases", event=event, name="a"), do=fault)
     async with client.watch(path) as events:
         await admin.create(path, lease("a"))
         await hold(admin, path, "a", "1")
         await admin.delete(f"{path}/a")
-        assert await next_events(events, 2) == [("ADDED", "a", "0"), ("DELETED", "a", "1")]
-
-
-async def test_a_duplicated_event_comes_once_more_for_each_time_asked_for(proxy, client, admin, path):
-    proxy.on(watch("leases", name="b"), do=faults.duplicate(times=2))
-    async with client.watch(path) as events:
-        for name in "abc":
-            await admin.create(path, lease(name))
-        names = [name for _, name, _ in await next_events(events, 5)]
-    assert names == ["a", "b", "b", "b", "c"]
+        await admin.create(path, lease("b"))
+        assert await next_events(events, len(seen) + 1) == [*seen, ("ADDED", "b", "0")]
 
 
 async def test_held_lines_wait_for_release_and_then_come_in_order(proxy, client, admin, path):
@@ -79,12 +83,12 @@ async def test_held_lines_wait_for_release_and_then_come_in_order(proxy, client,
 
 async def test_a_held_stream_can_be_cut_and_its_reopening_answered_with_410(proxy, client, admin, path):
     """Fault 1, the event that is never seen: everything from event N on is held, cut off, and then expired."""
-    proxy.on(watch("leases", event="DELETED"), do=faults.hold())
+    held = proxy.on(watch("leases", event="DELETED"), do=faults.hold())
     async with client.watch(path) as events:
         created = await admin.create(path, lease("a"))
         await next_events(events, 1)
         await admin.delete(f"{path}/a")
-        await proxy.until(lambda: proxy.events("leases")[-1].type == "DELETED")
+        await proxy.until(held.has_fired)
         proxy.on(opening("leases"), do=faults.gone(), at_most=1)
         proxy.now(watch("leases"), do=faults.cut())
         assert await last_events(events) == []
@@ -93,30 +97,6 @@ async def test_a_held_stream_can_be_cut_and_its_reopening_answered_with_410(prox
         async with client.watch(path, resourceVersion=created["metadata"]["resourceVersion"]):
             pass
     assert (refused.value.status, refused.value.reason) == (410, "Expired")
-
-
-async def test_a_replay_brings_an_older_state_of_the_same_object(proxy, client, admin, path):
-    proxy.on(watch("leases", name="a", event="DELETED"), do=faults.replay(back=2))
-    async with client.watch(path) as events:
-        await admin.create(path, lease("a"))
-        await admin.create(path, lease("b"))
-        await hold(admin, path, "a", "1")
-        await hold(admin, path, "a", "2")
-        await admin.delete(f"{path}/a")
-        assert (await next_events(events, 6))[-2:] == [("DELETED", "a", "2"), ("MODIFIED", "a", "1")]
-
-
-async def test_an_unknown_event_comes_before_the_known_one_and_with_the_same_object(proxy, client, admin, path):
-    rule = proxy.on(watch("leases"), do=faults.unknown_event("FLUSHED"))
-    async with client.watch(path) as events:
-        await admin.create(path, lease("a"))
-        assert await next_events(events, 2) == [("FLUSHED", "a", "0"), ("ADDED", "a", "0")]
-        rule.off()
-        proxy.now(watch("leases"), do=faults.unknown_event("HELLO"))
-        assert (await anext(events)).type == "HELLO"
-
-
-# Bookmarks and watch-lists
 
 
 # The end of a watch
@@ -183,7 +163,7 @@ async def test_410_in_its_first_form_is_the_http_status(proxy, client, path):
     assert (refused.value.status, refused.value.reason, refused.value.body["kind"]) == (410, "Expired", "Status")
 
 
-@pytest.mark.parametrize("text", ["1", "30", "Fri, 31 Dec 2027 23:59:59 GMT", "-5", "x", "1000000000", None], ids=str)
+@pytest.mark.parametrize("text", ["30", "Fri, 31 Dec 2027 23:59:59 GMT", "-5", None], ids=str)
 async def test_429_carries_any_text_as_retry_after(text, proxy, path, wire):
     proxy.on(listing("leases"), do=faults.throttle(text))
     await wire.ask(path)
@@ -211,25 +191,16 @@ async def test_errors_by_chance_are_as_many_as_expected_and_the_same_for_the_sam
     assert 8 <= sum(code != 404 for code in first) <= 32
 
 
-async def test_a_list_is_as_it_was_at_a_resource_version(proxy, client, admin, path):
-    old = await admin.create(path, lease("a"))
-    await admin.create(path, lease("b"))
-    proxy.on(listing("leases"), do=faults.list_as_of(old["metadata"]["resourceVersion"]))
-    # Without a limit, with which an apiserver takes any version for an exact one.
-    assert [item["metadata"]["name"] for item in (await client.get(path))["items"]] == ["a"]
-
-
 # Answers lost and late
 
 
 @pytest.mark.parametrize("act", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("fault", [faults.lose_reply(), faults.reset()], ids=["after commit", "before forward"])
 async def test_a_write_is_made_and_its_reply_lost_or_not_even_sent(*, fault, act, proxy, client, admin, path):
-    verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[act]
-    is_committed = fault == faults.lose_reply()
+    is_committed = fault.label == "lose_reply"
     stored = await admin.create(path, lease("a"))
     changed = stored | {"spec": {"holderIdentity": "1"}}
-    proxy.on(request(verb, resource="leases"), do=fault)
+    proxy.on(write("leases"), do=fault)
     writes = {
         "POST": lambda: client.create(path, lease("b")),
         "PUT": lambda: client.replace(f"{path}/a", changed),
@@ -259,19 +230,16 @@ async def test_a_late_write_is_refused_at_once_and_made_afterwards(proxy, client
     assert [item["metadata"]["name"] for item in await admin.list(path)] == ["a"]
 
 
-# Bodies
-
-
 # Whole connections
 
 
-async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_thaw(proxy, admin, path, wire, ask_anew):
+async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_thaw(proxy, admin, path, wire, ask_again):
     await wire.ask(f"{path}?watch=true")
     await wire.head()
     with proxy.frozen():
         await admin.create(path, lease("a"))
         assert await wire.is_silent()
-        asking = asyncio.ensure_future(ask_anew())
+        asking = asyncio.ensure_future(ask_again())
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(asking), 0.2)
         assert proxy.count(listing("leases")) == 0
@@ -279,21 +247,16 @@ async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_th
     assert await asking == 200
 
 
-@pytest.mark.parametrize("keep_open", [False, True])
-async def test_connections_are_refused_and_open_ones_reset_or_kept(keep_open, proxy, path, wire, ask_anew):
+async def test_connections_are_refused_and_open_ones_reset(proxy, path, wire, ask_again):
     await wire.ask(path)
     await wire.head()
     await wire.body()
-    with proxy.refusing(keep_open=keep_open):
+    with proxy.refusing():
         with pytest.raises(ConnectionRefusedError):
-            await ask_anew()
-        if keep_open:
-            await wire.ask(path)
-            assert (await wire.head())[0] == 200
-        else:
-            with pytest.raises(ConnectionResetError):
-                await wire.rest()
-    assert await ask_anew() == 200
+            await ask_again()
+        with pytest.raises(ConnectionResetError):
+            await wire.rest()
+    assert await ask_again() == 200
 
 
 async def test_one_client_is_struck_and_the_other_is_not(proxy, tmp_path, admin, path):
@@ -309,39 +272,3 @@ async def test_one_client_is_struck_and_the_other_is_not(proxy, tmp_path, admin,
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(b.get("/version"), 0.2)
     assert [call.client for call in proxy.calls(listing("leases"))] == ["a", "b"]
-
-
-# Exact moments
-
-
-@pytest.mark.parametrize("at", faults.Point, ids=lambda at: at.value)
-async def test_a_client_is_killed_at_an_exact_point_of_its_write(at, proxy, admin, tmp_path, path):
-    """A process that makes lease after lease: what is made, and what it was told, tells where it was killed."""
-    kubeconfig = proxy.kubeconfig(tmp_path / "writer.kubeconfig", client="writer")
-    writer = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", WRITER, kubeconfig, path, stdout=subprocess.PIPE
-    )
-    proxy.on(create("leases"), do=faults.crash(writer.kill, at), nth=3)
-    told, _ = await asyncio.wait_for(writer.communicate(), 20)
-
-    made = {item["metadata"]["name"] for item in await admin.list(path)}
-    assert made == {"a0", "a1"} | ({"a2"} if at is not faults.BEFORE_FORWARD else set())
-    assert told.split() == [b"a0", b"a1"] + ([b"a2"] if at is faults.AFTER_REPLY else [])
-    last = proxy.calls(create("leases"))[2]
-    assert bool(last.object_version) == (at is not faults.BEFORE_FORWARD)
-    assert last.code == (201 if at is faults.AFTER_REPLY else None)
-
-
-WRITER = """
-import json, ssl, sys, urllib.request
-config = json.load(open(sys.argv[1]))
-cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-import base64
-trust = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-for number in range(9):
-    body = json.dumps({"metadata": {"name": f"a{number}"}, "spec": {}}).encode()
-    headers = {"Authorization": "Bearer " + user["token"], "Content-Type": "application/json"}
-    request = urllib.request.Request(cluster["server"] + sys.argv[2], body, headers)
-    urllib.request.urlopen(request, context=trust).read()
-    print(f"a{number}", flush=True)
-"""

@@ -6,7 +6,6 @@ by `Api` where a library sees enough, and by `Wire` where it takes every byte.
 
 import json
 import re
-import socket
 import subprocess
 import threading
 import time
@@ -18,15 +17,7 @@ import pytest
 from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
 from lab.fault_proxy.request import fingerprint
-from lab.fault_proxy.trigger import (
-    create,
-    get,
-    listing,
-    patch,
-    read,
-    watch,
-    write,
-)
+from lab.fault_proxy.trigger import anything, create, get, listing, patch, watch, write
 from lab.fault_proxy.wire import Wire
 from support.api import RefusedError
 from support.lease_watch import lease
@@ -47,6 +38,10 @@ def kubectl(control_plane, proxy, tmp_path, namespace):
     return arguments
 
 
+def start(command):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
 def run(command, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, **options).stdout
 
@@ -54,10 +49,10 @@ def run(command, **options):
 # Transparent
 
 
-def test_kubectl_watches_through_the_proxy_as_it_does_without(kubectl, proxy):
+async def test_kubectl_watches_through_the_proxy_as_it_does_without(kubectl, proxy):
     words = ("get", "lease", "--watch", "--output-watch-events", "-o", "json")
-    through = subprocess.Popen(kubectl(*words), stdout=subprocess.PIPE, text=True)
-    proxy.wait_until(lambda: proxy.open_watches(watch("leases")))
+    through = start(kubectl(*words))
+    await proxy.until(lambda: proxy.open_watches(watch("leases")))
 
     run(kubectl("create", "-f", "-", direct=True), input=json.dumps(as_kubectl_takes_it(lease("a"))))
     run(kubectl("patch", "lease", "a", "--type=merge", '-p={"spec":{"holderIdentity":"b"}}', direct=True))
@@ -129,54 +124,19 @@ async def test_the_token_goes_up_as_the_client_sent_it_and_only_its_fingerprint_
 
 async def test_every_request_is_logged_with_what_was_asked_and_what_came_of_it(proxy, client, path, namespace):
     before = time.monotonic()
-    kept = {"leaseTransitions": 1}
-    stored = await client.create(path, lease("a") | {"spec": {"holderIdentity": "a", **kept}})
-    spec = {"holderIdentity": "b", "leaseDurationSeconds": 9, **kept}
-    await client.replace(f"{path}/a", stored | {"spec": spec})
+    await client.create(path, lease("a"))
     with pytest.raises(RefusedError):
         await client.get(f"{path}/none")
 
-    made, changed, missed = proxy.calls()
-    assert [made.seq, changed.seq, missed.seq] == [1, 2, 3]
-    assert before <= made.at <= changed.at <= missed.at <= time.monotonic()
+    made, missed = proxy.calls()
+    assert [made.number, missed.number] == [1, 2]
+    assert before <= made.at <= missed.at <= time.monotonic()
     assert (made.verb, made.group, made.resource) == ("create", "coordination.k8s.io", "leases")
     assert (made.namespace, made.name, made.subresource) == (namespace, "a", "")
-    assert (made.code, made.upstream_code, made.ending, made.faults) == (201, 201, "clean", [])
-    assert (made.client, made.user_agent) == ("client", "client/1")
-    assert made.object_version == stored["metadata"]["resourceVersion"]
-    assert int(changed.object_version) > int(made.object_version)
-    assert {path for path in changed.changes if path.startswith("spec")} == {
-        "spec.holderIdentity",
-        "spec.leaseDurationSeconds",
-    }
+    assert (made.client, made.code, made.upstream_code, made.ending, made.faults) == ("client", 201, 201, "clean", [])
     assert (missed.verb, missed.name, missed.code) == ("get", "none", 404)
-    assert proxy.count(write("leases")) == 2
-    assert proxy.count(read("leases", name="no*")) == 1
-
-
-def write_kubeconfig(folder, server, authority, user):
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": authority}}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    (folder / "kubeconfig").write_text(json.dumps(config))
-    return folder / "kubeconfig"
-
-
-async def test_an_apiserver_that_is_away_resets_the_client_and_the_log_says_why(tmp_path):
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        server = f"https://127.0.0.1:{nobody.getsockname()[1]}"
-        with FaultProxy(write_kubeconfig(tmp_path, server, "", {"token": "t"})) as proxy:
-            async with Wire.open(proxy) as wire:
-                await wire.ask("/version")
-                with pytest.raises(ConnectionResetError):
-                    await wire.rest()
-            (call,) = proxy.calls()
-    assert (call.code, call.upstream_code, call.ending) == (None, None, "rst")
-    assert "Cannot connect" in call.upstream_error
+    assert proxy.count(write("leases")) == 1
+    assert proxy.count(anything("leases", name="no*")) == 1
 
 
 async def test_nothing_is_left_after_close_whatever_was_open(control_plane, path, token):

@@ -7,7 +7,7 @@ import pytest
 
 from lab.control_plane.etcd import Change
 from support.fake_clock import FakeClock
-from support.settle import NotSettledError, changed_fields, eventually, wait_quiet
+from support.settle import NotSettledError, eventually, wait_quiet
 
 POD = "/registry/pods/ns/a"
 
@@ -38,28 +38,14 @@ class FakeSource:
         return len(self.written) + 1
 
 
-class Waiter:
+def waiting(source, clock, counts=lambda place: True, within=60):
     """A wait that runs beside the test."""
-
-    def __init__(self, source, clock, counts=lambda place: True, quiet_for=5, within=60) -> None:
-        wait = wait_quiet(source, counts, quiet_for=quiet_for, within=within, clock=clock)
-        self.task = asyncio.ensure_future(wait)
+    return asyncio.ensure_future(wait_quiet(source, counts, quiet_for=5, within=within, clock=clock))
 
 
-async def test_it_is_quiet_when_nothing_was_written_for_the_time():
+async def test_every_write_starts_the_time_again():
     source, clock = FakeSource(), FakeClock()
-    task = Waiter(source, clock).task
-
-    await clock.advance(4.9)
-    assert not task.done()
-    await clock.advance(0.2)
-
-    assert task.result() == 1
-
-
-async def test_every_write_starts_the_time_anew():
-    source, clock = FakeSource(), FakeClock()
-    task = Waiter(source, clock).task
+    task = waiting(source, clock)
 
     for _ in range(4):
         await clock.advance(4)
@@ -73,7 +59,7 @@ async def test_every_write_starts_the_time_anew():
 
 async def test_a_write_that_does_not_count_is_passed_over():
     source, clock = FakeSource(), FakeClock()
-    task = Waiter(source, clock, lambda place: place.namespace == "ns").task
+    task = waiting(source, clock, lambda place: place.namespace == "ns")
 
     await clock.advance(4)
     source.write("/registry/pods/other/a")
@@ -85,7 +71,7 @@ async def test_a_write_that_does_not_count_is_passed_over():
 
 async def test_silence_is_not_believed_when_the_watch_was_behind():
     source, clock = FakeSource(), FakeClock()
-    task = Waiter(source, clock).task
+    task = waiting(source, clock)
     source.unseen = [Change(2, POD, b"{}", None, is_creation=True)]
 
     await clock.advance(9.9)
@@ -97,7 +83,7 @@ async def test_silence_is_not_believed_when_the_watch_was_behind():
 
 async def test_time_out_says_who_kept_writing_what():
     source, clock = FakeSource(), FakeClock()
-    task = Waiter(source, clock, within=20).task
+    task = waiting(source, clock, within=20)
     key = "/registry/kubeflow.org/tfjobs/ns/j"
     entries = [{"manager": "kubectl", "time": "2026-01-01T00:00:00Z"}, {"manager": "op", "time": "2026-01-02"}]
 
@@ -115,31 +101,6 @@ async def test_time_out_says_who_kept_writing_what():
         "  10 x tfjobs.kubeflow.org/ns/j: updated by op, last status.n",
         "  1 x pods/ns/a: created by unknown",
     ]
-
-
-async def test_time_out_comes_even_when_it_would_be_quiet_a_little_later():
-    source, clock = FakeSource(), FakeClock()
-    task = Waiter(source, clock, quiet_for=5, within=6).task
-
-    await clock.advance(3)
-    source.write()
-    await clock.advance(3.1)
-
-    with pytest.raises(NotSettledError):
-        await task
-
-
-def test_changed_fields_are_named_by_their_path_without_bookkeeping():
-    before = {"metadata": {"managedFields": [1]}, "status": {"a": 1, "list": [1], "gone": {"x": 1}}}
-    now = {"metadata": {"managedFields": [2]}, "status": {"a": 1, "list": [2], "new": 1}}
-
-    assert set(changed_fields(before, now)) == {"status.list", "status.gone", "status.new"}
-
-
-async def test_eventually_returns_what_the_check_returned_once_it_is_true():
-    results = iter([0, None, "found"])
-
-    assert await eventually(lambda: next(results), clock=FakeClock(), every=0) == "found"
 
 
 async def test_eventually_takes_an_assertion_as_not_yet_and_awaits_what_must_be():
@@ -179,11 +140,3 @@ async def test_eventually_says_why_not_when_the_time_is_over(check, reason):
 
     with pytest.raises(AssertionError, match=reason):
         await task
-
-
-async def test_eventually_ends_at_once_when_the_check_breaks():
-    def broken():
-        raise KeyError("bug")
-
-    with pytest.raises(KeyError):
-        await eventually(broken, clock=FakeClock())

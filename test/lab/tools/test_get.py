@@ -145,12 +145,6 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(bench):
     assert bench.half_made() == []
 
 
-def test_what_a_killed_process_left_is_removed(bench):
-    (bench.root / "cache/tools/.work/greek/left").mkdir(parents=True)
-    bench.toolbox.get(["alpha"])
-    assert bench.half_made() == []
-
-
 def test_an_interrupted_build_ends_with_its_caller(bench):
     # More than a pipe holds: when the pid is written, the caller reads.
     bench.with_go("head -c 200000 /dev/zero | tr '\\0' '\\n'; echo $$ > pid; exec sleep 60")
@@ -200,14 +194,6 @@ def test_a_server_that_does_not_answer_is_asked_once(bench, monkeypatch):
 
     assert "silent.example did not answer within 0 s" in bench.said.getvalue()
     assert "silent.example did not answer before" in bench.said.getvalue()
-
-
-def test_a_ready_made_program_is_taken_as_it_is(bench):
-    (bench.root / "assets").mkdir()
-    (bench.root / "assets" / "alpha").touch()
-    bench.with_environment(KUBEBUILDER_ASSETS=str(bench.root / "assets"))
-
-    assert bench.toolbox.get(["alpha"])["alpha"] == bench.root / "assets" / "alpha"
 
 
 def test_an_old_compiler_on_path_is_passed_over_for_the_pinned_one(bench, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from lab.tools import progress
-from lab.tools.progress import Progress, duration
+from lab.tools.progress import Progress
 
 
 class Stream(io.StringIO):
@@ -58,16 +58,10 @@ def test_a_terminal_gets_one_short_line_that_is_rewritten_in_place(monkeypatch):
     assert re.fullmatch(r"hack/tool: building alpha: done, \d s\n", lines[-1])
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_the_last_line_says_when_it_did_not_end_well(error):
+def test_the_last_line_says_when_it_did_not_end_well():
     stream = io.StringIO()
 
-    with pytest.raises(error), Progress(stream, prefix="hack/tool").step("building alpha"):
-        raise error
+    with pytest.raises(KeyboardInterrupt), Progress(stream, prefix="hack/tool").step("building alpha"):
+        raise KeyboardInterrupt
 
     assert re.search(r"\nhack/tool: building alpha: failed, \d s\n$", stream.getvalue())
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(59.4, "59 s"), (59.6, "1 min 0 s"), (226, "3 min 46 s")])
-def test_durations_are_written_for_people(seconds, text):
-    assert duration(seconds) == text

@@ -71,8 +71,3 @@ def test_there_is_no_link_without_an_address_even_if_there_was_one_before(tree):
 def test_an_address_that_no_link_can_be_made_of_is_refused(tree, home):
     with pytest.raises(address.InvalidAddressError, match=re.escape("setup.cfg: metadata.url")):
         address.read(tree(home))
-
-
-def test_a_readme_without_a_place_for_it_is_refused():
-    with pytest.raises(chart.UnlikeExpectedError, match=r"README\.md has no place"):
-        chart.helped("# tf-operator\n", HOME)

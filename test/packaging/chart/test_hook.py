@@ -97,32 +97,19 @@ def workers(plane, namespace):
     return [item["metadata"]["name"] for item in items] if len(items) == 2 else []
 
 
-async def test_it_succeeds_when_both_workers_have_and_leaves_no_job(plane, namespace, kubelet, pod):
+@pytest.mark.parametrize("exit_code", [0, 3])
+async def test_it_ends_as_its_job_does_with_the_reason_and_leaves_no_job(plane, namespace, kubelet, pod, exit_code):
     async with operator(plane, namespaces=[namespace]):
         process = start(pod)
         names = await eventually(lambda: workers(plane, namespace), within=30)
-        for name in names:
+        for name in names[: 1 if exit_code else 2]:
             await kubelet.run(name)
-            await kubelet.succeed(name)
+            await (kubelet.fail(name, Exit(exit_code)) if exit_code else kubelet.succeed(name))
         code, output = await outcome(process)
 
-    assert (code, "Succeeded:" in output) == (0, True), output
+    said = ["Failed:", f"pod {names[0]}: Failed", '"exitCode": 3'] if exit_code else ["Succeeded:"]
+    assert (code, [word for word in said if word not in output]) == (int(bool(exit_code)), []), output
     await eventually(lambda: plane.admin.get(TFJOBS.path(namespace))["items"] == [])
-
-
-async def test_it_fails_and_tells_of_each_pod_when_a_worker_fails(plane, namespace, kubelet, pod):
-    async with operator(plane, namespaces=[namespace]):
-        process = start(pod)
-        names = await eventually(lambda: workers(plane, namespace), within=30)
-        await kubelet.run(names[0])
-        await kubelet.fail(names[0], Exit(3))
-        code, output = await outcome(process)
-
-    assert code == 1
-    assert "Failed:" in output
-    assert f"pod {names[0]}: Failed" in output
-    assert '"exitCode": 3' in output
-    assert plane.admin.get(TFJOBS.path(namespace))["items"] == []
 
 
 async def test_it_fails_and_asks_for_the_operator_when_nobody_takes_the_job_up(plane, namespace, pod):

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 import yaml
 
+from support import builders
 from support.helm import CHART, one
 from support.resources import TFJOBS
 from support.settle import eventually
@@ -17,14 +18,6 @@ MAY = {
     "kubeflow-view": ("get", "list", "watch"),
     "kubeflow-edit": ("get", "create", "patch", "delete"),
     "kubeflow-admin": ("get", "create", "patch", "delete"),
-}
-JOB = {
-    "apiVersion": "kubeflow.org/v1",
-    "kind": "TFJob",
-    "metadata": {"name": "found"},
-    "spec": {
-        "tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}}
-    },
 }
 
 
@@ -74,6 +67,6 @@ def test_the_roles_of_the_chart_are_collected_as_those_of_the_manifests_are(helm
 
 def test_kubectl_get_kubeflow_lists_tfjobs(plane, kubectl, request):
     namespace = plane.make_namespace(request.node.name)
-    plane.admin.create(TFJOBS.path(namespace), JOB)
+    plane.admin.create(TFJOBS.path(namespace), builders.tfjob("found").workers(1).body())
 
     assert kubectl("get", "kubeflow", f"--namespace={namespace}", "--output=name") == "tfjob.kubeflow.org/found\n"

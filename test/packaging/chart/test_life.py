@@ -7,12 +7,13 @@ or a namespace that would be in the way of the next one.
 import json
 import shutil
 import subprocess
+import time
 
 import pytest
-import yaml
 
 from lab.control_plane.api import ApiRefusedError
-from support.helm import CHART, PROGRAMS, Helm
+from support import builders
+from support.helm import CHART, PROGRAMS, Helm, parsed
 from support.resources import CRDS, TFJOBS
 from support.settle import eventually
 
@@ -21,13 +22,6 @@ CRD = CRDS.path(name="tfjobs.kubeflow.org")
 # Helm 4 applies on the server, where kubectl owns what it has written before.
 FORCE = {"helm-3": (), "helm-4": ("--force-conflicts",)}
 TAKING_OVER = {name: ("--take-ownership", *force, "--set", "crds.takeOver=true") for name, force in FORCE.items()}
-REPLICA = {"template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}
-JOB = {
-    "apiVersion": "kubeflow.org/v1",
-    "kind": "TFJob",
-    "metadata": {"name": "j"},
-    "spec": {"tfReplicaSpecs": {"Worker": REPLICA}},
-}
 
 
 def is_gone(admin, path):
@@ -52,20 +46,25 @@ async def delete(admin, path):
     except ApiRefusedError as refusal:
         if refusal.status != 404:
             raise
-    await eventually(lambda: is_gone(admin, path))
+    await eventually(lambda: is_gone(admin, path), within=30)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _crd_for_the_next_module(plane):
+    yield
+    plane.admin.apply(*parsed(MANIFEST.read_text()))
+    while not is_served(plane.admin):
+        time.sleep(0.1)
 
 
 @pytest.fixture(params=PROGRAMS)
 async def release(request, plane, tmp_path):
-    """A Helm on a cluster without the CRD; at the end the cluster is as it was."""
+    """A Helm on a cluster without the CRD."""
     await delete(plane.admin, CRD)
     helm = Helm(request.param, tmp_path, kubeconfig=plane.kubeconfig("admin"))
     yield helm
     for entry in json.loads(helm.ok("list", "--all-namespaces", "--output", "json")):
         helm.ok("uninstall", entry["name"], "--namespace", entry["namespace"], "--wait=false")
-    await delete(plane.admin, CRD)
-    plane.admin.apply(yaml.load(MANIFEST.read_text(), Loader=yaml.CSafeLoader))
-    await eventually(lambda: is_served(plane.admin))
 
 
 @pytest.fixture
@@ -84,13 +83,10 @@ def next_chart(tmp_path):
     shutil.copytree(CHART, chart)
     path = chart / "templates" / "crd.yaml"
     text = path.read_text()
-    place = text.index("            properties:\n", text.index("\n          spec:\n")) + len(
-        "            properties:\n"
-    )
-    field = (
-        "              colour:\n                type: string\n                description: Of what colour the job is.\n"
-    )
-    path.write_text(text[:place] + field + text[place:])
+    properties = "\n            properties:\n"
+    spec = text.index(properties, text.index("\n          spec:\n")) + len(properties)
+    field = "              colour: {type: string, description: Of what colour the job is.}\n"
+    path.write_text(text[:spec] + field + text[spec:])
     return chart
 
 
@@ -113,7 +109,7 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
     notes = release.ok("install", "tf", CHART, *here)
     assert f"kubectl --namespace {namespace} rollout status deployment/tf-tf-operator" in notes
     await eventually(lambda: len(pods(plane, namespace)) == 2, within=30)
-    uid = admin.create(TFJOBS.path(namespace), JOB)["metadata"]["uid"]
+    uid = admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())["metadata"]["uid"]
 
     release.ok("upgrade", "tf", next_chart, *here)
     await eventually(lambda: "Of what colour the job is." in explain(kubectl, "colour"), within=30)
@@ -130,35 +126,23 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
     assert admin.get(TFJOBS.path(namespace, "j"))["metadata"]["uid"] == uid
 
 
-async def test_a_crd_that_was_applied_by_hand_is_taken_over_only_when_both_helm_and_the_chart_are_told_so(
-    release, plane, namespace, kubectl, next_chart
+@pytest.mark.parametrize("how", [("--server-side",), ()], ids=["on the server", "by its client"])
+async def test_an_older_crd_that_kubectl_has_applied_is_taken_over_when_helm_and_the_chart_are_told_so_and_upgraded(
+    *, release, plane, namespace, kubectl, next_chart, how
 ):
-    kubectl("apply", "--server-side", "-f", str(CHART.parents[1] / "manifests" / "crd"))
+    """As on the way from Kubeflow's operator, whose CRD is not ours."""
+    older = MANIFEST.read_text().replace("startupDeadlineSeconds", "anotherField")
+    kubectl("apply", *how, "--filename=-", stdin=older)
     here = ("--namespace", namespace)
 
     refusal = release.refusal("install", "tf", CHART, *here)
     assert "belongs to somebody who did not use Helm" in refusal
+    assert " ".join(TAKING_OVER[release.name]) in refusal
     release.ok("install", "tf", CHART, *here, *TAKING_OVER[release.name])
-
-    annotations = plane.admin.get(CRD)["metadata"]["annotations"]
-    assert annotations["meta.helm.sh/release-name"] == "tf"
-    release.ok("upgrade", "tf", next_chart, *here, *FORCE[release.name])
-
-
-async def test_an_older_crd_that_kubectl_has_made_is_taken_over_and_later_upgraded(
-    release, namespace, kubectl, next_chart, tmp_path
-):
-    """As on the way from Kubeflow's operator, whose CRD is not ours."""
-    older = tmp_path / "older.yaml"
-    older.write_text(MANIFEST.read_text().replace("startupDeadlineSeconds", "anotherField"))
-    kubectl("apply", "-f", str(older))
-    here = ("--namespace", namespace)
-
-    assert " ".join(TAKING_OVER[release.name]) in release.refusal("install", "tf", CHART, *here)
-    release.ok("install", "tf", CHART, *here, *TAKING_OVER[release.name])
+    assert plane.admin.get(CRD)["metadata"]["annotations"]["meta.helm.sh/release-name"] == "tf"
     await eventually(lambda: "FIELD: startupDeadlineSeconds" in explain(kubectl, "runPolicy.startupDeadlineSeconds"))
 
-    release.ok("upgrade", "tf", next_chart, *here)
+    release.ok("upgrade", "tf", next_chart, *here, *(FORCE[release.name] if how else ()))
     await eventually(lambda: "Of what colour the job is." in explain(kubectl, "colour"), within=30)
 
 
@@ -222,12 +206,12 @@ async def test_someone_with_rights_in_one_namespace_only_can_install_for_that_na
     tenant.ok("uninstall", "tf", "--namespace", namespace)
 
 
-# What docs/security.md says that a stolen token is good for; the words of `kubectl auth can-i`.
+# What docs/security.md says that a stolen token is good for: verb, resource with group, subresource.
 NOWHERE = (
     "get secrets",
     "get configmaps",
-    "create pods --subresource=exec",
-    "create serviceaccounts --subresource=token",
+    "create pods exec",
+    "create serviceaccounts token",
     "create roles.rbac.authorization.k8s.io",
     "create rolebindings.rbac.authorization.k8s.io",
     "impersonate users",
@@ -237,25 +221,29 @@ NOWHERE = (
     "get nodes",
     "update validatingwebhookconfigurations.admissionregistration.k8s.io",
 )
-WHERE_IT_WORKS = ("create pods", "delete pods", "list services", "patch tfjobs.kubeflow.org --subresource=status")
+WHERE_IT_WORKS = ("create pods", "delete pods", "list services", "patch tfjobs.kubeflow.org status")
 
 
 @pytest.mark.parametrize("is_namespaced", [True, False], ids=["namespaced", "cluster-wide"])
-async def test_a_stolen_token_is_good_for_what_the_page_on_security_says(
-    plane, namespace, kubectl, tmp_path, is_namespaced
-):
+async def test_a_stolen_token_is_good_for_what_the_page_on_security_says(plane, namespace, tmp_path, is_namespaced):
     elsewhere = plane.make_namespace("elsewhere")
     helm = Helm("helm-3", tmp_path, kubeconfig=plane.kubeconfig("admin"))
-    served = [namespace] if is_namespaced else []
-    values = {"watch": {"namespaces": served}, "crds": {"enabled": False}}
+    values = {"watch": {"namespaces": [namespace] if is_namespaced else []}, "crds": {"enabled": False}}
     helm.ok("install", "tf", CHART, "--namespace", namespace, values=values)
-    account = f"--as=system:serviceaccount:{namespace}:tf-tf-operator"
 
     def may(request, where):
-        try:
-            return kubectl("auth", "can-i", *request.split(), account, f"--namespace={where}").strip() == "yes"
-        except subprocess.CalledProcessError:  # it exits with 1 to say no
-            return False
+        verb, resource, *subresource = request.split()
+        name, _, group = resource.partition(".")
+        asked = {
+            "namespace": where,
+            "verb": verb,
+            "resource": name,
+            "group": group,
+            "subresource": "".join(subresource),
+        }
+        spec = {"user": f"system:serviceaccount:{namespace}:tf-tf-operator", "resourceAttributes": asked}
+        review = plane.admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+        return review["status"]["allowed"]
 
     try:
         await eventually(lambda: all(may(request, namespace) for request in WHERE_IT_WORKS))

@@ -1,11 +1,11 @@
 """The overlays of manifests/: rendered by kubectl, tried on a real API server, and in line with the chart."""
 
+import copy
 import json
 import shutil
 import subprocess
 
 import pytest
-import yaml
 
 from lab.control_plane.api import ApiRefusedError
 from support.api import Api
@@ -17,9 +17,19 @@ OVERLAYS = ("cluster-wide", "high-availability", "namespaced", "protected-metric
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
+_rendered = {}
+
+
 @pytest.fixture
 def render(kubectl):
-    return lambda overlay: parsed(kubectl("kustomize", str(ROOT / "manifests" / "overlays" / overlay)))
+    """Render an overlay, once for all tests."""
+
+    def render(overlay):
+        if overlay not in _rendered:
+            _rendered[overlay] = parsed(kubectl("kustomize", str(ROOT / "manifests" / "overlays" / overlay)))
+        return _rendered[overlay]
+
+    return render
 
 
 @overlays
@@ -38,14 +48,14 @@ def test_its_pods_are_what_pod_security_calls_restricted(render, plane, overlay)
     namespace = plane.make_namespace("restricted")
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     plane.admin.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
-    spec = one(render(overlay), "Deployment")["spec"]["template"]["spec"] | {"serviceAccountName": "default"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    spec = one(render(overlay), "Deployment")["spec"]["template"]["spec"]
+    pod = {"metadata": {"name": "p"}, "spec": copy.deepcopy(spec) | {"serviceAccountName": "default"}}
     plane.admin.wait_for(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
 
     plane.admin.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldValidation=Strict", pod)
-    spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
     with pytest.raises(ApiRefusedError, match="violates PodSecurity"):
-        plane.admin.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", json.loads(json.dumps(pod)))
+        plane.admin.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
 
 
 def test_the_commands_for_kubectl_install_the_image_of_the_reader(kubectl, plane, tmp_path):
@@ -68,20 +78,16 @@ async def monitoring_kinds(plane):
     """The kinds of the Prometheus operator, without their schemas."""
     async with Api(plane.kubeconfig("admin")) as admin:
         for kind in ("PodMonitor", "PrometheusRule"):
-            plural = f"{kind.lower()}s"
-            schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-            version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            plural, group = f"{kind.lower()}s", "monitoring.coreos.com"
+            schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+            version = {"name": "v1", "served": True, "storage": True, "schema": schema}
             names = {"kind": kind, "plural": plural}
+            spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
             crd = {
                 "apiVersion": "apiextensions.k8s.io/v1",
                 "kind": "CustomResourceDefinition",
-                "metadata": {"name": f"{plural}.monitoring.coreos.com"},
-                "spec": {
-                    "group": "monitoring.coreos.com",
-                    "scope": "Namespaced",
-                    "names": names,
-                    "versions": [version],
-                },
+                "metadata": {"name": f"{plural}.{group}"},
+                "spec": spec,
             }
             await create_crd(admin, crd)
 
@@ -112,28 +118,21 @@ def test_the_monitor_finds_the_pods_of_the_overlays_and_calls_them_what_the_aler
 
 def test_the_dashboards_of_the_overlay_are_those_of_the_chart_and_found_by_the_same_label(render, helm_3):
     ours = of_kind(render("monitoring"), "ConfigMap")
-    charts = of_kind(helm_3.objects({"metrics": {"dashboards": {"enabled": True}}}), "ConfigMap")
-    charts = [body for body in charts if "dashboard" in body["metadata"]["name"]]
+    objects = helm_3.objects({"metrics": {"dashboards": {"enabled": True}}})
+    charts = [body for body in of_kind(objects, "ConfigMap") if "dashboard" in body["metadata"]["name"]]
+    found, wanted = ({f: json.loads(t) for b in bodies for f, t in b["data"].items()} for bodies in (ours, charts))
 
-    assert {file: json.loads(text) for body in ours for file, text in body["data"].items()} == {
-        file: json.loads(text) for body in charts for file, text in body["data"].items()
-    }
-    assert {path.name for path in (CHART / "dashboards").glob("*.json")} == {
-        file for body in ours for file in body["data"]
-    }
-    assert [body["metadata"]["labels"]["grafana_dashboard"] for body in (*ours, *charts)] == ["1"] * len(
-        [*ours, *charts]
-    )
+    assert found == wanted
+    assert set(found) == {path.name for path in (CHART / "dashboards").glob("*.json")}
+    assert {body["metadata"]["labels"]["grafana_dashboard"] for body in (*ours, *charts)} == {"1"}
 
 
 def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
     objects = render("namespaced")
 
     assert of_kind(objects, "ClusterRoleBinding") == []
-    assert {binding["metadata"]["namespace"] for binding in of_kind(objects, "RoleBinding")} == {
-        "default",
-        "tf-operator",
-    }
+    bindings = of_kind(objects, "RoleBinding")
+    assert {binding["metadata"]["namespace"] for binding in bindings} == {"default", "tf-operator"}
     (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["run", "--namespace=default"]
 
@@ -141,11 +140,10 @@ def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
 def test_protected_metrics_come_with_the_right_to_ask_who_may_read_them(render):
     objects = render("protected-metrics")
     (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    (subject,) = one(objects, "ClusterRoleBinding", "tf-operator-metrics-auth")["subjects"]
 
     assert container["args"] == ["run", "--metrics-secure"]
-    assert one(objects, "ClusterRoleBinding", "tf-operator-metrics-auth")["subjects"] == [
-        {"kind": "ServiceAccount", "name": "tf-operator", "namespace": "tf-operator"}
-    ]
+    assert subject == {"kind": "ServiceAccount", "name": "tf-operator", "namespace": "tf-operator"}
 
 
 def test_the_pods_of_the_overlays_are_those_of_the_chart(render, helm_3):
@@ -162,12 +160,7 @@ def test_the_pods_of_the_overlays_are_those_of_the_chart(render, helm_3):
 
 def test_every_manifest_is_in_an_overlay(render):
     rendered = {(body["kind"], body["metadata"]["name"]) for overlay in OVERLAYS for body in render(overlay)}
-    folders = ("crd", "rbac", "operator")
-    written = [
-        body
-        for folder in folders
-        for path in (ROOT / "manifests" / folder).glob("*.yaml")
-        for body in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader)
-    ]
+    files = [path for folder in ("crd", "rbac", "operator") for path in (ROOT / "manifests" / folder).glob("*.yaml")]
+    written = [body for path in files for body in parsed(path.read_text())]
 
     assert {(body["kind"], body["metadata"]["name"]) for body in written} <= rendered

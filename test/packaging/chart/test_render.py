@@ -1,13 +1,18 @@
-"""What the chart makes of values, without a cluster; the shapes of single objects are in the chart's own tests."""
+"""What the chart makes of values: the operator's flags, the manifests, and what other tools say of it.
+
+The shapes of single objects are in the chart's own tests.
+"""
 
 import json
 import shutil
+import subprocess
 from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 import yaml
 
+from lab.tools.get import programs
 from support.helm import CHART, Helm, of_kind, one, parsed
 from tf_operator.app.options import flags, options
 
@@ -83,12 +88,20 @@ NAMES = {
     *("name", "namespace", "serviceAccountName", "priorityClassName", "secretName", "key", "serverName"),
     *("resourceNames", "matchNames"),
 }
+# Kinds of the Prometheus operator and of cert-manager.
+FOREIGN = "PodMonitor,ServiceMonitor,PrometheusRule,Certificate"
+C = {"name": "watcher", "image": "watcher:1"}
 profiles = pytest.mark.parametrize("values", PROFILES.values(), ids=PROFILES)
 
 
 @profiles
 def test_helm_3_and_helm_4_make_the_same_objects(values, tmp_path):
-    assert Helm("helm-3", tmp_path).objects(values) == Helm("helm-4", tmp_path).objects(values)
+    # They put them in another order.
+    assert parts(Helm("helm-3", tmp_path).render(values)) == parts(Helm("helm-4", tmp_path).render(values))
+
+
+def parts(text):
+    return sorted(part.strip() for part in text.split("---\n"))
 
 
 def test_names_that_look_like_numbers_or_switches_stay_texts(helm):
@@ -122,13 +135,6 @@ def numbers_and_switches(body, path=""):
         yield path
 
 
-def test_a_policy_that_lets_nobody_read_metrics_has_no_rule(helm_3):
-    policy = one(helm_3.objects({"networkPolicy": {"metricsFrom": []}}), "NetworkPolicy")
-
-    assert policy["spec"]["ingress"] == []
-    assert "Ingress" in policy["spec"]["policyTypes"]
-
-
 def test_every_object_of_the_release_has_the_common_labels_and_no_selector_has_them(helm_3):
     objects = helm_3.objects(
         {
@@ -154,21 +160,25 @@ def test_lint_has_no_complaint(helm, values):
     helm.ok("lint", "--strict", CHART, values=values)
 
 
+def container_of(objects):
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return container
+
+
 @profiles
 def test_the_operator_understands_its_arguments_and_warns_of_none(helm_3, values):
-    (container,) = one(helm_3.objects(values), "Deployment")["spec"]["template"]["spec"]["containers"]
+    container = container_of(helm_3.objects(values))
     environment = {item["name"]: item.get("value", "from-the-pod") for item in container["env"]}
 
     command, *arguments = container["args"]
     understood = options.parse(arguments, environment)
 
-    assert command == "run"
-    assert understood.warnings == ()
+    assert (command, understood.warnings) == ("run", ())
     assert understood.namespaces == tuple(values.get("watch", {}).get("namespaces", ()))
 
 
 def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
-    (container,) = one(helm_3.objects(), "Deployment")["spec"]["template"]["spec"]["containers"]
+    container = container_of(helm_3.objects())
     given = dict(argument.removeprefix("--").split("=", 1) for argument in container["args"][1:])
     renamed = {"leader-election-id": "tf-tf-operator"}
 
@@ -181,7 +191,7 @@ def test_every_flag_can_be_chosen(helm_3):
         "controller": {"gangSchedulerName": "volcano"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
-    (container,) = one(helm_3.objects(chosen), "Deployment")["spec"]["template"]["spec"]["containers"]
+    container = container_of(helm_3.objects(chosen))
     given = {argument.removeprefix("--").partition("=")[0] for argument in container["args"][1:]}
 
     # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
@@ -228,60 +238,15 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
-def test_dashboards_are_taken_as_they_are_with_templates_of_their_own(helm_3, tmp_path):
-    chart = tmp_path / "tf-operator"
-    shutil.copytree(CHART, chart)
-    (chart / "dashboards").mkdir(exist_ok=True)
-    dashboard = json.dumps({"title": "{{ $labels.x }}", "panels": []}, indent=2)
-    (chart / "dashboards" / "one.json").write_text(dashboard)
-
-    objects = helm_3.objects({"metrics": {"dashboards": {"enabled": True}}}, chart=chart)
-
-    config = one(objects, "ConfigMap", "tf-tf-operator-dashboard-one")
-    assert config["data"] == {"one.json": dashboard}
-    assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
-
-
-def rules_of(body):
-    return {rule["alert"]: rule for group in body["spec"]["groups"] for rule in group["rules"]}
-
-
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):
     source = (ROOT / "manifests/monitoring/rules.yaml").read_text()
     ours = source.replace('job="tf-operator"', 'job="tf", namespace="tf-operator"')
     objects = helm_3.objects({"metrics": {"prometheusRule": {"enabled": True}, "podMonitor": {"enabled": True}}})
-    wanted = {rule["alert"]: rule for group in yaml.safe_load(ours)["groups"] for rule in group["rules"]}
 
-    assert rules_of(one(objects, "PrometheusRule", "tf-tf-operator")) == wanted
+    assert one(objects, "PrometheusRule", "tf-tf-operator")["spec"] == yaml.safe_load(ours)
     # Both monitors call by the name of the release what the alerts call job.
     assert one(objects, "PodMonitor")["spec"]["jobLabel"] == "app.kubernetes.io/instance"
     assert one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/instance"] == "tf"
-
-
-def test_alerts_can_be_left_out_and_changed_by_name_and_lead_to_runbooks_elsewhere(helm_3):
-    rule = {
-        "enabled": True,
-        "runbookBaseUrl": "https://wiki.example/tf-operator/",
-        "disabled": ["TFOperatorRateLimited", "TFOperatorDown"],
-        "overrides": {"TFJobsFailing": {"for": "1h", "severity": "info"}, "TFOperatorTwoLeaders": {"for": "0s"}},
-    }
-
-    found = rules_of(one(helm_3.objects({"metrics": {"prometheusRule": rule}}), "PrometheusRule"))
-
-    assert not {"TFOperatorRateLimited", "TFOperatorDown"} & set(found)
-    assert found["TFOperatorTwoLeaders"]["for"] == "0s"
-    failing = found["TFJobsFailing"]
-    assert (failing["for"], failing["labels"]["severity"]) == ("1h", "info")
-    assert failing["annotations"]["runbook_url"] == "https://wiki.example/tf-operator/TFJobsFailing.md"
-
-
-@pytest.mark.parametrize("values", [{"disabled": ["TFJobFailing"]}, {"overrides": {"TFJobFailing": {"for": "1h"}}}])
-def test_an_alert_that_does_not_exist_is_refused_with_those_that_do(helm, values):
-    complaint = helm.refusal(
-        "template", "tf", CHART, values={"metrics": {"prometheusRule": {"enabled": True, **values}}}
-    )
-
-    assert "there is no alert TFJobFailing; there are TFOperatorDown, TFOperatorNoLeader," in complaint
 
 
 def test_the_chart_is_of_the_release_that_the_package_is():
@@ -302,3 +267,66 @@ def test_the_packaged_chart_has_what_users_need_and_no_more(helm, tmp_path):
     assert {"Chart.yaml", "README.md", "values.yaml", "values.schema.json", "templates", "files"} <= found
     assert not found & {"tests", "README.md.gotmpl"}
     assert archive.stat().st_size < 300_000
+
+
+@pytest.fixture(scope="module")
+def kubeconform(plane, tmp_path_factory):
+    """Check manifests against the API server's own description of every kind: closed, and numbers may be texts."""
+    folder = tmp_path_factory.mktemp("schemas")
+    definitions = plane.admin.get("/openapi/v2")["definitions"]
+    for definition in definitions.values():
+        if definition.get("format") == "int-or-string":
+            definition["type"] = ["string", "integer"]
+        if "properties" in definition:
+            definition.setdefault("additionalProperties", False)
+    (folder / "definitions.json").write_text(json.dumps({"definitions": definitions}))
+    for name, definition in definitions.items():
+        for kind in definition.get("x-kubernetes-group-version-kind", ()):
+            group = f"{kind['group'].partition('.')[0]}-" if kind["group"] else ""
+            path = folder / f"{kind['kind']}-{group}{kind['version']}.json".lower()
+            path.write_text(json.dumps({"$ref": f"definitions.json#/definitions/{name}"}))
+    location = f"{folder}/{{{{ .ResourceKind }}}}{{{{ .KindSuffix }}}}.json"
+    command = [programs("kubeconform")["kubeconform"], "-strict", "-skip", FOREIGN, "-schema-location", location]
+    return lambda text: subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def test_every_object_fits_the_schemas_of_the_api_server(helm_3, kubeconform):
+    done = kubeconform(
+        "\n---\n".join(helm_3.render(values) for values in (*PROFILES.values(), {"extraContainers": [C]}))
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_field_that_does_not_exist_does_not_fit_the_schemas(helm_3, kubeconform):
+    done = kubeconform(helm_3.render().replace("revisionHistoryLimit: 3", "revisionHistoryLimits: 3"))
+
+    assert done.returncode == 1
+    assert "revisionHistoryLimits" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["defaults", "namespaced", "monitored", "protected with a certificate", "alone"])
+def test_kube_score_finds_nothing_critical_and_nothing_to_warn_of(helm_3, name):
+    command = [programs("kube-score")["kube-score"], "score", "--output-format", "ci", "-"]
+
+    done = subprocess.run(command, input=helm_3.render(PROFILES[name]), capture_output=True, text=True, check=False)
+    found = [line for line in done.stdout.splitlines() if not line.startswith(("[OK]", "[SKIPPED]"))]
+
+    # One replica is what its user asked for.
+    expected = "[WARNING] tf-tf-operator/tf-operator apps/v1/Deployment" if name == "alone" else "none"
+    assert [line for line in found if not line.startswith(expected)] == []
+
+
+def test_what_kube_score_is_told_to_ignore_has_a_reason_beside_it():
+    for path in (CHART / "templates").rglob("*.yaml"):
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            if "kube-score/ignore:" in line:
+                assert lines[number - 1].strip().startswith("#"), f"{path}: say why"
+
+
+def test_the_job_of_helm_test_is_one_that_this_api_server_takes(helm_3, plane):
+    job = json.loads(one(helm_3.objects(), "ConfigMap", "tf-tf-operator-test")["data"]["job.json"])
+    job["metadata"]["namespace"] = namespace = plane.make_namespace("dry-run")
+
+    plane.admin.create(f"/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs?dryRun=All&fieldValidation=Strict", job)

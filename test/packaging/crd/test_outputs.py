@@ -31,12 +31,6 @@ def test_both_forms_say_the_same(rendered):
     assert yaml.load(rendered[outputs.MANIFEST], yaml.CSafeLoader) == json.loads(rendered[outputs.PACKAGED])
 
 
-def test_nothing_is_written_as_an_anchor(rendered):
-    assert not any(
-        isinstance(event, yaml.AliasEvent) for event in yaml.parse(rendered[outputs.MANIFEST], yaml.CSafeLoader)
-    )
-
-
 def test_every_field_of_our_own_is_described(rendered):
     version = json.loads(rendered[outputs.PACKAGED])["spec"]["versions"][0]
     schema = version["schema"]["openAPIV3Schema"]["properties"]

@@ -1,4 +1,4 @@
-"""The schema of a pod template, from small descriptions and from the real one."""
+"""The schema of a pod template. Of what is in it, manifests/crd has the rest: ``hack/generate`` writes it."""
 
 import json
 import re
@@ -6,31 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from crd import core, pod_template
+from crd import pod_template
 
 ROOT = Path(__file__).resolve().parents[3]
-PREFIX = "#/components/schemas/"
 
 
 @pytest.fixture(scope="module")
 def real():
     return pod_template.pod_template(json.loads((ROOT / "hack/crd/core-v1.json").read_text()))
-
-
-def translate(properties, **definitions):
-    """The translation of a pod spec with these properties."""
-    found = pod_template.pod_template(
-        {
-            core.POD_TEMPLATE: {"type": "object", "properties": {"spec": {"$ref": f"{PREFIX}Spec"}}},
-            "Spec": {"type": "object", "properties": {"containers": CONTAINERS, **properties}},
-            "Container": {"type": "object", "properties": {"name": {"type": "string"}}},
-            **definitions,
-        }
-    )
-    return found["properties"]["spec"]["properties"]
-
-
-CONTAINERS = {"type": "array", "items": {"allOf": [{"$ref": f"{PREFIX}Container"}], "default": {}}}
 
 
 def nodes(schema):
@@ -41,27 +24,6 @@ def nodes(schema):
     for key in ("items", "additionalProperties"):
         if key in schema:
             yield from nodes(schema[key])
-
-
-def test_a_reference_is_replaced_by_what_it_stands_for():
-    found = translate({"a": {"allOf": [{"$ref": f"{PREFIX}Part"}], "default": {}}}, Part={"type": "integer"})
-
-    assert found["a"] == {"type": "integer"}
-
-
-def test_enumerations_and_defaults_are_left_to_the_api_server():
-    found = translate({"policy": {"type": "string", "enum": ["A"], "default": "A"}})
-
-    assert found["policy"] == {"type": "string"}
-
-
-def test_lists_are_merged_by_key_where_pods_cannot_repeat_it():
-    keyed = {"type": "array", "items": {}, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-
-    found = translate({"volumes": keyed, "env": keyed})
-
-    assert found["volumes"]["x-kubernetes-list-map-keys"] == ["name"]
-    assert found["env"] == {"type": "array", "items": {}}
 
 
 @pytest.mark.parametrize(

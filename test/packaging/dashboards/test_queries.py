@@ -52,12 +52,6 @@ def test_rates_are_taken_over_four_scrapes_and_never_less_than_a_step(step, scra
     assert known.asked == [f"rate(x[{interval}])"]
 
 
-def test_a_series_gets_the_name_that_its_legend_says():
-    (panel,) = ask(dashboard("x", legendFormat="of {{pod}}"), Known())
-    assert [line.name for line in panel.lines] == ["of a"]
-    assert panel.unanswered == []
-
-
 def test_a_variable_that_is_not_asked_by_label_values_is_refused():
     with pytest.raises(QueryError, match="which is not label_values"):
         ask(dashboard("x", ("pod", "query_result(up)", {})), Known())

@@ -11,11 +11,8 @@ from tf_operator.dialects.kubeflow import v1
 SOME = list(itertools.islice(traffic.arrivals(), 120))
 
 
-def test_the_same_jobs_come_each_time():
+def test_the_same_jobs_come_each_time_and_no_two_have_the_same_name():
     assert list(itertools.islice(traffic.arrivals(), 120)) == SOME
-
-
-def test_no_two_jobs_have_the_same_name():
     assert len({arrival.body["metadata"]["name"] for arrival in SOME}) == len(SOME)
 
 

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.idle import Idle
-from tf_operator.app.metrics.registry import Metrics
+from support.idle import full_registry
 from tf_operator.app.options import flags
-from tf_operator.controller.instruments import PassResult
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "operations.md").read_text()
 
@@ -30,17 +28,7 @@ def words(cell):
 
 def families():
     """Every family that the process exposes: name as in the text format, type, labels."""
-    metrics = Metrics(lease="lease")
-    client, pods = metrics.client("host"), metrics.reflector("pods")
-    client.replied("get", "200", 0.1)
-    client.retried("get", "Throttled")
-    pods.listed(1, 0.1)
-    metrics.sample_informers(Idle())
-    metrics.jobs.failed("ns", "why")
-    metrics.jobs.restarted("ns", replica_type="PS", reason="why")
-    metrics.controllers["tfjob-controller"].reconciles.ended(PassResult.SUCCESS, 0.1)
-    metrics.sample()
-    for family in metrics.registry.collect():
+    for family in full_registry().collect():
         kind = "gauge" if family.type == "info" else family.type
         suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
         labels = {name for sample in family.samples for name in sample.labels} - {"le"}

