@@ -124,90 +124,117 @@ async def test_every_request_has_the_selectors_and_the_namespace():
             assert selectors.items() <= request.query.items()
 
 
-@pytest.mark.parametrize(
-    "refusal", [NO_STREAMS, errors.refused(400, b'{"reason": "BadRequest", "message": "unknown parameter"}')]
-)
-async def test_objects_are_listed_page_by_page_where_they_cannot_be_streamed(refusal):
-    """client-go: TestWatchListFallback..."""
-    pages = [page([A], version=5, token="t"), page([B], version=5)]
-
-    async with Harness(refusal, *pages, Watch(3.0, EXPIRED), page([], version=9), QUIET) as harness:
-        await harness.clock.advance(1)
-        assert harness.names == {"a": "1", "b": "2"}
-        assert harness.asked == ["stream", "list 500", "list 500 t", "watch 5"]
-
-        await harness.clock.advance(5)
-        assert harness.names == {}
-        assert harness.asked[4:] == ["list 500", "watch 9"], "it is not asked to stream again"
-        assert harness.counts.listed_items == [2, 0]
-
-
-async def test_objects_are_listed_page_by_page_when_the_mark_does_not_come():
-    """An apiserver that does not know the parameter sends all objects, and then waits for changes."""
-    async with Harness(Watch(added(A), 1e9), page([A], version=5), QUIET) as harness:
-        await harness.clock.advance(29)
-        assert harness.asked == ["stream"]
-
-        await harness.clock.advance(2)
-        assert harness.asked == ["stream", "list 500", "watch 5"]
-        assert harness.names == {"a": "1"}
-
-
-async def test_objects_are_listed_page_by_page_when_a_bookmark_comes_before_the_mark():
-    """Changes go on, so there is no silence; but bookmarks begin only after the mark, which was lost."""
-    steps = [step for version in range(6) for step in (20.0, modified(thing("a", 10 + version)))]
-
-    async with Harness(Watch(added(A), *steps[:6], bookmark(12), *steps[6:]), page([B], version=20), QUIET) as harness:
-        await harness.clock.advance(62)
-
-        assert harness.asked == ["stream", "list 500", "watch 20"]
-        assert harness.names == {"b": "2"}
+PAGES = [page([A], version=5, token="t"), page([B], version=5)]
+CHANGES = [step for version in range(6) for step in (20.0, modified(thing("a", 10 + version)))]
+BOOKMARKS = [step for version in range(100) for step in (10.0, bookmark(10 + version))]
+AFTER_LOSS = Watch(added(thing("b", 7)), mark(8), 1e9)
 
 
 @pytest.mark.parametrize(
-    "unfinished",
+    ("script", "moments"),
     [
-        pytest.param(Watch(added(A)), id="closed before the mark"),
-        pytest.param(Watch(added(A), errors.ReplyLost("reset")), id="cut before the mark"),
-        pytest.param(Watch(added(A) + mark(5)[:-9]), id="closed inside the mark"),
+        pytest.param(
+            [NO_STREAMS, *PAGES, Watch(3.0, EXPIRED), page([], version=9), QUIET],
+            [
+                (1, "stream, list 500, list 500 t, watch 5", {"a": "1", "b": "2"}),
+                (5, "list 500, watch 9", {}),
+            ],
+            id="pages where lists cannot be streamed",
+        ),
+        pytest.param(
+            [errors.refused(400, b'{"reason": "BadRequest", "message": "unknown parameter"}'), *PAGES, QUIET],
+            [(1, "stream, list 500, list 500 t, watch 5", {"a": "1", "b": "2"})],
+            id="pages where the parameter is unknown",
+        ),
+        pytest.param(
+            [Watch(added(A), 1e9), page([A], version=5), QUIET],  # all objects are sent, and then changes
+            [(29, "stream", {}), (2, "list 500, watch 5", {"a": "1"})],
+            id="pages when the mark does not come",
+        ),
+        pytest.param(
+            [Watch(added(A), *CHANGES[:6], bookmark(12), *CHANGES[6:]), page([B], version=20), QUIET],
+            [(62, "stream, list 500, watch 20", {"b": "2"})],
+            id="pages when a bookmark comes before the mark, which was lost",
+        ),
+        pytest.param(
+            [*[Watch(added(A))] * 2, page([B], version=20), Watch(60.0, EXPIRED), Watch(mark(30), 1e9)],
+            [(10, "stream, stream, list 500, watch 20", {"b": "2"}), (60, "stream", {})],
+            id="pages after two streams that were closed, and a stream the next time",
+        ),
+        pytest.param(
+            [*[Watch(added(A) + mark(5)[:-9], errors.ReplyLost("reset"))] * 2, page([B], version=20), QUIET],
+            [(10, "stream, stream, list 500, watch 20", {"b": "2"})],
+            id="pages after two streams that were cut",
+        ),
+        pytest.param(
+            [Watch(added(A)), Watch(mark(5), 3.0, EXPIRED), Watch(added(A)), Watch(mark(9), 1e9)],
+            [(20, "stream, stream, stream, stream", {})],
+            id="streams after each that was cut once",
+        ),
+        pytest.param(
+            [Watch(mark("v5"), added(thing("a", "v17")), bookmark("v20"), 3.0), QUIET],
+            [(4, "stream, watch v20", {"a": "v17"})],
+            id="versions that are no numbers as they came",
+        ),
+        pytest.param(
+            [Watch(mark(5), *BOOKMARKS), QUIET],
+            [(374, "stream", {}), (2, "watch 46", {})],
+            id="a new watch when the server does not end the old one",
+        ),
+        pytest.param(
+            [Watch(mark(5), 30.0, added(A), 1e9), Watch(added(thing("c", 9)), 1e9)],
+            [(30 + 79, "stream", {}), (11, "watch 5", {"c": "9"})],
+            id="a new watch after ninety seconds of silence",
+        ),
+        pytest.param(
+            [Watch(added(A), mark(5000), SERVED), Watch(60.0, bookmark(3000), 1e9), AFTER_LOSS],
+            [(SERVED + 61, "stream, watch 5000, stream", {"b": "7"})],
+            id="a list when a bookmark is older than the watch",
+        ),
     ],
 )
-async def test_a_list_that_breaks_off_twice_is_read_page_by_page_and_the_next_one_is_streamed_again(unfinished):
-    async with Harness(
-        unfinished, unfinished, page([B], version=20), Watch(60.0, EXPIRED), Watch(mark(30), 1e9)
-    ) as harness:
-        await harness.clock.advance(10)
-
-        assert harness.asked == ["stream", "stream", "list 500", "watch 20"]
-        assert harness.names == {"b": "2"}
-
-        await harness.clock.advance(60)
-        assert harness.asked[4:] == ["stream"]
-
-
-async def test_a_list_that_broke_off_once_does_not_count_after_one_that_was_complete():
-    script = [Watch(added(A)), Watch(mark(5), 3.0, EXPIRED), Watch(added(A)), Watch(mark(9), 1e9)]
-
+async def test_a_reflector_requests(script, moments):
+    """client-go: TestWatchListFallback..."""
+    asked = []
     async with Harness(*script) as harness:
-        await harness.clock.advance(20)
+        for seconds, more, names in moments:
+            await harness.clock.advance(seconds)
+            asked += more.split(", ")
+            assert (harness.asked, harness.names) == (asked, names)
 
-        assert harness.asked == ["stream"] * 4
+
+@pytest.mark.parametrize(
+    ("ending", "seconds", "asked"),
+    [
+        pytest.param([errors.ReplyLost("reset")], 10, ["stream", "watch 50", "stream"], id="cut off"),
+        pytest.param(
+            [errors.ReplyLost("reset"), errors.refused(503, b"")],
+            10,
+            ["stream", "watch 50", "watch 50", "stream"],
+            id="cut off, then unavailable",
+        ),
+        pytest.param([], 10, ["stream", "watch 50", "stream"], id="closed before its time"),
+        pytest.param([1e9], 90, ["stream", "watch 50", "stream"], id="silent"),
+    ],
+)
+async def test_a_history_that_went_back_is_noticed_by_the_next_watch(ending, seconds, asked):
+    """Etcd was restored: the apiserver accepts a watch from version 50, and is silent up to it, for days perhaps."""
+    watches = [Watch(added(A), mark(50), SERVED, *ending[:1]), *ending[1:], Watch(1e9), AFTER_LOSS]
+
+    async with Harness(*watches) as harness:
+        harness.server.position = 20
+        await harness.clock.advance(SERVED + seconds)
+
+        assert (harness.asked, harness.names) == (asked, {"b": "7"})
 
 
 # --- Lists page by page -----------------------------------------------------------------------------------
 
 
 async def test_a_list_that_fails_between_two_pages_leaves_the_store_as_it_was():
-    script = [
-        NO_STREAMS,
-        page([A], version=5),
-        Watch(3.0, EXPIRED),
-        page([B], version=9, token="t"),
-        errors.refused(500, b""),
-        page([B], version=10),
-    ]
+    lists = [page([A], version=5), Watch(3.0, EXPIRED), PAGES[0], errors.refused(500, b""), page([B], version=10)]
 
-    async with Harness(*script, chance=0.999) as harness:
+    async with Harness(NO_STREAMS, *lists, chance=0.999) as harness:
         await harness.clock.advance(4.5)
         assert harness.asked[-1] == "list 500 t"
         assert harness.names == {"a": "1"}
@@ -253,43 +280,11 @@ async def test_a_watch_that_ends_is_followed_by_one_from_where_it_ended():
         assert harness.names == {"a": "6", "c": "41"}
 
 
-async def test_versions_that_are_no_numbers_are_sent_back_as_they_came():
-    first = Watch(mark("v5"), added(thing("a", "v17")), bookmark("v20"), 3.0)
-
-    async with Harness(first, QUIET) as harness:
-        await harness.clock.advance(4)
-
-        assert harness.asked == ["stream", "watch v20"]
-
-
 @pytest.mark.parametrize(("chance", "seconds"), [(0.0, "240"), (0.999, "479")])
 async def test_watches_end_after_four_to_eight_minutes_by_themselves(chance, seconds):
     """client-go: TestWatchTimeout: between five and ten minutes."""
     async with Harness(Watch(mark(5)), chance=chance) as harness:
         assert harness.server.queries[0]["timeoutSeconds"] == seconds
-
-
-async def test_a_watch_that_the_server_does_not_end_is_ended():
-    chatter = [step for version in range(100) for step in (10.0, bookmark(10 + version))]
-
-    async with Harness(Watch(mark(5), *chatter), QUIET, chance=0.0) as harness:
-        await harness.clock.advance(254)
-        assert harness.asked == ["stream"]
-
-        await harness.clock.advance(2)
-        assert harness.asked == ["stream", "watch 34"]
-        assert harness.counts.of["ended: ReplyLost"] == 1
-
-
-async def test_a_watch_that_falls_silent_is_replaced_within_ninety_seconds():
-    """Half-open: the other side is gone, and nothing will ever come."""
-    async with Harness(Watch(mark(5), 30.0, added(A | {}), 1e9), Watch(added(thing("c", 9)), 1e9)) as harness:
-        await harness.clock.advance(30 + 79)
-        assert harness.asked == ["stream"]
-
-        await harness.clock.advance(11)
-        assert harness.asked == ["stream", "watch 5"]
-        assert harness.names == {"c": "9"}
 
 
 async def test_a_page_ends_the_idle_time():
@@ -301,18 +296,6 @@ async def test_a_page_ends_the_idle_time():
 
 
 # --- The end of a watch -----------------------------------------------------------------------------------
-
-
-async def test_a_history_that_went_back_is_noticed_by_the_next_bookmark():
-    """Etcd was restored: the watch is accepted, and silent up to a version that may be days away."""
-    script = [Watch(added(A), mark(5000), SERVED), Watch(60.0, bookmark(3000), 1e9), Watch(added(B), mark(3001), 1e9)]
-
-    async with Harness(*script) as harness:
-        await harness.clock.advance(SERVED + 61)
-
-        assert harness.asked == ["stream", "watch 5000", "stream"]
-        assert harness.names == {"b": "2"}
-        assert harness.store.resource_version_in("") == "3001"
 
 
 @pytest.mark.parametrize(
@@ -337,37 +320,6 @@ async def test_a_short_failure_is_followed_by_a_watch_from_the_same_version(trou
 
         assert harness.asked == ["stream", *["watch 5"] * 4]
         assert harness.names == {"a": "1", "c": "9"}
-
-
-@pytest.mark.parametrize(
-    "ending",
-    [
-        pytest.param([errors.ReplyLost("reset")], id="cut off"),
-        pytest.param([errors.ReplyLost("reset"), errors.refused(503, b"")], id="cut off, then not served"),
-        pytest.param([], id="closed before its time"),
-    ],
-)
-async def test_a_history_that_went_back_is_noticed_at_once_by_the_next_watch(ending):
-    """Etcd restored from a snapshot: the apiserver accepts a watch from version 50, and is silent up to it."""
-    watches = [Watch(added(A), mark(50), SERVED, *ending[:1]), *ending[1:], Watch(1e9)]
-
-    async with Harness(*watches, Watch(added(thing("b", 7)), mark(8), 1e9), chance=0.5) as harness:
-        harness.server.position = 20
-        await harness.clock.advance(SERVED + 10)
-
-        assert harness.asked[-1] == "stream"
-        assert harness.names == {"b": "7"}
-
-
-async def test_a_history_that_went_back_during_a_silence_is_noticed_when_the_silence_is():
-    script = [Watch(added(A), mark(50), SERVED, 1e9), Watch(1e9), Watch(added(thing("b", 7)), mark(8), 1e9)]
-
-    async with Harness(*script, chance=0.5) as harness:
-        harness.server.position = 20
-        await harness.clock.advance(SERVED + 90)
-
-        assert harness.asked == ["stream", "watch 50", "stream"]
-        assert harness.names == {"b": "7"}
 
 
 async def test_a_history_that_went_on_is_followed_without_a_relist():
