@@ -1,4 +1,4 @@
-"""Delays that grow, and tokens that run out: on a fake clock, with chosen dice."""
+"""Delays that grow, and tokens that run out, on a fake clock."""
 
 import asyncio
 import math
@@ -88,7 +88,7 @@ def test_a_bucket_that_could_never_grant_anything_is_refused(qps, burst):
 
 
 def start_waiters(clock, bucket, count):
-    """Tasks that wait for a token each, and the list of who got one, and when."""
+    """Tasks that wait for a token each, and the list of those that got one, and when."""
     granted = []
 
     async def waiter(number):
@@ -108,7 +108,7 @@ async def test_waiters_are_served_in_the_order_they_came_one_per_interval_after_
     assert clock.pending == 0
 
 
-@pytest.mark.parametrize("cancelled", [1, 2, 4], ids=["the one who sleeps", "one in the middle", "the last"])
+@pytest.mark.parametrize("cancelled", [1, 2, 4], ids=["the first", "one in the middle", "the last"])
 async def test_a_cancelled_waiter_costs_no_token_and_those_behind_it_move_up(cancelled):
     clock = FakeClock()
     waiters, granted = start_waiters(clock, TokenBucket(clock, qps=10, burst=1), 5)
@@ -122,7 +122,7 @@ async def test_a_cancelled_waiter_costs_no_token_and_those_behind_it_move_up(can
     assert clock.pending == 0
 
 
-async def test_a_newcomer_does_not_get_ahead_of_those_who_wait():
+async def test_a_new_caller_does_not_overtake_those_that_wait():
     clock = FakeClock()
     bucket = TokenBucket(clock, qps=10, burst=1)
     _, granted = start_waiters(clock, bucket, 3)
@@ -165,7 +165,7 @@ def test_a_wait_is_drawn_evenly_from_zero_to_the_bound():
     assert sum(waits) / len(waits) == pytest.approx(0.4, rel=0.05)
 
 
-async def test_the_growth_starts_anew_after_a_quiet_time_that_begins_when_the_wait_is_over():
+async def test_the_growth_starts_again_after_a_quiet_time_that_begins_when_the_wait_is_over():
     clock = FakeClock()
     backoff = make_backoff(clock)
     for _ in range(7):

@@ -1,4 +1,4 @@
-"""The fence: when writes may start, and that nothing gets past it."""
+"""The fence: when writes may start."""
 
 import time
 
@@ -42,12 +42,7 @@ def test_a_fence_does_not_move_back_when_an_older_renewal_is_confirmed_later(fen
     fence.open_until(clock.monotonic() + 3)
 
     assert fence.remaining() == pytest.approx(10)
-
-
-def test_a_closed_fence_lets_nothing_start(fence, clock):
-    fence.open_until(clock.monotonic() + 10)
     fence.close()
-
     with pytest.raises(NotLeading):
         fence.check()
 

@@ -89,24 +89,6 @@ def test_a_released_lease_is_nobodys_and_lasts_one_second():
     assert record.released(LATER) == LeaseRecord("", seconds=1, acquired=LATER, renewed=LATER, transitions=3)
 
 
-def test_a_lease_runs_out_by_its_holders_own_measure_when_nothing_changes():
-    seen = Observation(lease(holderIdentity="a", leaseDurationSeconds=60), at=100.0)
-
-    seen = seen.followed_by(lease(holderIdentity="a", leaseDurationSeconds=60), at=130.0)
-
-    assert seen.expires_at(15) == 160.0
-
-
-def test_a_lease_with_an_invalid_duration_runs_out_by_our_measure():
-    assert Observation(lease(holderIdentity="a", leaseDurationSeconds=2**31), at=100.0).expires_at(15) == 115.0
-
-
-def test_a_change_of_the_spec_is_a_sign_of_life():
-    seen = Observation(lease(holderIdentity="a", renewTime="not even a time"), at=100.0)
-
-    assert seen.followed_by(lease(holderIdentity="a", renewTime="another one"), at=130.0).at == 130.0
-
-
 def test_a_new_annotation_is_no_sign_of_life():
     first = lease(holderIdentity="a")
     annotated = Lease(first.record, {**first.body, "metadata": {"resourceVersion": "9", "annotations": {"x": "y"}}})
