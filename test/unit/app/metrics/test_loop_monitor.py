@@ -4,17 +4,11 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from support.fake_clock import FakeClock
 from tf_operator.app.metrics.loop_monitor import EVERY, LoopMonitor
 from tf_operator.app.metrics.process import LoopMetrics
 from tf_operator.machinery.clock import SystemClock
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 class LateClock(FakeClock):

@@ -1,17 +1,9 @@
 """A queue and its passes, by the names and labels that dashboards for controller-runtime look for."""
 
-import pytest
-from prometheus_client import CollectorRegistry
-
 from tf_operator.app.metrics.queue import QueueMetrics, ReconcileMetrics
 from tf_operator.controller.instruments import PassResult
 
 QUEUE = {"name": "jobs", "controller": "jobs"}
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 def test_a_queue_is_counted_from_zero_under_the_names_of_client_go(registry):

@@ -1,16 +1,10 @@
 """Watches: each informer has its series, which begin with 0."""
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from tf_operator.app.metrics.watches import ReflectorMetrics, WatchFamilies
 
 PODS = {"informer": "pods"}
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 @pytest.fixture
