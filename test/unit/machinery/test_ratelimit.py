@@ -66,15 +66,6 @@ async def test_a_bucket_grants_its_burst_at_once_and_then_one_per_interval():
     assert [bucket.try_acquire() for _ in range(2)] == [True, False]
 
 
-async def test_a_bucket_fills_up_to_its_burst_and_no_further_however_long_it_rests():
-    clock = FakeClock()
-    bucket = TokenBucket(clock, qps=10, burst=2)
-
-    await clock.advance(86_400)
-
-    assert [bucket.try_acquire() for _ in range(4)] == [True, True, False, False]
-
-
 def test_a_bucket_without_a_limit_grants_everything_at_once():
     bucket = TokenBucket(FakeClock(), qps=math.inf, burst=1)
 

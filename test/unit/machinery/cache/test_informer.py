@@ -379,46 +379,48 @@ async def refreshing(harness):
     return asked
 
 
-def lists(harness):
-    return ["sendInitialEvents" in query for query in harness.server.queries]
+UNAVAILABLE = [errors.Unreachable("refused"), errors.refused(503, b"{}"), errors.refused(401, b"{}")]
 
 
-async def test_a_refresh_shows_what_a_dead_watch_missed():
-    """The watch is half-open: it would take 80 s of silence to notice."""
-    first, second = Watch(added(A) + added(B), mark(5), 1e9), Watch(added(thing("a", 9)), 2.0, mark(10), 1e9)
-
-    async with Harness(first, second) as harness:
-        assert await harness.notified(1) == ["+a@1", "+b@2"]
+@pytest.mark.parametrize(
+    ("script", "before", "moments"),
+    [
+        pytest.param(
+            # half-open: 80 s of silence would pass before the reflector itself noticed
+            [Watch(added(A) + added(B), mark(5), 1e9), Watch(added(thing("a", 9)), 2.0, mark(10), 1e9)],
+            1,
+            [(0, [], False), (2, ["-b@2?", "a@1>9"], True)],
+            id="what a dead watch missed",
+        ),
+        pytest.param(
+            [Watch(added(A), 3.0, mark(5), 1e9), Watch(added(thing("a", 9)), 3.0, mark(10), 1e9)],
+            2,
+            [(2, [], False), (1, ["+a@9"], True)],
+            id="not a list that was begun before",
+        ),
+        pytest.param(
+            [errors.Unreachable("refused"), Watch(added(A), mark(5), 1e9)],
+            0,
+            [(0, ["+a@1"], True)],
+            id="a list without the pause after a failure",
+        ),
+        pytest.param(
+            [Watch(mark(5), 1e9), *UNAVAILABLE, Watch(added(A), 3.0, mark(10), 1e9)],
+            0,
+            [(0, [], False), (30, ["+a@1"], True)],
+            id="a list of an apiserver that was unavailable",
+        ),
+    ],
+)
+async def test_a_refresh_waits_for(script, before, moments):
+    async with Harness(*script) as harness:
+        await harness.notified(before)
         asked = await refreshing(harness)
-        assert harness.server.open_watches == 1, "the old watch is left open"
-        assert not asked.done()
-        assert await harness.notified() == []
 
-        assert await harness.notified(2) == ["-b@2?", "a@1>9"]
-        assert asked.done()
-        assert lists(harness) == [True, True]
-        assert harness.counts.of["relisted: asked"] == 1
-
-
-async def test_a_list_that_was_begun_before_does_not_count_as_a_refresh():
-    early, late = Watch(added(A), 3.0, mark(5), 1e9), Watch(added(thing("a", 9)), 3.0, mark(10), 1e9)
-
-    async with Harness(early, late) as harness:
-        await harness.clock.advance(2)
-        asked = await refreshing(harness)
-        assert await harness.notified(2) == []
-        assert not asked.done()
-
-        assert await harness.notified(1) == ["+a@9"]
-        assert asked.done()
-
-
-async def test_a_refresh_does_not_wait_for_the_pause_after_a_failure():
-    async with Harness(errors.Unreachable("refused"), Watch(added(A), mark(5), 1e9)) as harness:
-        asked = await refreshing(harness)
-
-        assert asked.done()
-        assert await harness.notified() == ["+a@1"]
+        for seconds, notified, is_done in moments:
+            assert await harness.notified(seconds) == notified
+            assert (asked.done(), harness.informer.is_awaited) == (is_done, not is_done)
+        assert not harness.informer.is_stale("ns")
 
 
 async def test_a_cancelled_refresh_is_not_awaited_and_does_no_harm():
@@ -441,7 +443,7 @@ async def test_a_refresh_before_the_informer_runs_is_its_initial_list():
 
     async with harness:
         assert asked.done()
-        assert lists(harness) == [True]
+        assert len(harness.server.queries) == 1
 
 
 @pytest.mark.parametrize(
@@ -523,20 +525,6 @@ async def test_every_namespace_is_stale_when_the_watch_of_all_is_refused():
         await refreshing(harness)
 
         assert harness.informer.is_stale("anywhere")
-
-
-async def test_a_refresh_waits_for_an_apiserver_that_is_unavailable():
-    away = [errors.Unreachable("refused"), errors.refused(503, b"{}"), errors.refused(401, b"{}")]
-
-    async with Harness(Watch(mark(5), 1e9), *away, Watch(3.0, mark(10), 1e9)) as harness:
-        assert not harness.informer.is_awaited
-        asked = await refreshing(harness)
-        assert harness.informer.is_awaited
-
-        await harness.clock.advance(30)
-        assert asked.done()
-        assert not harness.informer.is_awaited
-        assert not harness.informer.is_stale("ns")
 
 
 async def test_a_time_limit_that_is_not_a_refresh_is_a_bug_and_ends_the_informer():

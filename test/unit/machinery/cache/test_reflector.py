@@ -459,9 +459,3 @@ async def test_a_bug_ends_the_reflector_loudly():
         assert harness.task.done()
         with pytest.raises(ZeroDivisionError):
             harness.task.result()
-
-
-async def test_cancelling_ends_the_reflector_wherever_it_waits():
-    for script in ([], [Watch(mark(5), 1e9)], [errors.Unreachable("no")], [NO_STREAMS, Hang()]):
-        async with Harness(*script) as harness:
-            assert not harness.task.done()

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import weakref
 from statistics import mean
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -11,32 +12,6 @@ from support.fake_clock import FakeClock
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import DelayingQueue, RateLimitedQueue, WorkQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
-
-
-class Measures(QueueInstruments):
-    """All measures, in order."""
-
-    def __init__(self):
-        self.seen = []
-
-    def depth(self, keys):
-        self.seen.append(("depth", keys))
-
-    def added(self):
-        self.seen.append(("added",))
-
-    def waited(self, seconds):
-        self.seen.append(("waited", round(seconds, 6)))
-
-    def worked(self, seconds):
-        self.seen.append(("worked", round(seconds, 6)))
-
-    def retried(self):
-        self.seen.append(("retried",))
-
-    def take(self):
-        seen, self.seen = self.seen, []
-        return seen
 
 
 @pytest.fixture
@@ -161,19 +136,20 @@ async def failing():
 
 
 async def test_a_pause_drops_what_waits_and_accepts_nothing_until_it_is_over(clock):
-    measures = Measures()
+    measures = Mock(spec=QueueInstruments)
     queue = RateLimitedQueue[str](clock, ExponentialBackoff(base=1.0, cap=60.0), instruments=measures)
     queue.add("in line")
     queue.add_after("later", 5)
 
     queue.pause()
-    assert measures.take()[-1] == ("depth", 0)
+    assert measures.method_calls[-1] == call.depth(0)
+    measures.reset_mock()
     queue.add("a")
     queue.add_after("b", 5)
     queue.add_rate_limited("c")
     queue.add_debounced("d", 5)
     await clock.advance(10)
-    assert (queue.depth, queue.delayed, clock.pending, measures.take()) == (0, 0, 0, [])
+    assert (queue.depth, queue.delayed, clock.pending, measures.method_calls) == (0, 0, 0, [])
 
     queue.resume()
     queue.add("e")
@@ -196,7 +172,7 @@ async def test_a_key_in_work_when_the_pause_begins_does_not_come_back(queue):
 
 
 async def test_a_debounced_key_is_reconciled_once_without_a_retry_and_not_again_while_it_is_pending(clock):
-    measures = Measures()
+    measures = Mock(spec=QueueInstruments)
     queue = DelayingQueue[str](clock, measures)
     for _ in range(3):
         queue.add_debounced("a", 0.1)
@@ -207,7 +183,7 @@ async def test_a_debounced_key_is_reconciled_once_without_a_retry_and_not_again_
     queue.add_debounced("a", 0.1)
     assert (queue.depth, queue.delayed) == (1, 0), "the next reconcile will see it"
     assert await take_all(queue) == ["a"]
-    assert ("retried",) not in measures.seen
+    measures.retried.assert_not_called()
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
@@ -255,7 +231,7 @@ async def test_keys_need_no_order_of_their_own(clock):
 
 async def test_no_key_waits_long_beside_a_noisy_key_and_a_huge_namespace(clock):
     """One job's events never stop, and its namespace fills most of the line."""
-    measures = Measures()
+    measures = Mock(spec=QueueInstruments)
     queue = WorkQueue[tuple[str, int]](clock, measures)
 
     async def worker():
@@ -271,7 +247,7 @@ async def test_no_key_waits_long_beside_a_noisy_key_and_a_huge_namespace(clock):
     workers = [start(worker()) for _ in range(8)]
     await clock.advance(2)
 
-    waits = [measure[1] for measure in measures.seen if measure[0] == "waited"]
+    waits = [found.args[0] for found in measures.waited.call_args_list]
     assert len(waits) >= 1000
     assert queue.depth <= 1  # the noisy key; every other one was reconciled
     assert max(waits[:1000]) <= 10 * mean(waits[:1000])
