@@ -5,13 +5,7 @@ from datetime import UTC
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.machinery.clock import SystemClock
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 async def wait_for_ever(clock):

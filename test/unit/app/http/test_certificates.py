@@ -112,8 +112,7 @@ def test_a_certificate_that_cannot_be_used_at_the_start_is_an_error_that_names_i
         files.given()
 
 
-def test_an_own_certificate_names_the_operator_is_valid_for_a_year_and_no_authority():
-    clock = FakeClock()
+def test_an_own_certificate_names_the_operator_is_valid_for_a_year_and_no_authority(clock):
     before = sorted(OPEN_FILES.iterdir())
     own = OwnCertificate("tf-operator", clock)
     assert sorted(OPEN_FILES.iterdir()) == before, "its key leaves no open file"
@@ -125,8 +124,7 @@ def test_an_own_certificate_names_the_operator_is_valid_for_a_year_and_no_author
     assert not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
-async def test_an_own_certificate_is_renewed_long_before_it_expires():
-    clock = FakeClock()
+async def test_an_own_certificate_is_renewed_long_before_it_expires(clock):
     own = OwnCertificate("tf-operator", clock)
     first = shown(own.context())
     await clock.advance(certificates.RENEW_AFTER - 1)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.app.http.health import DEAD_WATCH, STUCK_LOOP, Health
 from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.transport.config import ConfigurationError
@@ -30,11 +29,6 @@ class Informers:
     def hear(self, *names):
         for name in names:
             self.heard_at[name] = self.clock.monotonic()
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

@@ -180,8 +180,7 @@ async def test_an_informer_that_is_requested_too_late_would_never_run_and_is_ref
         assert informers.get(THINGS, decode=READ_THING) is known
 
 
-async def test_each_informer_has_its_own_metrics_by_its_name():
-    clock = FakeClock()
+async def test_each_informer_has_its_own_metrics_by_its_name(clock):
     counts = defaultdict(ReflectorCounts)
     client = serving(clock, things=[Watch(added(thing("a", 1, size="large")), mark(5), 1e9)])
     informers = SharedInformerFactory(

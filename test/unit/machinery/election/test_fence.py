@@ -4,14 +4,8 @@ import time
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.election.fence import Fence, LeaseClock, NotLeading
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """The heartbeat: young while the loop turns, older and older while it does not."""
 
-from support.fake_clock import FakeClock
 from tf_operator.machinery.election.heartbeat import Heartbeat
 
 
-async def test_a_heartbeat_stays_young_while_the_loop_runs():
-    clock = FakeClock()
+async def test_a_heartbeat_stays_young_while_the_loop_runs(clock):
     heartbeat = Heartbeat(clock, every=1)
 
     with heartbeat.beating():
@@ -14,8 +12,7 @@ async def test_a_heartbeat_stays_young_while_the_loop_runs():
             assert heartbeat.age() < 1
 
 
-async def test_a_heartbeat_gets_old_when_nothing_beats():
-    clock = FakeClock()
+async def test_a_heartbeat_gets_old_when_nothing_beats(clock):
     heartbeat = Heartbeat(clock, every=1)
 
     with heartbeat.beating():

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.fake_clock import FakeClock
 from support.lease_model import FAILS, FINE, HANGS, KEY, REPLY_LOST, Fate, LeaseApi, LeaseStore, conflict
 from tf_operator.machinery.election.fence import Fence
 from tf_operator.machinery.election.heartbeat import Heartbeat
@@ -77,11 +76,6 @@ class Candidate:
         await self.clock.advance(seconds)
         self.clock._timers = timers
         await self.clock.advance(0)
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

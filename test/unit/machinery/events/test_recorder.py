@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.machinery.events.event_object import Reference, Reporter
 from tf_operator.machinery.events.recorder import EventRecorder, RecorderLimits
 from tf_operator.machinery.metrics_hooks import RecorderInstruments
@@ -90,11 +89,6 @@ class Counted(RecorderInstruments):
 
     def lost(self, cause):
         self.losses[cause] += 1
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

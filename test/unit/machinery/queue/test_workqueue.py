@@ -8,15 +8,9 @@ from unittest.mock import Mock, call
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import DelayingQueue, RateLimitedQueue, WorkQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

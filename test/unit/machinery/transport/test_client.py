@@ -301,8 +301,7 @@ async def test_every_call_has_a_time_limit(verb, begun, code):
     assert api.clock.pending == 0
 
 
-async def test_waiting_for_the_budget_is_not_part_of_the_time_limit():
-    clock = FakeClock()
+async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
     async with serving(OK, clock=clock, budget=TokenBucket(clock, qps=0.01, burst=1)) as api:
         await CALLS["create"](api)
         call = asyncio.ensure_future(CALLS["create"](api))

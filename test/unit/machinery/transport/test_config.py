@@ -20,11 +20,6 @@ TOKEN = "header.payload.signature-of-the-token"
 
 
 @pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
-
-
-@pytest.fixture(scope="module")
 def pem(authority):
     return authority.cert_pem.bytes()
 

@@ -47,11 +47,6 @@ async def exchange(connection, request=GET):
         return found.status, await found.read()
 
 
-@pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
-
-
 def serving(authority, *names):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)

@@ -99,8 +99,7 @@ async def test_a_token_without_an_end_is_remembered_until_it_is_refused(plugin, 
         assert runs(tmp_path) == expected
 
 
-async def test_a_token_is_renewed_two_minutes_before_its_end(plugin, tmp_path):
-    clock = FakeClock()
+async def test_a_token_is_renewed_two_minutes_before_its_end(plugin, tmp_path, clock):
     end = rfc3339(clock.now() + timedelta(minutes=10))
     source, spec = exec_auth.ExecPlugin(clock), plugin(prints(credential(token="t", expirationTimestamp=end)))
     await ask(spec, source=source)
@@ -214,11 +213,6 @@ def _is_alive(pid):
 
 
 @pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
-
-
-@pytest.fixture(scope="module")
 def tls(authority):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -255,8 +249,7 @@ def config(server, authority, **more):
     } | more
 
 
-async def test_a_valid_id_token_is_used_without_a_request():
-    clock = FakeClock()
+async def test_a_valid_id_token_is_used_without_a_request(clock):
     token = jwt(exp=clock.now().timestamp() + 121, name="a?b?c?>>>~~~")
     assert {"-", "_"} & set(token), "base64url, which plain base64 does not read"
 
@@ -264,8 +257,7 @@ async def test_a_valid_id_token_is_used_without_a_request():
     assert await oidc_auth.OpenIdConnect(clock).token({"id-token": jwt()}, folder=NOWHERE) == jwt()
 
 
-async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, authority):
-    clock = FakeClock()
+async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, authority, clock):
     old, new = (jwt(exp=clock.now().timestamp() + seconds) for seconds in (120, 3600))
     async with Loopback(issuer(granted(new)), tls=tls) as server:
         source, asked = (
@@ -287,8 +279,7 @@ async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, author
     assert "authorization" not in discovery.headers
 
 
-async def test_a_refresh_token_is_replaced_by_the_next_one_of_the_issuer_or_of_the_file(tls, authority):
-    clock = FakeClock()
+async def test_a_refresh_token_is_replaced_by_the_next_one_of_the_issuer_or_of_the_file(tls, authority, clock):
     first, second, third = (jwt(exp=clock.now().timestamp() + seconds) for seconds in (600, 1200, 1800))
     async with Loopback(issuer(*map(granted, (first, second, third, jwt()), ("r2", "", "", ""))), tls=tls) as server:
         source, asked = oidc_auth.OpenIdConnect(clock), config(server, authority)

@@ -7,7 +7,6 @@ import pytest
 import trustme
 
 from support.config_source import ConfigSource
-from support.fake_clock import FakeClock
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError
 from tf_operator.machinery.transport.connection import Connection
@@ -15,11 +14,6 @@ from tf_operator.machinery.transport.in_cluster import InCluster
 from tf_operator.machinery.transport.shared_config import SharedConfig
 
 ONE, TWO, THREE = (ClientConfig("http://h", f"Bearer {name}") for name in ("one", "two", "three"))
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 async def started(source, clock):
