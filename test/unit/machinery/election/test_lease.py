@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from support.config_source import ConfigSource
 from support.lease_model import KEY
 from support.loopback import Loopback, reply
 from tf_operator.machinery.clock import SystemClock
@@ -132,17 +133,14 @@ async def test_a_reply_that_could_not_guard_the_next_update_is_refused(metadata)
 
 
 async def test_a_lock_of_its_own_sends_each_call_once():
-    class Here:
-        async def read(self, *, refused=False):
-            return ClientConfig(server.url)
-
     answers = [reply(200, b'{"metadata": {"uid": "u", "resourceVersion": "8"}}'), reply(500), reply(503)]
-    connection = Connection(Here(), clock=SystemClock())
-    async with Loopback(answers) as server, open_lock(connection, KEY, clock=SystemClock()) as lock:
-        lease = await lock.read()
-        for _ in range(2):
-            with pytest.raises(errors.ServerFailed):
-                await lock.read()
+    async with Loopback(answers) as server:
+        connection = Connection(ConfigSource(ClientConfig(server.url)), clock=SystemClock())
+        async with open_lock(connection, KEY, clock=SystemClock()) as lock:
+            lease = await lock.read()
+            for _ in range(2):
+                with pytest.raises(errors.ServerFailed):
+                    await lock.read()
 
     assert lease.record == LeaseRecord()
     assert [seen.target for seen in server.seen] == [
