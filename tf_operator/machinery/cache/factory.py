@@ -54,8 +54,8 @@ class SharedInformerFactory:
     ) -> Informer[T]:
         """The informer of a resource in these scopes: a new one, or the one that others have asked for.
 
-        Whoever shares it has to want the same projection; indexes are added to those that it has. One that is not
-        required is not waited for: its resource may not be served yet, and whoever reads it asks ``has_synced``.
+        All its users must use the same projection; indexes are added to those that it has. One that is not
+        required is not waited for: its resource may not be served yet, and its users ask ``has_synced``.
         """
         scopes = checked_scopes(scopes)
         name = name_of(resource, scopes)
