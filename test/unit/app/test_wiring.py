@@ -1,4 +1,4 @@
-"""The TFJob controller fits the process: it is made of its parts, and told what the options say."""
+"""The TFJob controller is made of the parts of the process, as the options say."""
 
 import os
 import signal

@@ -98,7 +98,7 @@ async def test_a_connection_that_cannot_be_made_is_reported_to_the_candidate():
 
     with pytest.raises(ConnectionRefusedError):
         async with ElectionThread(refuse, identity="me").term():
-            pytest.fail("nobody can lead here")
+            pytest.fail("it leads")
 
 
 async def test_a_thread_that_gets_no_event_loop_is_reported_to_the_candidate(store, monkeypatch):
@@ -113,7 +113,7 @@ async def test_a_thread_that_gets_no_event_loop_is_reported_to_the_candidate(sto
     monkeypatch.setattr(asyncio.events, "new_event_loop", too_many_files)
     with pytest.raises(OSError, match="Too many open files"):
         async with election.term():
-            pytest.fail("nobody can lead here")
+            pytest.fail("it leads")
 
 
 async def test_a_candidacy_that_has_ended_can_be_resigned_even_if_its_event_loop_fails_to_close(monkeypatch):

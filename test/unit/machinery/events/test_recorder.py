@@ -26,6 +26,7 @@ def refused(kind, code, reason):
 
 MISSING = refused(errors.NotFound, 404, "NotFound")
 FAILED = refused(errors.ServerFailed, 500, "InternalError")
+THROTTLED = refused(errors.Throttled, 429, "TooManyRequests")
 LOST = errors.ReplyLost("the reply was lost")
 
 
@@ -235,13 +236,8 @@ async def test_memory_is_bounded(make_recorder, clock):
 
 @pytest.mark.parametrize(
     "failures",
-    [
-        pytest.param([FAILED], id="500"),
-        pytest.param([FAILED] * 5, id="500 five times"),
-        pytest.param([LOST], id="reply lost"),
-        pytest.param([errors.Unreachable("refused")] * 2, id="refused"),
-        pytest.param([refused(errors.Throttled, 429, "TooManyRequests")], id="429"),
-    ],
+    [[FAILED], [FAILED] * 5, [LOST], [errors.Unreachable("refused")] * 2, [THROTTLED]],
+    ids=["500", "500 five times", "reply lost", "refused", "429"],
 )
 async def test_an_event_that_could_not_be_posted_is_tried_again(recorder, api, clock, counted, failures):
     api.failures["create"] += failures
