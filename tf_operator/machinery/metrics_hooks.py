@@ -1,9 +1,9 @@
 """What the machinery measures, as classes whose methods do nothing.
 
-Every part calls its instruments at the moment something happens; whoever wants the numbers derives a class
+Every part calls its instruments at the moment something happens; an owner of metrics derives a class
 and passes it in (``app.metrics`` does, for Prometheus). So machinery can be used without any metrics
 library, and a test can count with a list. Gauges that change while nothing happens (an age, the longest
-running pass) are not pushed through here: the owner has a property, read when somebody asks.
+running reconcile) are not pushed through here: the owner has a property, read on demand.
 """
 
 

@@ -44,7 +44,7 @@ class RateLimiter(Protocol[K_contra]):
 class ExponentialBackoff(Generic[K]):
     """Per key: ``base``, twice that, four times ... up to ``cap`` seconds.
 
-    Holds one number for each key that has failed and was not forgotten since: whoever asks for delays must
+    Holds one number for each key that has failed and was not forgotten since: a caller that asks for delays must
     ``forget`` in the end, or the numbers of deleted objects pile up.
     """
 
@@ -110,7 +110,7 @@ class TokenBucket:
             self._in_line -= 1
 
     def try_acquire(self) -> bool:
-        """Take a token if there is one now; whether there was. For whoever turns away instead of waiting."""
+        """Take a token if there is one now; whether there was. For callers that reject instead of waiting."""
         if self._seconds_to_token() > 0:
             return False
         self._take()
@@ -127,7 +127,7 @@ class Backoff:
     """Growing waits for a single actor: exponential, fully jittered, capped, forgotten after a quiet time.
 
     Each wait is drawn evenly from zero up to the exponential bound. client-go adds its jitter on top of the
-    bound, which makes a cap of 30 s one of 60; here nobody waits longer than ``cap``, and a thousand actors
+    bound, which makes a cap of 30 s one of 60; here no wait is longer than ``cap``, and a thousand actors
     cut off in the same moment still come back spread out.
 
     The actor need not report success: when ``quiet`` seconds have passed since the last wait ended and no new

@@ -31,7 +31,7 @@ def own_signals():
 
 @pytest.fixture
 def kubeconfig(tmp_path):
-    """An apiserver that nobody runs."""
+    """That of an apiserver that does not run."""
     path = tmp_path / "kubeconfig"
     path.write_text(
         json.dumps(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from support.config_source import ConfigSource
 from support.fake_clock import FakeClock
 from support.loopback import Loopback, reply
 from tf_operator.app import crd_apply
@@ -25,14 +26,8 @@ CRD = {
 ESTABLISHED = {"NamesAccepted": "True", "Established": "True"}
 
 
-class At:
-    """The access to one server."""
-
-    def __init__(self, server):
-        self.server = server
-
-    async def read(self, *, refused=False):
-        return ClientConfig(self.server.url)
+def at(server):
+    return ConfigSource(ClientConfig(server.url))
 
 
 def seen_as(**conditions):
@@ -55,34 +50,34 @@ async def test_the_definition_is_applied_as_a_whole_by_force_and_waited_for():
         *(seen_as(**ESTABLISHED), reply(200, b"{}")),
     ]
     async with Loopback(answers) as server:
-        await apply(CRD, At(server), Impatient())
+        await apply(CRD, at(server), Impatient())
 
-    patch, *looks = server.seen
+    patch, *reads = server.seen
     assert (patch.method, json.loads(patch.body)) == ("PATCH", CRD)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tfjobs.x"
     assert patch.target == f"{path}?fieldManager=tf-operator&force=true"
     assert patch.headers["content-type"] == "application/apply-patch+yaml"
     listing = "/apis/x/v1/namespaces/default/tfjobs?limit=1"
-    assert [look.target for look in looks] == [path, path, listing, path, listing]
+    assert [read.target for read in reads] == [path, path, listing, path, listing]
 
 
-async def test_who_may_define_a_kind_need_not_be_allowed_to_see_its_objects():
+async def test_the_right_to_list_the_objects_is_not_needed():
     denied = reply(403, b'{"kind":"Status","reason":"Forbidden","message":"not you"}')
     async with Loopback([seen_as(), seen_as(**ESTABLISHED), denied]) as server:
-        await apply(CRD, At(server), Impatient())
+        await apply(CRD, at(server), Impatient())
 
 
 @pytest.mark.parametrize(
     ("conditions", "why"), [({"NamesAccepted": "False"}, "so it is"), ({}, "it is not established yet")]
 )
-async def test_a_definition_that_is_never_served_is_told_with_the_reason(conditions, why, monkeypatch):
+async def test_a_definition_that_is_never_served_is_an_error_with_the_reason(conditions, why, monkeypatch):
     monkeypatch.setattr(crd_apply, "SERVED_WITHIN", 0.05)
     async with Loopback(seen_as(**conditions)) as server:
         with pytest.raises(NotServed, match=why):
-            await apply(CRD, At(server), SystemClock())
+            await apply(CRD, at(server), SystemClock())
 
 
 async def test_a_refusal_is_an_error_of_the_api():
     async with Loopback(reply(403, b'{"kind":"Status","reason":"Forbidden","message":"not you"}')) as server:
         with pytest.raises(errors.Forbidden, match="not you"):
-            await apply(CRD, At(server), FakeClock())
+            await apply(CRD, at(server), FakeClock())

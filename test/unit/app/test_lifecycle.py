@@ -1,4 +1,4 @@
-"""The order in which the process lives and ends, whatever happens in between."""
+"""The order in which the process starts and ends, whatever happens in between."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -9,280 +9,239 @@ from support.fake_clock import FakeClock
 from tf_operator.app.lifecycle import LAST_EVENTS, Lifecycle, NoElection
 from tf_operator.machinery.election.leaderelection import LossReason
 
+DRAIN = ["drains", "has drained"]
+POST = f"posts for {LAST_EVENTS:g} s"
 
-class Diary(list):
-    """What happened, in order."""
 
-
-class Controller:
-    """Works for ever; drains when it is let, or as fast as told."""
+class Part:
+    """A part of the process, which records what it does. Its gate holds up one of its steps, its end ends it."""
 
     def __init__(self, diary):
         self.diary = diary
-        self.may_drain = asyncio.Event()
-        self.may_drain.set()
-        self.bug = asyncio.get_running_loop().create_future()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.end = asyncio.get_running_loop().create_future()
 
+
+class Controller(Part):
     async def run(self):
         self.diary.append("works")
         try:
-            await asyncio.shield(self.bug)
+            await asyncio.shield(self.end)
         except asyncio.CancelledError:
             self.diary.append("stops working")
             raise
 
     async def drain(self):
         self.diary.append("drains")
-        await self.may_drain.wait()
+        await self.gate.wait()
         self.diary.append("has drained")
 
 
-class Informers:
-    """Caches that are complete when they are told to be."""
-
+class Informers(Part):
     def __init__(self, diary):
-        self.diary = diary
+        super().__init__(diary)
         self.synced = asyncio.Event()
         self.synced.set()
-        self.may_refresh = asyncio.Event()
-        self.may_refresh.set()
-        self.bug = asyncio.get_running_loop().create_future()
+        self.wait_synced = self.synced.wait
 
     async def run(self):
         self.diary.append("watches")
         try:
-            await self.bug
+            await self.end
         finally:
             self.diary.append("stops watching")
 
-    async def wait_synced(self):
-        await self.synced.wait()
-
     async def refresh(self):
         self.diary.append("refreshes")
-        await self.may_refresh.wait()
+        await self.gate.wait()
 
 
-class Recorder:
-    """Posts events."""
-
-    def __init__(self, diary):
-        self.diary = diary
-
+class Recorder(Part):
     async def run(self):
-        await asyncio.get_running_loop().create_future()
+        await self.end
 
     async def drain(self, within):
         self.diary.append(f"posts for {within:g} s")
 
 
-class Elections:
-    """Terms that begin when they may, and end when the test says so."""
-
-    def __init__(self, diary):
-        self.diary = diary
-        self.may_lead = asyncio.Event()
-        self.may_lead.set()
-        self.over = None
-
+class Elections(Part):
     @asynccontextmanager
     async def term(self):
         try:
-            await self.may_lead.wait()
-            self.over = asyncio.get_running_loop().create_future()
+            await self.gate.wait()
+            self.end = asyncio.get_running_loop().create_future()
             self.diary.append("leads")
             yield self
         finally:
             self.diary.append("resigns")
 
     async def wait_over(self):
-        return await asyncio.shield(self.over)
+        return await asyncio.shield(self.end)
 
 
 class Life:
-    """A lifecycle and all that is in it."""
+    """A lifecycle and all its parts."""
 
-    def __init__(self, clock, *, election=None, wait_until_clear=None, controllers=None):
-        self.diary = Diary()
-        self.clock = clock
-        self.stop = asyncio.Event()
-        self.controller = Controller(self.diary)
-        self.informers = Informers(self.diary)
+    def __init__(self, *, election=None, **more):
+        self.clock, self.diary, self.stop = FakeClock(), [], asyncio.Event()
+        self.controller, self.informers = Controller(self.diary), Informers(self.diary)
         self.elections = election or Elections(self.diary)
         self.lifecycle = Lifecycle(
-            controllers or {"tfjob-controller": self.controller},
+            more.pop("controllers", None) or {"tfjob-controller": self.controller},
             informers=self.informers,
             recorder=Recorder(self.diary),
             election=self.elections,
-            clock=clock,
+            clock=self.clock,
             stop=self.stop,
             drain_timeout=8.0,
-            **({"wait_until_clear": wait_until_clear} if wait_until_clear else {}),
+            **more,
         )
         self.task = None
 
-    async def begin(self, **others):
-        self.task = asyncio.ensure_future(self.lifecycle.run(**others))
+    async def begin(self):
+        self.task = asyncio.ensure_future(self.lifecycle.run())
         await self.clock.idle()
-        return self
 
-    async def end(self):
+    async def signal(self):
         self.stop.set()
         await self.clock.idle()
 
+    async def open(self, gate):
+        gate.set()
+        await self.clock.idle()
+
+    async def lose_term(self):
+        self.elections.end.set_result(LossReason.DEADLINE)
+        await self.clock.idle()
+
+    @property
+    def failure(self):
+        """The one failure that the process ended with, out of its groups."""
+        failure = self.task.exception()
+        while isinstance(failure, ExceptionGroup):
+            (failure,) = failure.exceptions
+        return failure
+
 
 @pytest.fixture
-def clock():
-    return FakeClock()
-
-
-@pytest.fixture
-async def life(clock):
-    life = Life(clock)
+async def life():
+    life = Life()
     yield life
-    if life.task:
-        life.task.cancel()
-        await asyncio.gather(life.task, return_exceptions=True)
-
-
-def only_failure_of(life):
-    """The one failure that a life ended with, out of its groups."""
-    failure = life.task.exception()
-    while isinstance(failure, ExceptionGroup):
-        (failure,) = failure.exceptions
-    return failure
+    life.task.cancel()
+    await asyncio.gather(life.task, return_exceptions=True)
 
 
 async def test_work_drains_events_are_posted_and_only_then_the_lease_is_released(life):
     await life.begin()
-    await life.end()
+    await life.signal()
 
-    assert life.task.done()
-    assert life.task.exception() is None
-    assert life.diary == [
-        "watches",
-        "leads",
-        "refreshes",
-        "works",
-        "drains",
-        "has drained",
-        f"posts for {LAST_EVENTS:g} s",
-        "stops working",
-        "resigns",
-        "stops watching",
-    ]
+    assert life.failure is None
+    started = ["watches", "leads", "refreshes", "works"]
+    assert life.diary == [*started, *DRAIN, POST, "stops working", "resigns", "stops watching"]
 
 
-async def test_nobody_stands_for_election_with_caches_that_are_not_complete(life):
+async def test_no_process_stands_for_election_before_its_caches_have_synced(life):
     life.informers.synced.clear()
     await life.begin()
     assert life.diary == ["watches"]
 
-    life.informers.synced.set()
-    await life.clock.idle()
+    await life.open(life.informers.synced)
     assert life.diary[1:] == ["leads", "refreshes", "works"]
 
 
-async def test_work_that_does_not_drain_in_time_is_left_to_the_next_leader(life, clock):
-    life.controller.may_drain.clear()
+async def test_work_that_does_not_drain_in_time_is_left_to_the_next_leader(life):
+    life.controller.gate.clear()
     await life.begin()
-    await life.end()
+    await life.signal()
     assert not life.task.done()
-    await clock.advance(8)
+    await life.clock.advance(8)
 
-    assert life.task.done()
-    assert life.diary[-4:] == [f"posts for {LAST_EVENTS:g} s", "stops working", "resigns", "stops watching"]
+    assert life.failure is None
+    assert life.diary[-4:] == [POST, "stops working", "resigns", "stops watching"]
 
 
 async def test_a_standby_that_is_stopped_has_nothing_to_drain(life):
-    life.elections.may_lead.clear()
+    life.elections.gate.clear()
     await life.begin()
-    await life.end()
+    await life.signal()
 
-    assert life.task.done()
+    assert life.failure is None
     assert life.diary == ["watches", "resigns", "stops watching"]
 
 
 async def test_a_lost_term_ends_the_work_without_draining_and_the_next_one_begins_with_fresh_caches(life):
     await life.begin()
-    life.elections.may_lead.clear()
-    life.elections.over.set_result(LossReason.DEADLINE)
-    await life.clock.idle()
+    life.elections.gate.clear()
+    await life.lose_term()
     assert life.diary[3:] == ["works", "stops working", "resigns"]
 
-    life.elections.may_lead.set()
-    await life.clock.idle()
+    await life.open(life.elections.gate)
     assert life.diary[6:] == ["leads", "refreshes", "works"]
 
 
-async def test_a_term_that_is_lost_while_the_caches_are_read_anew_is_over(life):
-    life.informers.may_refresh.clear()
+async def test_a_term_that_is_lost_during_a_refresh_is_over(life):
+    life.informers.gate.clear()
     await life.begin()
-    life.elections.over.set_result(LossReason.DEADLINE)
-    await life.clock.idle()
+    await life.lose_term()
     assert life.diary[1:] == ["leads", "refreshes", "resigns", "leads", "refreshes"]
 
-    life.informers.may_refresh.set()
-    await life.clock.idle()
+    await life.open(life.informers.gate)
     assert life.diary[6:] == ["works"]
 
 
-async def test_a_controller_that_dies_takes_the_process_with_it_and_releases_the_lease(life):
+async def test_a_controller_that_fails_ends_the_process_and_releases_the_lease_without_draining(life):
     await life.begin()
-    life.controller.bug.set_exception(ZeroDivisionError("a bug"))
+    life.controller.end.set_exception(ZeroDivisionError("a bug"))
     await life.clock.idle()
 
-    assert isinstance(only_failure_of(life), ZeroDivisionError)
-    assert life.diary[-2:] == ["resigns", "stops watching"]
-    assert "drains" not in life.diary
+    assert isinstance(life.failure, ZeroDivisionError)
+    assert life.diary[4:] == ["resigns", "stops watching"]
 
 
 async def test_a_part_that_ends_without_being_asked_is_a_failure(life):
     await life.begin()
-    life.controller.bug.set_result(None)
+    life.controller.end.set_result(None)
     await life.clock.idle()
 
-    assert str(only_failure_of(life)) == "the controller tfjob-controller ended unexpectedly"
+    assert str(life.failure) == "the controller tfjob-controller ended unexpectedly"
 
 
-async def test_a_controller_may_end_by_itself_once_it_was_asked_to_drain(life):
+async def test_a_controller_may_end_once_it_was_asked_to_drain(life):
+    life.controller.gate.clear()
     await life.begin()
-    life.controller.may_drain.clear()
-    await life.end()
-    life.controller.bug.set_result(None)
+    await life.signal()
+    life.controller.end.set_result(None)
     await life.clock.idle()
-    life.controller.may_drain.set()
-    await life.clock.idle()
+    await life.open(life.controller.gate)
 
-    assert life.task.done()
-    assert life.task.exception() is None
+    assert life.failure is None
 
 
-async def test_without_an_election_the_work_begins_at_once_and_ends_in_the_same_order(clock):
-    life = await Life(clock, election=NoElection()).begin()
-    await life.end()
+async def test_without_an_election_the_work_begins_at_once_and_ends_in_the_same_order():
+    life = Life(election=NoElection())
+    await life.begin()
+    await life.signal()
 
-    assert life.task.done()
-    assert life.diary[1:5] == ["refreshes", "works", "drains", "has drained"]
+    assert life.failure is None
+    assert life.diary[1:5] == ["refreshes", "works", *DRAIN]
 
 
-async def test_it_does_not_stand_before_the_way_is_clear_and_looks_only_when_the_caches_are_complete(clock):
-    looks, is_clear = [], asyncio.Event()
+async def test_a_process_waits_after_its_caches_have_synced_until_no_other_controller_works():
+    calls, is_clear = [], asyncio.Event()
 
     async def wait_until_clear():
-        looks.append(life.informers.synced.is_set())
+        calls.append(life.informers.synced.is_set())
         await is_clear.wait()
 
-    life = Life(clock, wait_until_clear=wait_until_clear)
+    life = Life(wait_until_clear=wait_until_clear)
     life.informers.synced.clear()
     await life.begin()
-    assert looks == []
+    assert calls == []
 
-    life.informers.synced.set()
-    await clock.idle()
-    assert (looks, "leads" in life.diary) == ([True], False)
+    await life.open(life.informers.synced)
+    assert (calls, life.diary) == ([True], ["watches"])
 
-    is_clear.set()
-    await clock.idle()
+    await life.open(is_clear)
     assert "works" in life.diary
-    await life.end()
+    await life.signal()

@@ -23,6 +23,7 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 pytestmark = pytest.mark.usefixtures("own_logging", "own_signals")
 NOWHERE = {"metrics_address": None, "health_address": None}
 ANYWHERE = Address("127.0.0.1", 0)
+TAKEN = object()
 PODS = Resource("", "v1", "pods", "Pod")
 
 
@@ -55,25 +56,21 @@ def records(capsys):
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_a_process_that_gets_a_signal_ends_with_0_and_has_told_what_it_did(kubeconfig, capsys):
+def test_a_process_that_gets_a_signal_ends_with_0_and_has_logged_what_it_did(kubeconfig, capsys):
     options = Options(kubeconfig=kubeconfig, warnings=("--v changes nothing",), **NOWHERE)
 
     assert run.run(options, make_controller=Idle) == 0
-    told = [record["message"] for record in records(capsys)]
-    assert (told[:3], told[-1]) == (["--v changes nothing", "listening", "starting"], "ended")
-    assert "stopping" in told
+    logged = [record["message"] for record in records(capsys)]
+    assert (logged[:3], logged[-1]) == (["--v changes nothing", "listening", "starting"], "ended")
+    assert "stopping" in logged
 
 
-def test_a_process_that_has_to_be_elected_may_not_write_before_it_is(kubeconfig):
+def test_a_process_may_write_before_it_is_elected_only_without_an_election(kubeconfig):
     run.run(Options(kubeconfig=kubeconfig, **NOWHERE), make_controller=Idle)
-
     with pytest.raises(NotLeading):
         Idle.made_of.client._guard()
 
-
-def test_a_process_that_is_the_only_one_may_always_write(kubeconfig):
     run.run(Options(kubeconfig=kubeconfig, election=None, **NOWHERE), make_controller=Idle)
-
     Idle.made_of.client._guard()
 
 
@@ -89,33 +86,24 @@ def spied(monkeypatch, module, name):
     return made
 
 
-def test_work_may_take_as_long_to_drain_as_the_options_say(kubeconfig, monkeypatch):
+def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, monkeypatch):
+    elections, budgets = spied(monkeypatch, clients, "ElectionThread"), spied(monkeypatch, clients, "TokenBucket")
     lives = spied(monkeypatch, lifecycle, "Lifecycle")
-    run.run(Options(kubeconfig=kubeconfig, drain_timeout=3.5, **NOWHERE), make_controller=Idle)
+    limits = {"pod_name": "p", "qps": 7, "burst": 9, "drain_timeout": 3.5}
+    election = Election(config=ElectionConfig(60, 40, 5))
+    run.run(Options(kubeconfig=kubeconfig, election=election, **limits, **NOWHERE), make_controller=Idle)
 
+    assert [made["config"] for made in elections] == [election.config]
+    assert elections[0]["identity"].startswith("p_")
+    assert {"qps": 7, "burst": 9} in budgets
     assert [life["drain_timeout"] for life in lives] == [3.5]
 
 
-def test_the_election_and_the_budget_are_what_the_options_say(kubeconfig, monkeypatch):
-    elections, budgets = spied(monkeypatch, clients, "ElectionThread"), spied(monkeypatch, clients, "TokenBucket")
-    times = ElectionConfig(60, 40, 5)
-    options = Options(kubeconfig=kubeconfig, election=Election(config=times), pod_name="p", qps=7, burst=9, **NOWHERE)
-    run.run(options, make_controller=Idle)
-
-    assert [election["config"] for election in elections] == [times]
-    assert elections[0]["identity"].startswith("p_")
-    assert {"qps": 7, "burst": 9} in budgets
-
-
-def test_without_uvloop_asyncios_own_loop_does(kubeconfig, monkeypatch):
+def test_without_uvloop_the_loop_of_asyncio_is_used(kubeconfig, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvloop", None)
     options = Options(kubeconfig=kubeconfig, election=None, **NOWHERE)
 
     assert run.run(options, make_controller=Idle) == 0
-
-
-def listening(capsys):
-    return next(record["addresses"] for record in records(capsys) if record["message"] == "listening")
 
 
 def test_one_address_may_have_all_pages(kubeconfig, capsys):
@@ -123,30 +111,32 @@ def test_one_address_may_have_all_pages(kubeconfig, capsys):
         pass
     run.run(Options(kubeconfig=kubeconfig, metrics_address=free, health_address=free), make_controller=Idle)
 
-    assert listening(capsys) == [str(free)]
+    (listening,) = [record for record in records(capsys) if record["message"] == "listening"]
+    assert listening["addresses"] == [str(free)]
 
 
-def test_a_pod_without_its_account_is_one_clear_line(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (
+            {"is_in_cluster": True, "kubeconfig": "", **NOWHERE},
+            "not inside a cluster: KUBERNETES_SERVICE_HOST is not set; give a kubeconfig instead",
+        ),
+        ({"metrics_address": TAKEN}, "cannot listen on {taken}: Address already in use"),
+        (
+            {"metrics_address": ANYWHERE, "metrics_protection": Protection("/nowhere/tls.crt", "/nowhere/tls.key")},
+            "/nowhere/tls.crt with /nowhere/tls.key cannot be used: No such file or directory",
+        ),
+    ],
+    ids=["a pod without its account", "an address that is taken", "a missing certificate"],
+)
+def test_a_process_that_cannot_start_says_why_on_one_line(kubeconfig, capsys, monkeypatch, options, error):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert run.run(Options(is_in_cluster=True, **NOWHERE), make_controller=Idle) == 1
-
-    assert "KUBERNETES_SERVICE_HOST is not set" in records(capsys)[-1]["error"]
-
-
-def test_an_address_that_is_taken_is_one_clear_line(kubeconfig, capsys):
     with server.serving(server.Endpoint(ANYWHERE, {})) as (taken,):
-        assert run.run(Options(kubeconfig=kubeconfig, metrics_address=taken), make_controller=Idle) == 1
+        options = {name: taken if value is TAKEN else value for name, value in options.items()}
+        assert run.run(Options(**{"kubeconfig": kubeconfig} | options), make_controller=Idle) == 1
 
-    assert records(capsys)[-1]["error"] == f"cannot listen on {taken}: Address already in use"
-
-
-def test_a_certificate_that_cannot_be_used_is_one_clear_line(kubeconfig, capsys):
-    protection = Protection("/nowhere/tls.crt", "/nowhere/tls.key")
-    options = Options(kubeconfig=kubeconfig, metrics_address=ANYWHERE, metrics_protection=protection)
-    assert run.run(options, make_controller=Idle) == 1
-
-    told = records(capsys)[-1]["error"]
-    assert told == "/nowhere/tls.crt with /nowhere/tls.key cannot be used: No such file or directory"
+    assert records(capsys)[-1]["error"] == error.format(taken=taken)
 
 
 class Waiting(Idle):
@@ -161,7 +151,7 @@ async def seen_at_once(_detector):
     raise ConflictingController("there is another one")
 
 
-def test_another_controller_is_one_clear_line_without_a_traceback(kubeconfig, capsys, monkeypatch):
+def test_another_controller_is_reported_on_one_line_without_a_traceback(kubeconfig, capsys, monkeypatch):
     monkeypatch.setattr(run.ConflictDetector, "watch", seen_at_once)
     options = Options(kubeconfig=kubeconfig, election=None, **NOWHERE)
     assert run.run(options, make_controller=Waiting) == 1
@@ -171,7 +161,7 @@ def test_another_controller_is_one_clear_line_without_a_traceback(kubeconfig, ca
     assert "exception" not in last
 
 
-def test_a_bug_is_told_with_its_traceback_and_ends_the_process_with_1(kubeconfig, capsys):
+def test_a_bug_is_logged_with_its_traceback_and_ends_the_process_with_1(kubeconfig, capsys):
     def broken(_context, _api):
         raise LookupError("no")
 

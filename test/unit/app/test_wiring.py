@@ -1,4 +1,4 @@
-"""The TFJob controller fits the process: it is made of its parts, and told what the options say."""
+"""The TFJob controller is made of the parts of the process, as the options say."""
 
 import os
 import signal
@@ -66,9 +66,9 @@ def test_the_controllers_of_a_process_share_every_budget_and_the_caches_of_child
 def test_the_jobs_of_each_namespace_take_turns(kubeconfig):
     taken = []
 
-    def made(context):
+    def made(context, api):
         os.kill(os.getpid(), signal.SIGTERM)
-        queue = (controller := wiring.make_controller(context)).queue
+        queue = (controller := wiring.make_controller(context, api)).queue
         queue.resume()
         for key in (ObjectKey("a", "1"), ObjectKey("a", "2"), ObjectKey("b", "1")):
             queue.add(key)

@@ -5,18 +5,16 @@ from datetime import UTC
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.machinery.clock import SystemClock
 
 
-async def test_a_timeout_raises_in_the_body_when_its_time_has_passed():
-    clock = FakeClock()
+async def wait_for_ever(clock):
+    async with clock.timeout(5):
+        await asyncio.Event().wait()
 
-    async def body():
-        async with clock.timeout(5):
-            await asyncio.Event().wait()
 
-    task = asyncio.ensure_future(body())
+async def test_a_timeout_raises_in_the_body_when_its_time_has_passed(clock):
+    task = asyncio.ensure_future(wait_for_ever(clock))
     await clock.advance(4.9)
     assert not task.done()
     await clock.advance(0.1)
@@ -26,37 +24,8 @@ async def test_a_timeout_raises_in_the_body_when_its_time_has_passed():
     assert clock.pending == 0
 
 
-async def test_a_timeout_leaves_no_timer_when_the_body_ends_first():
-    clock = FakeClock()
-
-    async with clock.timeout(5):
-        pass
-
-    assert clock.pending == 0
-
-
-async def test_a_timeout_of_none_waits_for_ever():
-    clock = FakeClock()
-
-    async def body():
-        async with clock.timeout(None):
-            await clock.sleep(86_400)
-        return "through"
-
-    task = asyncio.ensure_future(body())
-    await clock.advance(86_400)
-
-    assert await task == "through"
-
-
-async def test_a_cancellation_from_outside_is_not_turned_into_a_timeout():
-    clock = FakeClock()
-
-    async def body():
-        async with clock.timeout(5):
-            await asyncio.Event().wait()
-
-    task = asyncio.ensure_future(body())
+async def test_a_cancellation_from_outside_is_not_turned_into_a_timeout(clock):
+    task = asyncio.ensure_future(wait_for_ever(clock))
     await clock.idle()
     task.cancel()
 
@@ -64,9 +33,16 @@ async def test_a_cancellation_from_outside_is_not_turned_into_a_timeout():
         await task
 
 
+@pytest.mark.parametrize("seconds", [5, None])
+async def test_a_timeout_that_does_not_pass_leaves_no_timer(clock, seconds):
+    async with clock.timeout(seconds):
+        await clock.advance(4.9 if seconds else 86_400)
+
+    assert clock.pending == 0
+
+
 @pytest.mark.parametrize("seconds", [0, -1])
-async def test_a_sleep_of_nothing_gives_the_others_a_turn_and_needs_no_timer(seconds):
-    clock = FakeClock()
+async def test_a_sleep_of_no_time_yields_to_others_and_needs_no_timer(clock, seconds):
     seen = []
     asyncio.get_running_loop().call_soon(seen.append, "other")
 
@@ -76,7 +52,7 @@ async def test_a_sleep_of_nothing_gives_the_others_a_turn_and_needs_no_timer(sec
     assert clock.pending == 0
 
 
-async def test_the_system_clock_tells_utc_and_sleeps_for_real():
+async def test_the_system_clock_is_in_utc_and_sleeps_for_real():
     clock = SystemClock()
     before = clock.monotonic()
 

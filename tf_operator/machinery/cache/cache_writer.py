@@ -80,7 +80,7 @@ class CacheWriter(Generic[T]):
             return metadata.resource_version
         known = self._store.get(metadata.key)
         if known is not None and known.metadata.uid == metadata.uid:
-            # Gone; or there, but in a state that nobody can read: what was known of it is no longer so.
+            # Gone; or there, but in a state that cannot be decoded: what was known of it is no longer so.
             self._store.remove(metadata.key)
             self._notify([Deleted(known if item is None else item, final_state_known=item is not None)])
         return metadata.resource_version

@@ -1,9 +1,9 @@
-"""Own writes that the caches must have caught up with before the next pass for the same owner.
+"""Own writes that the caches must have caught up with before the next reconcile for the same owner.
 
-A pass decides from caches, and a cache lags behind the apiserver. A pass that does not see the pods of the pass
-before it would make them again, or count a failure twice. So every write is recorded here with the version that
-its reply carried, and the next pass asks for its ``CacheState`` first. Waiting has a limit, and what cannot be
-known is read from the apiserver, never guessed.
+A reconcile decides from caches, and a cache lags behind the apiserver. A reconcile that does not see the pods of
+the one before it would create them again, or count a failure twice. So every write is recorded here with the version
+of its reply, and the next reconcile asks for its ``CacheState`` first. Waiting has a limit, and what cannot be known
+is read from the apiserver, never guessed.
 
 The idea is KEP-5647 (kubernetes ``pkg/controller/util/consistency``), which calls ready what it cannot compare,
 knows neither lost replies nor a history that went back, and waits without a limit. client-go's older expectations
@@ -44,7 +44,7 @@ class OwnerKey:
 
 
 class Freshness(Enum):
-    """What the next pass may rely on."""
+    """What the next reconcile may rely on."""
 
     CAUGHT_UP = "caught up"
     """The caches hold every recorded write."""
@@ -67,7 +67,7 @@ class PendingWrites:
     """This process's writes that the caches may not show yet, by owner. All methods are atomic.
 
     ``caches`` has a view of every resource that is recorded; what is never read from a cache cannot be read
-    stale and need not be. Memory is bounded by what living owners wrote in their last pass: an entry goes when
+    stale and need not be. Memory is bounded by what living owners wrote in their last reconcile: an entry goes when
     the cache shows it, when a live read has replaced it, and by ``forget``.
     """
 
@@ -96,7 +96,7 @@ class PendingWrites:
     def outcome_unknown(self, owner: OwnerKey, resource: str) -> None:
         """The outcome of a write is unknown (the reply was lost), or contradicts the cache (AlreadyExists).
 
-        The next pass reads live. A write that the apiserver carries out later still is not seen by that either;
+        The next reconcile reads live. A write that the apiserver carries out later still is not seen by that either;
         deterministic names and preconditions must make it harmless.
         """
         self._awaited(owner, resource).in_doubt = True
@@ -105,15 +105,15 @@ class PendingWrites:
         """The resource was read from the apiserver, consistently, after ``cache_state`` asked for it.
 
         ``version`` is that of the list, or of the object when only one was read, which ``uid`` then names.
-        It replaces all that was awaited of this resource, so call this before the pass writes. Until the cache
-        has come as far, the passes that follow read live too instead of waiting.
+        It replaces all that was awaited of this resource, so call this before the reconcile writes. Until the cache
+        has come as far, the next reconciles read live too instead of waiting.
         """
         record = self._records.get(owner.key, {}).get(owner.uid)
         if record is not None and resource in record.awaited:
             record.awaited[resource].replace(version, uid)
 
     def cache_state(self, owner: OwnerKey) -> CacheState:
-        """What a pass for this owner may rely on. Ask before anything is read, live or from a cache."""
+        """What a reconcile for this owner may rely on. Ask before anything is read, live or from a cache."""
         records = self._records.get(owner.key, {})
         for uid in [uid for uid, record in records.items() if record.is_settled()]:
             del records[uid]
@@ -156,7 +156,7 @@ class PendingWrites:
 class _Record:
     """What one owner awaits. A deadline that has passed stays so until everything is settled.
 
-    Else a dead watch would hold up each pass in turn for the whole limit.
+    Otherwise a dead watch would delay each reconcile by the whole limit.
     """
 
     deadline: float
@@ -180,7 +180,7 @@ class _Awaited:
       version has shown the object. Not here: in doubt, so a live read. (The same when somebody else deleted the
       object before our reply came in. It costs one read.)
     - In one history a live list is newer than the cache was before it; even in a quiet cluster leases see to
-      that. Here it is not: doubt stays, and every pass reads live, until the reflector has relisted.
+      that. Here it is not: doubt stays, and every reconcile reads live, until the reflector has relisted.
 
     Open until that relist: an object whose version in the old history is above that of our write to it in the
     new one. Numbers cannot tell, but a write guarded by ``resourceVersion`` is refused there.
@@ -190,7 +190,7 @@ class _Awaited:
         self._cache = cache
         self._namespace = namespace
         self.in_doubt = False
-        """Only a live read can tell."""
+        """Only a live read can show it."""
         self.deleted: dict[str, int | None] = {}
         """UIDs that must vanish, or reach the version of the change that began their end."""
         self._changed: dict[str, int] = {}
@@ -219,7 +219,7 @@ class _Awaited:
             self.in_doubt = number is None or number <= self._position
             self._list_version = number or 0
         else:
-            # The cache may be ahead of the reply by an event; the next live read will tell.
+            # The cache may be ahead of the reply by an event; the next live read will show it.
             self.in_doubt = number is not None and self._shows(uid, number + 1)
             self.change(uid, version)
 

@@ -71,7 +71,7 @@ class SharedInformerFactory:
     ) -> Informer[T]:
         """The informer of a resource in these scopes: a new one, or the one that others have asked for.
 
-        Whoever shares it has to want the same projection; indexes are added to those that it has.
+        All its users must use the same projection; indexes are added to those that it has.
         """
         scopes = checked_scopes(scopes)
         name = name_of(resource, scopes)

@@ -1,8 +1,8 @@
 """A shared cache of one resource: decodes, stores, and notifies its handlers, all in the same tick.
 
-Hop 3 of the path of an event. An informer owns a store and the reflectors that fill it: one for everything, or
+Step 3 of the path of a watch event. An informer owns a store and the reflectors that fill it: one for everything, or
 one for each namespace that is watched. Handlers are plain functions, called in the very tick in which the store
-changes, so that whoever is woken by them finds the store as they saw it.
+changes, so that a worker woken by them finds the store as they saw it.
 
 ``cache_writer`` is the way of an object from a reflector into the store; ``factory`` makes informers that many share.
 A handler that raises is logged and counted, and the others still get their call.
@@ -39,7 +39,7 @@ class Handler(Protocol[T_contra]):
         """An object has changed; it is the same one, with the same UID."""
 
     def on_delete(self, last: T_contra, *, final_state_known: bool) -> None:
-        """An object is gone. ``last`` is its final state, or the last known one when nobody saw it go."""
+        """An object is gone. ``last`` is its final state, or the last known one when the deletion was not seen."""
 
 
 class Informer(Generic[T]):
@@ -177,7 +177,7 @@ class Informer(Generic[T]):
                 try:
                     _call(handler, change)
                 except MemoryError:
-                    raise  # nothing is wrong with the handler, and whoever goes on without it misses changes
+                    raise  # nothing is wrong with the handler, and a handler that goes on without it misses changes
                 except Exception:  # noqa: BLE001 (one handler's bug must not cost the others their call)
                     self._instruments.handler_failed()
                     _log.exception("a handler failed; the others are still notified", resource=str(self.resource))

@@ -39,7 +39,7 @@ _VALUES = (str, int, float, bool, datetime, enum.Enum, types.NoneType)
 
 
 class Labels(Mapping[str, str]):
-    """Labels or annotations: a mapping that nobody can change. Lookup is linear, because there are few."""
+    """Labels or annotations: a mapping that cannot be changed. Lookup is linear, because there are few."""
 
     __slots__ = ("_pairs",)
 
@@ -103,7 +103,7 @@ class _Field:
         for part in value if isinstance(value, tuple) else (value,):
             for field in self.inside:
                 field.intern(part)
-        # Frozen for everybody else; but nobody else has seen this struct yet.
+        # Frozen for all others, which have not seen this struct yet.
         if self.pool is not None:
             msgspec.structs.force_setattr(owner, self.name, self.pool.intern(value))
         elif isinstance(value, msgspec.Raw):
@@ -143,7 +143,7 @@ def decoder(kind: type[S], *, keeps: Callable[[str], bool] = lambda _name: True)
 def _fields_of(kind: type[msgspec.Struct], *, path: str) -> tuple[_Field, ...]:
     """The fields of a struct to which something is to be done; refuses a type that could be changed."""
     if not kind.__struct_config__.frozen:
-        raise TypeError(f"{path} is not frozen: whoever reads it from a cache could change it for all")
+        raise TypeError(f"{path} is not frozen: a reader of the cache could change it for all")
     found = []
     for name, hint in typing.get_type_hints(kind, include_extras=True).items():
         inside = tuple(field for fields in _parts_of(hint, path=f"{path}.{name}") for field in fields)

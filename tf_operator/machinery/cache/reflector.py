@@ -1,18 +1,18 @@
 """Lists and watches one resource in one scope, whatever happens to the connection.
 
-Hop 2 of the path of an event. A reflector reads a complete, consistent list first (streamed where the apiserver can,
-else page by page), then follows every change by a watch. It remembers the resource version that it has reached, and
-continues from there after any interruption; only when the apiserver cannot do that (410, a version from another
+Step 2 of the path of a watch event. A reflector reads a complete, consistent list first (streamed where the apiserver
+can, otherwise page by page), then follows every change by a watch. It keeps the resource version that it has reached,
+and continues from there after any interruption; only when the apiserver cannot do that (410, a version from another
 history) it relists, and ``cache_writer`` works out the difference.
 
 What to do after each kind of ending is decided in ``watch_retry``. No ending is fatal; a bug is: anything but an
-``ApiError`` leaves ``run``, and whoever supervises it ends the process.
+``ApiError`` leaves ``run``, and its supervisor ends the process.
 
 A watch that says nothing may be dead on the other side (half-open). The apiserver sends a bookmark a minute, so
 silence for longer means a new watch; and every watch has an end, asked of the server and enforced here.
 
 Not even a healthy watch can promise that nothing is still on its way. A caller that has to be sure calls ``refresh``,
-and then reads ``is_behind``: there may never be a list, and nobody should wait for that.
+and then reads ``is_behind``: there may never be a list, and it must not be waited for.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class Reflector:
         timing: Timing | None = None,
         refused: Callable[[str], object] = lambda _namespace: None,
     ) -> None:
-        """``refused`` gets the namespace when there is no list to be had of it: nobody should wait for one."""
+        """``refused`` gets the namespace when it cannot be listed: it must not be waited for."""
         self._resource = resource
         self._scope = scope
         self._client = client
@@ -274,7 +274,7 @@ class Reflector:
         self._release()
 
     def _release(self) -> None:
-        """Nobody has to wait any longer, but who asked after the list was begun."""
+        """End all waits, except those that began after the list did."""
         for taken in self._promised:
             if not taken.done():
                 taken.set_result(None)

@@ -39,7 +39,7 @@ class Store(Generic[T]):
         return len(self._items)
 
     def __iter__(self) -> Iterator[T]:
-        """All objects as they are now; whoever awaits between two of them still gets these."""
+        """All objects as they are now; a caller that awaits between two of them still gets these."""
         return iter(tuple(self._items.values()))
 
     def __contains__(self, key: ObjectKey) -> bool:

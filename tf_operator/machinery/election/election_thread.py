@@ -136,7 +136,7 @@ class _Candidacy:
         await self._ended.wait()
 
     def _live(self) -> None:
-        """All of the thread's life. That it has no event loop, for want of file descriptors, is reported as well."""
+        """All of the thread's life. A lack of file descriptors for its event loop is reported, too."""
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._stand())
@@ -144,7 +144,7 @@ class _Candidacy:
             self._report(self._break_off, failure)
 
     def _break_off(self, failure: BaseException) -> None:
-        """End what has not ended: nobody on the main loop may wait for a thread that is no more."""
+        """End what has not ended: the main loop must not wait for a thread that has ended."""
         if not self.over.done():
             self.over.set_exception(failure)
         self._ended.set()
@@ -166,5 +166,5 @@ class _Candidacy:
             self._report(self._ended.set)
 
     def _report(self, callback: Callable[..., object], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the main loop has ended: nobody listens
+        with suppress(RuntimeError):  # the main loop has ended
             self._main.call_soon_threadsafe(callback, *arguments)

@@ -2,7 +2,7 @@
 
 A loop that is blocked, by a computation or by a call that waits, looks from the inside like one in which nothing
 happens. From another thread it shows: its heartbeat gets old. The elector looks at it before each renewal, so that
-a process whose work hangs does not hold the Lease for ever; a probe can look at it, too.
+a process whose work hangs does not hold the Lease for ever; a probe can read it, too.
 """
 
 from collections.abc import Callable, Iterator

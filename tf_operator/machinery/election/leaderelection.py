@@ -15,7 +15,7 @@ Different from client-go on purpose:
 - A candidate who has seen the Lease held waits for it to run out even when it is deleted meanwhile.
 - A candidate looks again in the moment in which the Lease runs out, and waits at most 1.2 retry periods between two
   looks: client-go waits up to 2.2, twice in each take-over.
-- A lease duration that nobody can have configured is not believed.
+- A lease duration that cannot have been configured is not believed.
 - The leader renews only as long as the work that it leads for is alive (``heartbeat``).
 """
 
@@ -37,7 +37,7 @@ from tf_operator.machinery.transport import errors
 JITTER = 1.2
 """The longest wait between two tries, in retry periods; the shortest is one."""
 _AFTER = 0.01
-"""To look at a Lease in the very instant in which it runs out may be too early by a rounding error."""
+"""To check a Lease in the very instant in which it runs out may be too early by a rounding error."""
 
 _log = structlog.get_logger(__name__)
 
@@ -165,7 +165,7 @@ class LeaderElector:
             if not self._fence.is_open:
                 return LossReason.DEADLINE
             if self._is_stalled():
-                # Not released: nobody can know that the work has ended. It runs out, as if we were dead.
+                # Not released: it is not known whether the work has ended. It runs out, as if we were dead.
                 return LossReason.STALLED
             next_try = self._time_of_next_try()
             if await self._try(min(self._config.try_within, self._fence.remaining())) is AcquireResult.THEIRS:
@@ -176,7 +176,7 @@ class LeaderElector:
         return self._clock.monotonic() + self._config.retry_period * (1 + (JITTER - 1) * self._chance())
 
     def _time_to_look(self, next_try: float) -> float:
-        """A candidate does not let the moment pass in which the Lease runs out."""
+        """A candidate does not miss the moment in which the Lease runs out."""
         if self._seen is None:
             return next_try
         expiry = self._seen.expires_at(self._config.lease_duration) + _AFTER
@@ -221,7 +221,7 @@ class LeaderElector:
         record = self._seen.lease.record
         is_mine_or_nobodys = record.holder in {"", self._identity}
         if self._own:
-            # A term has no gaps: the number tells whether somebody else has held the Lease since.
+            # A term has no gaps: the number shows whether somebody else has held the Lease since.
             return is_mine_or_nobodys and record.transitions == self._own.transitions
         return is_mine_or_nobodys or self._clock.monotonic() >= self._seen.expires_at(self._config.lease_duration)
 

@@ -27,7 +27,7 @@ from tf_operator.meta import Body, ObjectKey, metadata_of, micro_time, parse_tim
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 LONGEST_LEASE = 3600
-"""Nobody can ask for more (``ElectionConfig``), so whoever does is not an elector: 2**31 s would be 68 years."""
+"""``ElectionConfig`` allows no more, so the holder is not an elector: 2**31 s would be 68 years."""
 
 _MOST_TRANSITIONS = 2**31 - 2
 _QPS, _BURST = 2.0, 10

@@ -119,7 +119,7 @@ def make_patch(tally: EventSeries, reporter: Reporter) -> dict[str, Any]:
 def counted_before(found: Body, tally: EventSeries, reporter: Reporter) -> int:
     """How often an Event that exists already has happened before ``tally`` began; 0 when it *is* the tally's own.
 
-    That is so when a create was carried out and its reply lost. A count that is none, as another program may have
+    That is so when a create was carried out and its reply lost. An invalid count, as another program may have
     left it, counts as one.
     """
     is_own = (text_of(found, "firstTimestamp"), text_of(found, "reportingInstance"))

@@ -1,4 +1,4 @@
-"""Kubernetes Events: what happened to an object, for whoever looks at it with ``kubectl describe``.
+"""Kubernetes Events: what happened to an object, shown by ``kubectl describe``.
 
 Recording never waits and never fails: ``event`` notes down what happened, and the senders of ``run`` post it later,
 through a client with a budget of its own. On the way events are aggregated (what happened again is counted up in the

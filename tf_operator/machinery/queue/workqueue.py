@@ -1,11 +1,11 @@
 """The queue between watch events and workers: which key is to be worked on next.
 
 Handlers ``add`` keys, workers take them out, and the queue promises what makes a level-triggered controller
-right: a key is never worked on twice at once; an event that arrives during the work brings one more pass
-after it; a thousand events for a waiting key are one pass; and keys leave in the order they came, so a noisy
-one cannot starve the others, because it waits at the end of the line again after each pass. Flows of keys, such as
-namespaces, take turns. A key whose work is long and done in shares has a low priority meanwhile: small work overtakes
-it.
+right: a key is never worked on twice at once; an event that arrives during the work leads to another reconcile
+after it; a thousand events for a waiting key are one reconcile; and keys leave in the order they came, so a noisy
+one cannot starve the others, because it waits at the end of the line again after each reconcile. Flows of keys, such
+as namespaces, take turns. A key whose work is long and done in shares has a low priority meanwhile: small work
+overtakes it.
 
 Three classes, one power each, as in client-go: ``WorkQueue`` orders, ``DelayingQueue`` adds later,
 ``RateLimitedQueue`` lets a limiter say how much later. A worker reads::
@@ -89,7 +89,7 @@ class WorkQueue(Generic[K]):
         """Wait for the next key, which is the caller's until ``done``. Raises ``QueueEnded`` at the end.
 
         Safe to cancel at any moment: a key leaves the line only when this returns it. The other tasks always
-        get a turn first: else a thousand passes that find nothing to do, and so never wait, would hold the loop.
+        get a turn first: otherwise a thousand reconciles that find nothing to do, and so never wait, would block them.
         """
         await self._clock.sleep(0)
         while not self.has_waiting:
@@ -139,7 +139,7 @@ class WorkQueue(Generic[K]):
             raise StopAsyncIteration from None
 
     def pause(self) -> None:
-        """Drop what is pending, and accept nothing before ``resume``: nobody is there who works.
+        """Drop what is pending, and accept nothing before ``resume``: there are no workers.
 
         Else a standby would collect keys for weeks, and all of them would count as having waited for so long.
         """
@@ -152,7 +152,7 @@ class WorkQueue(Generic[K]):
         self._note_drained()
 
     def resume(self) -> None:
-        """Accept keys again. What came in the pause is lost: whoever begins to work adds all there is."""
+        """Accept keys again. What came in the pause is lost: a controller that starts adds all objects."""
         self._is_paused = False
 
     def shut_down(self) -> None:
@@ -181,7 +181,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def has_waiting(self) -> bool:
-        """Whether a key waits for a worker: whoever does long work in shares lets it have its turn."""
+        """Whether a key waits for a worker: long work that is done in shares yields to it."""
         return bool(self._line or self._low_line)
 
     @property
@@ -194,13 +194,13 @@ class WorkQueue(Generic[K]):
 
     @property
     def unfinished_seconds(self) -> float:
-        """The ages of all passes that go on now, added up: ``workqueue_unfinished_work_seconds``."""
+        """The ages of all reconciles in progress, added up: ``workqueue_unfinished_work_seconds``."""
         now = self._clock.monotonic()
         return sum(now - since for since in self._in_work.values())
 
     @property
     def longest_running_seconds(self) -> float:
-        """The age of the oldest pass: ``workqueue_longest_running_processor_seconds``."""
+        """The age of the oldest reconcile: ``workqueue_longest_running_processor_seconds``."""
         now = self._clock.monotonic()
         return max((now - since for since in self._in_work.values()), default=0.0)
 
@@ -296,9 +296,9 @@ class DelayingQueue(WorkQueue[K]):
             self._schedule(key, self._clock.monotonic() + seconds)
 
     def add_debounced(self, key: K, seconds: float) -> None:
-        """Add the key soon, so that what follows within ``seconds`` is the same pass. Not counted as a retry.
+        """Add the key soon, so that what follows within ``seconds`` is the same reconcile. Not counted as a retry.
 
-        Nothing is lost by the wait: a pass sees what is so when it begins. A key that is pending already will.
+        Nothing is lost by the wait: a reconcile sees the state when it begins. A key that is pending already will.
         """
         if self._accepts and key not in self._pending:
             self._schedule(key, self._clock.monotonic() + seconds)

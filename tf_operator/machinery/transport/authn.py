@@ -1,7 +1,7 @@
 """Who is it, and may they? Asked of the apiserver, which alone knows.
 
 TokenReview says whose a bearer token is, SubjectAccessReview whether that user may do something that is no object but
-a path, as ``nonResourceURLs`` in a ClusterRole allow it. So whoever serves a page of its own needs neither users nor
+a path, as ``nonResourceURLs`` in a ClusterRole allow it. So a server of a page needs neither users nor
 rules of its own. Both are creations that store nothing; they need rights that an operator has only when it is to ask.
 
 A token is a secret: it goes into the body of one request and nowhere else, no error and no ``repr`` shows it. What the
@@ -31,7 +31,7 @@ class User:
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What the authenticator adds, such as the pod that a token is bound to; authorizers may look at it."""
+    """What the authenticator adds, such as the pod that a token is bound to; authorizers may read it."""
 
 
 async def review_token(client: ApiClient, token: str) -> User | None:

@@ -1,10 +1,10 @@
 """Single calls to the apiserver: rate-limited, timed, repeated where that is safe, with clear errors.
 
-Hop 1 of the path of an event: ``stream`` yields the chunks of a watch.
+Step 1 of the path of a watch event: ``stream`` yields the chunks of a watch.
 
 The policy for repeating a call is here and nowhere else (``_may_repeat``, ``ATTEMPTS``, ``GIVE_UP_AFTER``): a read
 may always be sent again; a write only when the server has certainly not carried it out. When the outcome of a write
-is unknown, the caller has to look, because only the caller knows what it meant to reach. Longer waiting is the work
+is unknown, the caller has to check, because only the caller knows what it meant to reach. Longer waiting is the work
 queue's job. Who has a loop with a pause of its own does not want this: repeating inside of repeating multiplies the
 requests of an outage. So reflectors use ``send_once`` and ``stream``, and the elector's client has ``attempts=1``.
 

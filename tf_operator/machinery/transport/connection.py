@@ -117,8 +117,8 @@ class _Pool(aiohttp.TCPConnector):
     ) -> aiohttp.connector.Connection:
         """Hand out a connection of the pool, or a new one; called by the session.
 
-        What may be sent no more stops here, and leaves the connection to others. After this nothing waits before a
-        request without a body is written; a body asks again itself.
+        What must not be sent any more stops here, and leaves the connection to others. After this nothing waits before
+        a request without a body is written; a body asks again itself.
         """
         connection = await super().connect(req, traces, timeout)
         try:
@@ -133,7 +133,7 @@ class _Pool(aiohttp.TCPConnector):
     async def exchange(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """A middleware: send and wait for the head of the reply; cut the connection if it is of no more use.
+        """A middleware: send and wait for the head of the reply; cut the connection if it cannot be used again.
 
         Errors are translated here, close to the wire, because aiohttp silently sends a PUT or DELETE again whose
         reply was lost, and the caller would take the second one's answer (a Conflict, a NotFound) for what became
@@ -258,7 +258,7 @@ class Connection:
 def _cut_off(transport: asyncio.Transport | None) -> None:
     """Cut a connection that aiohttp is closing: that of a watch, of a request that was given up, or half sent.
 
-    aiohttp closes politely: TLS says farewell and waits half a minute for that of the other side, which may be
+    aiohttp closes politely: TLS sends a close and waits half a minute for that of the other side, which may be
     dead, while the session, and even its end, knows no more about it.
     """
     if transport is not None and transport.is_closing():
@@ -283,7 +283,7 @@ def _as_api_errors() -> Iterator[None]:
         aiohttp.ClientConnectorError,
         aiohttp.ConnectionTimeoutError,
         aiohttp.NonHttpUrlClientError,
-        ValueError,  # an address that is none
+        ValueError,  # an invalid address
     ) as error:
         raise errors.Unreachable(_described(error)) from error
     except aiohttp.ClientResponseError as error:

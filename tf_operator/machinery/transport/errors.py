@@ -14,8 +14,8 @@
         |-- NotAdmitted 400, 500
         `-- ServerFailed 5xx -- Unavailable 503, ServerTimeout 504 -- ResourceVersionTooLarge
 
-An error says what is so; what to do about it is decided by whoever catches it. Two facts that many need are
-kept here, so that nobody has to work them out twice: ``outcome_unknown`` (a write may have happened) and
+An error says what is so; what to do about it is decided by its handler. Two facts that many need are
+kept here, so that they are worked out once: ``outcome_unknown`` (a write may have happened) and
 ``retry_after`` (the server named a time).
 
 The text of an error ends in logs, events and conditions, and its words come from a server or from a tenant's
@@ -75,7 +75,7 @@ class Unreadable(Garbled):
 
 
 class Redirected(ApiError):
-    """The server points elsewhere. Following would hand our token to whoever is there."""
+    """The server points elsewhere. Following would hand our token to another server."""
 
 
 class Cause(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class InCluster:
-    """The access of a pod: two variables, and the files that the kubelet keeps fresh."""
+    """The configuration of a pod: two variables, and the files that the kubelet keeps fresh."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ, *, directory: Path = SERVICE_ACCOUNT) -> None:
         self._environment = environment

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class KubeConfig:
-    """The access that a kubeconfig describes: the file at ``path``, or what ``kubectl`` would take."""
+    """The configuration that a kubeconfig describes: the file at ``path``, or what ``kubectl`` would take."""
 
     def __init__(
         self,

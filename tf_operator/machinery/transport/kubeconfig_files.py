@@ -1,12 +1,12 @@
-"""Kubeconfig files as people have them, made into settings: the only importer of the ``kubernetes`` package.
+"""Kubeconfig files, read into settings: the only importer of the ``kubernetes`` package.
 
-The package knows what the fields of a cluster and a user mean. Around it stands what it does not do well (37.0.2):
-files are merged as ``kubectl`` merges them (the first that names a current context wins, and relative paths belong
-to the file that they stand in), a broken file is named together with what is wrong with it, no message quotes an
+The package knows what the fields of a cluster and a user mean. This module adds what it does not do well (37.0.2):
+files are merged as ``kubectl`` merges them (the first that names a current context wins, and paths are
+relative to their file), an invalid file is named together with its error, no message quotes an
 entry (it holds the token), and what is given in base64 is not left behind in temporary files. ``exec_auth`` takes care
 of exec plugins and OIDC.
 
-Importing this module costs half a second and some 50 MB, so ``config`` does it only when a kubeconfig is read.
+Importing this module costs half a second and some 50 MB, so ``kubeconfig`` does it only when a kubeconfig is read.
 """
 
 import base64

@@ -81,7 +81,7 @@ class SharedConfig:
             await asyncio.shield(asyncio.wrap_future(other))
             return
         # A task of its own: callers give up after limits of their own, and what a read has used up, such as a refresh
-        # token that is good once, must not be lost with one of them. Whoever joins hears of its end through ``own``.
+        # token that is good once, must not be lost with one of them. Those that join learn of its end through ``own``.
         read = self._read_for_all(own, refused=refused)
         self._task = asyncio.ensure_future(read)  # noqa: TID251
         await asyncio.shield(self._task)

@@ -5,7 +5,6 @@ import socket
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.app.http.connections import LONGEST, REQUEST_WITHIN, Connections
 
 
@@ -49,11 +48,6 @@ class Served:
     def connect(self):
         self.clients.append(Client(self))
         return self.clients[-1]
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.fake_clock import FakeClock
+from support.config_source import ConfigSource
 from tf_operator.app.http.health import DEAD_WATCH, STUCK_LOOP, Health
 from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.transport.config import ConfigurationError
@@ -10,7 +10,7 @@ from tf_operator.machinery.transport.shared_config import SharedConfig
 
 
 class Informers:
-    """Two caches, whose watches last heard something at known moments."""
+    """Two caches, whose watches had their last events at known moments."""
 
     def __init__(self, clock):
         self.clock = clock
@@ -33,11 +33,6 @@ class Informers:
 
 
 @pytest.fixture
-def clock():
-    return FakeClock()
-
-
-@pytest.fixture
 def informers(clock):
     return Informers(clock)
 
@@ -57,20 +52,16 @@ def test_a_process_that_is_only_just_starting_is_alive_and_not_ready(clock):
     assert health.why_not_ready() == ["starting"]
 
 
-def test_it_is_ready_once_the_caches_have_been_complete(health, informers):
+def test_it_is_ready_once_all_caches_have_synced_and_none_is_being_relisted(health, informers):
     assert len(health.why_not_ready()) == 2
-    informers.missing = ["tfjobs"]
-    assert health.why_not_ready() == ["the cache of tfjobs has not synced"]
-    informers.missing = []
+    informers.missing, informers.waited_for = ["tfjobs"], ["pods", "tfjobs"]
+    assert health.why_not_ready() == ["the cache of tfjobs has not synced", "the cache of pods is being relisted"]
+    informers.missing = informers.waited_for = []
     assert health.why_not_ready() == []
 
 
 async def test_it_is_not_ready_while_its_credentials_cannot_be_read(clock, informers):
-    class Plugin:
-        async def read(self, *, refused=False):
-            raise ConfigurationError("the plugin failed")
-
-    config = SharedConfig(Plugin(), clock=clock)
+    config = SharedConfig(ConfigSource(ConfigurationError("the plugin failed")), clock=clock)
     health = Health(clock, Heartbeat(clock))
     informers.missing = []
     health.watch(informers, config=config)
@@ -79,12 +70,6 @@ async def test_it_is_not_ready_while_its_credentials_cannot_be_read(clock, infor
     with pytest.raises(ConfigurationError):
         await config.first()
     assert health.why_not_ready() == ["the credentials cannot be read: the plugin failed"]
-
-
-def test_a_leader_that_still_reads_its_caches_anew_is_not_ready(health, informers):
-    informers.missing, informers.waited_for = ["tfjobs"], ["pods", "tfjobs"]
-
-    assert health.why_not_ready() == ["the cache of tfjobs has not synced", "the cache of pods is being relisted"]
 
 
 async def test_a_loop_that_beats_is_alive_and_one_that_is_stuck_is_not_within_ten_seconds(clock):
@@ -99,20 +84,15 @@ async def test_a_loop_that_beats_is_alive_and_one_that_is_stuck_is_not_within_te
     assert health.why_not_alive() == ["the event loop has been blocked for 9 s"]
 
 
-async def test_a_watch_that_hears_something_now_and_then_is_alive(clock, health, informers):
+async def test_a_process_with_a_watch_that_has_stalled_is_not_alive(clock, health, informers):
     with health._heartbeat.beating():
         for _ in range(10):
             await clock.advance(60)
             informers.hear("pods", "tfjobs")
-
             assert health.why_not_alive() == []
 
-
-async def test_a_watch_that_neither_hears_anything_nor_tries_again_is_dead(clock, health, informers):
-    with health._heartbeat.beating():
         await clock.advance(DEAD_WATCH - 1)
         informers.hear("pods")
         assert health.why_not_alive() == []
         await clock.advance(2)
-
         assert health.why_not_alive() == ["the watch of tfjobs has stalled for 91 s"]

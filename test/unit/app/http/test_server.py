@@ -1,4 +1,4 @@
-"""The pages: what they say, in which form, and that nobody can keep them from others."""
+"""The pages: what they say, in which form, and that no client can keep them from others."""
 
 import socket
 import ssl
@@ -62,32 +62,23 @@ def test_head_has_no_body_and_other_methods_are_not_allowed():
 
 
 def test_two_addresses_have_two_sets_of_pages():
-    with server.serving(
-        server.Endpoint(ANYWHERE, {"/a": answer}), server.Endpoint(Address("localhost", 0), {"/b": answer})
-    ) as (
-        one,
-        other,
-    ):
-        assert [fetch(one, "/a")[0], fetch(one, "/b")[0]] == [200, 404]
-        assert [fetch(other, "/a")[0], fetch(other, "/b")[0]] == [404, 200]
+    one, other = server.Endpoint(ANYWHERE, {"/a": answer}), server.Endpoint(Address("localhost", 0), {"/b": answer})
+    with server.serving(one, other) as addresses:
+        found = [[fetch(address, path)[0] for path in ("/a", "/b")] for address in addresses]
+
+    assert found == [[200, 404], [404, 200]]
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_no_host_means_every_address_of_both_families(host):
-    with server.serving(server.Endpoint(Address("", 0), {"/a": answer})) as (bound,):
-        assert fetch(f"{host}:{bound.port}", "/a")[0] == 200
-
-
-def test_without_ipv6_every_address_means_ipv4(monkeypatch):
-    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
-    with server.serving(server.Endpoint(Address("", 0), {"/a": answer})) as (bound,):
-        assert bound.host == "0.0.0.0"
-        assert fetch(f"127.0.0.1:{bound.port}", "/a")[0] == 200
-
-
-def test_an_ipv6_address_is_listened_on():
-    with server.serving(server.Endpoint(Address("::1", 0), {"/a": answer})) as (bound,):
-        assert fetch(bound, "/a")[0] == 200
+@pytest.mark.parametrize(
+    ("listened", "has_ipv6", "reached"),
+    [("", True, ["127.0.0.1", "[::1]"]), ("", False, ["127.0.0.1"]), ("::1", True, ["[::1]"])],
+    ids=["every address", "every address without IPv6", "IPv6"],
+)
+def test_an_address_is_listened_on(monkeypatch, listened, has_ipv6, reached):
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: has_ipv6)
+    with server.serving(server.Endpoint(Address(listened, 0), {"/a": answer})) as (bound,):
+        assert [fetch(f"{host}:{bound.port}", "/a")[0] for host in reached] == [200] * len(reached)
+    assert has_ipv6 or bound.host == "0.0.0.0"
 
 
 def test_an_address_that_is_taken_is_named_with_the_reason():
@@ -97,7 +88,7 @@ def test_an_address_that_is_taken_is_named_with_the_reason():
     assert str(refused.value) == f"cannot listen on {taken}: Address already in use"
 
 
-def test_a_host_that_nobody_knows_is_an_address_that_cannot_be_had(monkeypatch):
+def test_an_unknown_host_is_named_with_the_reason(monkeypatch):
     def unknown(*_, **__):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -106,7 +97,7 @@ def test_a_host_that_nobody_knows_is_an_address_that_cannot_be_had(monkeypatch):
         ExitStack().enter_context(server.serving(server.Endpoint(Address("elsewhere", 80), {})))
 
 
-async def test_after_the_block_nobody_listens_any_more():
+async def test_after_the_block_no_address_is_listened_on():
     with served({"/a": answer}) as (address,):
         pass
     with pytest.raises(urllib.error.URLError):
@@ -118,19 +109,6 @@ def test_clients_that_send_no_request_do_not_keep_others_from_a_page(sent):
     with served({"/healthz": answer}) as (address,), ExitStack() as idle:
         for _ in range(connections.MOST + 5):
             connected(idle, address).sendall(sent)
-        for _ in range(3):
-            assert fetch(address, "/healthz")[0] == 200
-
-
-def test_clients_that_do_not_read_a_long_page_do_not_keep_others_from_a_page():
-    async def long(_headers):
-        return server.Reply(200, bytes(50_000_000))
-
-    with served({"/metrics": long, "/healthz": answer}) as (address,), ExitStack() as slow:
-        for _ in range(connections.MOST + 5):
-            reader = connected(slow, address)
-            reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert reader.recv(4) == b"HTTP"
         for _ in range(3):
             assert fetch(address, "/healthz")[0] == 200
 
@@ -149,23 +127,13 @@ def test_a_client_that_sends_a_byte_now_and_then_is_disconnected_all_the_same(mo
         assert is_disconnected(slow)
 
 
-def test_what_is_not_http_is_refused_without_a_word_in_the_log(capsys):
+def test_a_request_that_is_not_http_is_refused_and_not_logged(capsys):
     with served({"/healthz": answer}) as (address,), ExitStack() as stack:
-        stranger = connected(stack, address)
-        stranger.sendall(b"hello\r\n\r\n")
-        assert stranger.recv(100).startswith(b"HTTP/1.0 400 ")
+        client = connected(stack, address)
+        client.sendall(b"hello\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.0 400 ")
 
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_page_of_many_pieces_arrives_whole():
-    body = bytes(range(256)) * 5000
-
-    async def long(_headers):
-        return server.Reply(200, body)
-
-    with served({"/metrics": long}) as (address,):
-        assert fetch(address, "/metrics")[2] == body
 
 
 def test_a_page_that_is_read_after_the_server_has_sent_it_arrives_whole_and_nothing_is_logged(monkeypatch, caplog):
@@ -218,7 +186,7 @@ def test_a_server_whose_thread_cannot_start_says_so(monkeypatch):
         ExitStack().enter_context(served({"/a": answer}))
 
 
-async def test_a_connection_that_breaks_is_nobodys_trouble(capsys):
+async def test_a_connection_that_breaks_is_not_logged(capsys):
     with served({"/healthz": answer}) as (address,):
         connection = socket.create_connection((address.host, address.port))
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
@@ -249,14 +217,14 @@ def fetch_safely(address, authority):
         return reply.status, reply.read()
 
 
-def test_a_site_with_a_certificate_is_served_by_tls_and_not_without(authority, tls):
+def test_an_endpoint_with_a_certificate_is_served_by_tls_only(authority, tls):
     with server.serving(server.Endpoint(ANYWHERE, {"/a": answer}, lambda: tls)) as (address,):
         assert fetch_safely(address, authority) == (200, b"hello\n")
         with pytest.raises(OSError, match=r"closed|reset"):
             fetch(address, "/a")
 
 
-def test_each_connection_is_served_with_the_certificate_of_the_moment(authority, tls):
+def test_each_connection_is_served_with_the_current_certificate(authority, tls):
     successor = trustme.CA()
     renewed = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     successor.issue_cert("127.0.0.1").configure_cert(renewed)
@@ -266,15 +234,13 @@ def test_each_connection_is_served_with_the_certificate_of_the_moment(authority,
         assert fetch_safely(address, successor)[0] == 200
 
 
-def test_clients_that_never_shake_hands_do_not_keep_others_from_a_page(authority, tls):
-    with server.serving(server.Endpoint(ANYWHERE, {"/a": answer}, lambda: tls)) as (address,), ExitStack() as idle:
+def test_clients_that_never_shake_hands_keep_no_others_from_a_page_and_are_disconnected(authority, tls, monkeypatch):
+    endpoint = server.Endpoint(ANYWHERE, {"/a": answer}, lambda: tls)
+    with server.serving(endpoint) as (address,), ExitStack() as idle:
         for _ in range(connections.MOST):
             connected(idle, address)
         for _ in range(3):
             assert fetch_safely(address, authority)[0] == 200
 
-
-def test_a_client_that_never_shakes_hands_is_disconnected(tls, monkeypatch):
-    monkeypatch.setattr(connections, "REQUEST_WITHIN", 0.2)
-    with server.serving(server.Endpoint(ANYWHERE, {"/a": answer}, lambda: tls)) as (address,), ExitStack() as idle:
+        monkeypatch.setattr(connections, "REQUEST_WITHIN", 0.2)
         assert connected(idle, address).recv(1) == b""

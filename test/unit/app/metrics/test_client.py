@@ -1,14 +1,8 @@
 """Requests, by client-go's names: the verb there is the HTTP method."""
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from tf_operator.app.metrics.client import ClientFamilies, ClientMetrics
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 @pytest.fixture

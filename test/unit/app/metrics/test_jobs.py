@@ -1,24 +1,12 @@
 """Jobs: the Go operator's five counters, ours beside them, and namespaces that come and go."""
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from support.fake_clock import FakeClock
 from tf_operator.app.metrics.jobs import KEPT_FOR, OUTCOMES, JobMetrics
 from tf_operator.app.metrics.phases import PHASES
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 
 NS = {"job_namespace": "ns", "framework": "tensorflow"}
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture
@@ -68,17 +56,10 @@ def test_times_of_jobs_have_buckets_from_a_second_to_a_month(registry, jobs):
         assert value("tf_operator_job_duration_seconds_count", {"outcome": outcome, **NS}) is not None
 
 
-def test_a_namespace_has_every_series_with_zero_from_its_first_job_on_so_that_its_first_failure_shows(registry, clock):
-    jobs = JobMetrics(registry, clock)
-    new = {**NS, "job_namespace": "new"}
-    assert registry.get_sample_value("training_operator_jobs_failed_total", new) is None
-
-    jobs.phases.on_add(stored("1", "new"))
-    assert registry.get_sample_value("training_operator_jobs_failed_total", new) == 0
-    assert {jobs_in(registry, "new", phase) for phase in PHASES} == {0, 1}
-
-    jobs.failed("new", "TFJobFailed")
-    assert registry.get_sample_value("training_operator_jobs_failed_total", new) == 1
+@pytest.fixture
+def jobs_anywhere(registry, clock):
+    """Metrics of an operator that serves all namespaces."""
+    return JobMetrics(registry, clock)
 
 
 def series(registry, namespace):
@@ -91,57 +72,51 @@ def series(registry, namespace):
     }
 
 
-async def test_the_series_of_a_namespace_go_some_time_after_its_last_job(registry, clock):
-    jobs = JobMetrics(registry, clock)
-    jobs.phases.on_add(stored("1", "gone"))
-    jobs.failed("gone", "TFJobFailed")
-    jobs.restarted("gone", replica_type="PS", reason="Disrupted")
+def count(registry, kind, namespace):
+    return registry.get_sample_value(f"training_operator_jobs_{kind}_total", {**NS, "job_namespace": namespace})
+
+
+def test_a_namespace_has_every_series_from_its_first_job_on_so_that_its_first_failure_shows(registry, jobs_anywhere):
+    assert count(registry, "failed", "new") is None
+
+    jobs_anywhere.phases.on_add(stored("1", "new"))
+    assert count(registry, "failed", "new") == 0
+    assert {jobs_in(registry, "new", phase) for phase in PHASES} == {0, 1}
+
+    jobs_anywhere.failed("new", "TFJobFailed")
+    assert count(registry, "failed", "new") == 1
+
+
+async def test_the_series_of_a_namespace_go_some_time_after_its_last_job(registry, clock, jobs_anywhere):
+    jobs_anywhere.phases.on_add(stored("1", "gone"))
+    jobs_anywhere.failed("gone", "TFJobFailed")
+    jobs_anywhere.restarted("gone", replica_type="PS", reason="Disrupted")
     before = series(registry, "gone")
-    jobs.phases.on_delete(stored("1", "gone"), final_state_known=True)
+    jobs_anywhere.phases.on_delete(stored("1", "gone"), final_state_known=True)
 
     await clock.advance(KEPT_FOR - 1)
-    jobs.sample()
+    jobs_anywhere.sample()
     assert series(registry, "gone").keys() == before.keys()
 
     await clock.advance(1)
-    jobs.sample()
+    jobs_anywhere.sample()
     assert series(registry, "gone") == {}
     assert series(registry, "")
 
-
-async def test_a_namespace_that_comes_back_begins_with_zero_as_after_a_restart(registry, clock):
-    jobs = JobMetrics(registry, clock)
-    for uid in ("1", "2"):
-        jobs.phases.on_add(stored(uid, "back"))
-        before = registry.get_sample_value("training_operator_jobs_created_total", {**NS, "job_namespace": "back"})
-        jobs.created("back")
-        jobs.phases.on_delete(stored(uid, "back"), final_state_known=True)
-        await clock.advance(KEPT_FOR)
-        jobs.sample()
-
-        assert before == 0
+    jobs_anywhere.phases.on_add(stored("2", "gone"))
+    assert count(registry, "failed", "gone") == 0, "as after a restart"
 
 
-async def test_a_job_in_time_keeps_the_series_of_its_namespace(registry, clock):
-    jobs = JobMetrics(registry, clock)
-    jobs.phases.on_add(stored("1", "busy"))
-    jobs.created("busy")
-    jobs.phases.on_delete(stored("1", "busy"), final_state_known=True)
+async def test_a_job_in_time_keeps_the_series_of_its_namespace(registry, clock, jobs_anywhere):
+    jobs_anywhere.phases.on_add(stored("1", "busy"))
+    jobs_anywhere.created("busy")
+    jobs_anywhere.phases.on_delete(stored("1", "busy"), final_state_known=True)
     await clock.advance(KEPT_FOR - 1)
-    jobs.phases.on_add(stored("2", "busy"))
+    jobs_anywhere.phases.on_add(stored("2", "busy"))
     await clock.advance(KEPT_FOR)
-    jobs.sample()
+    jobs_anywhere.sample()
 
-    assert registry.get_sample_value("training_operator_jobs_created_total", {**NS, "job_namespace": "busy"}) == 1
-
-
-async def test_what_is_counted_for_a_namespace_without_jobs_goes_as_well(registry, clock):
-    jobs = JobMetrics(registry, clock)
-    jobs.deleted("late")
-    await clock.advance(KEPT_FOR)
-    jobs.sample()
-
-    assert series(registry, "late") == {}
+    assert count(registry, "created", "busy") == 1
 
 
 async def test_namespaces_that_are_served_by_choice_keep_their_series(registry, jobs, clock):
@@ -153,14 +128,13 @@ async def test_namespaces_that_are_served_by_choice_keep_their_series(registry, 
     assert jobs_in(registry, "ns", "Created") == 0
 
 
-async def test_many_namespaces_go_a_few_at_a_time(registry, clock):
-    jobs = JobMetrics(registry, clock)
+async def test_namespaces_without_jobs_go_a_few_at_a_time(registry, clock, jobs_anywhere):
     for number in range(120):
-        jobs.deleted(f"ns-{number}")
+        jobs_anywhere.deleted(f"ns-{number}")
     await clock.advance(KEPT_FOR)
 
     left = []
     for _ in range(3):
-        jobs.sample()
+        jobs_anywhere.sample()
         left.append(sum(bool(series(registry, f"ns-{number}")) for number in range(120)))
     assert left == [70, 20, 0]

@@ -4,17 +4,11 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from support.fake_clock import FakeClock
 from tf_operator.app.metrics.loop_monitor import EVERY, LoopMonitor
 from tf_operator.app.metrics.process import LoopMetrics
 from tf_operator.machinery.clock import SystemClock
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 class LateClock(FakeClock):
@@ -34,8 +28,7 @@ async def test_a_loop_that_wakes_a_task_late_is_measured(registry):
     assert registry.get_sample_value("tf_operator_event_loop_lag_seconds_sum") == pytest.approx(0.3)
 
 
-async def test_a_loop_that_is_on_time_is_measured_four_times_a_second(registry):
-    clock = FakeClock()
+async def test_a_loop_that_is_on_time_is_measured_four_times_a_second(registry, clock):
     measuring = asyncio.ensure_future(LoopMonitor(clock, LoopMetrics(registry)).measure())
     await clock.advance(10)
     measuring.cancel()
@@ -96,8 +89,7 @@ def test_a_loop_that_has_ended_does_nothing(registry):
     assert asyncio.run(monitor.run(work, within=5)) is None
 
 
-async def test_the_age_of_the_heartbeat_is_a_metric(registry):
-    clock = FakeClock()
+async def test_the_age_of_the_heartbeat_is_a_metric(registry, clock):
     with LoopMonitor(clock, LoopMetrics(registry)).heartbeat.beating():
         clock._monotonic += 5
 

@@ -1,14 +1,6 @@
 """The process: leadership by client-go's names, events, and an event loop that is late or does not turn at all."""
 
-import pytest
-from prometheus_client import CollectorRegistry
-
 from tf_operator.app.metrics.process import ElectionMetrics, LoopMetrics, RecorderMetrics
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 def test_who_leads_is_a_gauge_and_the_rest_of_an_election_is_counted(registry):

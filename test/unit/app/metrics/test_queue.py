@@ -1,17 +1,9 @@
-"""A queue and its passes, by the names and labels that dashboards for controller-runtime look for."""
-
-import pytest
-from prometheus_client import CollectorRegistry
+"""A queue and its reconciles, by the names and labels of controller-runtime."""
 
 from tf_operator.app.metrics.queue import QueueFamilies, QueueMetrics, ReconcileFamilies, ReconcileMetrics
 from tf_operator.controller.instruments import PassResult
 
 QUEUE = {"name": "jobs", "controller": "jobs"}
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 def test_a_queue_is_counted_from_zero_under_the_names_of_client_go(registry):
@@ -30,8 +22,8 @@ def test_a_queue_is_counted_from_zero_under_the_names_of_client_go(registry):
     assert value("workqueue_work_duration_seconds_sum", QUEUE) == 2
 
 
-def test_a_pass_is_counted_by_how_it_ended_with_a_series_for_each_from_the_start(registry):
-    passes = ReconcileMetrics(ReconcileFamilies(registry), controller="jobs", workers=16)
+def test_a_reconcile_is_counted_by_result_with_a_series_for_each_from_the_start(registry):
+    reconciles = ReconcileMetrics(ReconcileFamilies(registry), controller="jobs", workers=16)
 
     def total(result):
         return registry.get_sample_value(
@@ -39,8 +31,8 @@ def test_a_pass_is_counted_by_how_it_ended_with_a_series_for_each_from_the_start
         )
 
     assert [total(result) for result in PassResult] == [0] * len(PassResult)
-    passes.began()
-    passes.ended(PassResult.REQUEUE_AFTER, 0.2)
+    reconciles.began()
+    reconciles.ended(PassResult.REQUEUE_AFTER, 0.2)
 
     assert total(PassResult.REQUEUE_AFTER) == 1
     assert registry.get_sample_value("controller_runtime_reconcile_errors_total", {"controller": "jobs"}) == 0
@@ -48,16 +40,16 @@ def test_a_pass_is_counted_by_how_it_ended_with_a_series_for_each_from_the_start
     assert registry.get_sample_value("controller_runtime_max_concurrent_reconciles", {"controller": "jobs"}) == 16
 
 
-def test_a_bug_is_a_panic_and_an_error_and_leaves_no_worker_busy(registry):
-    passes = ReconcileMetrics(ReconcileFamilies(registry), controller="jobs", workers=1)
+def test_a_bug_is_a_panic_and_an_error_and_frees_its_worker(registry):
+    reconciles = ReconcileMetrics(ReconcileFamilies(registry), controller="jobs", workers=1)
 
     def value(name):
         return registry.get_sample_value(f"controller_runtime_{name}", {"controller": "jobs"})
 
-    passes.began()
+    reconciles.began()
     assert value("active_workers") == 1
-    passes.panicked()
-    passes.ended(PassResult.ERROR, 0.1)
+    reconciles.panicked()
+    reconciles.ended(PassResult.ERROR, 0.1)
 
     assert value("reconcile_panics_total") == value("reconcile_errors_total") == 1
     assert value("active_workers") == 0

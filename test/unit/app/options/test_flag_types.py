@@ -1,4 +1,4 @@
-"""Values of flags, in the spelling of Go: what is read, what is refused, and by which rule."""
+"""Values of flags, in the spelling of Go: which are read, which are refused, and by which rule."""
 
 import math
 
@@ -7,12 +7,15 @@ import pytest
 from tf_operator.app.options import flag_types
 from tf_operator.app.options.flag_types import Address
 
+ONE_TO_TEN = flag_types.whole(least=1, most=10)
+FORMATS = flag_types.choice("json", "console", "none")
+LONG_NAME = "1ca428e5.training-operator.kubeflow.org"
+
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
         ("15s", 15),
-        ("1m30s", 90),
         ("1h2m3s", 3723),
         ("1.5h", 5400),
         (".5s", 0.5),
@@ -25,7 +28,6 @@ from tf_operator.app.options.flag_types import Address
         ("+2s", 2),
         ("0", 0),
         ("-0", 0),
-        ("0s", 0),
         ("1m1m", 120),
     ],
 )
@@ -34,100 +36,78 @@ def test_a_duration_is_read_as_go_reads_it(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "15", "s", ".s", "15 s", "1d", "-3s", "1m-3s", "1e3s", "3S", "٣s", "9999999h", "+", "1s\n"]
+    ("read", "values"),
+    [
+        pytest.param(flag_types.positive_duration, {"1ms": 0.001}, id="positive duration"),
+        pytest.param(flag_types.switch, dict.fromkeys(["1", "t", "T", "true", "TRUE", "True"], True), id="on"),
+        pytest.param(flag_types.switch, dict.fromkeys(["0", "f", "F", "false", "FALSE", "False"], False), id="off"),
+        pytest.param(ONE_TO_TEN, {"1": 1, "+3": 3, "010": 10}, id="whole number"),
+        pytest.param(flag_types.rate, {"20": 20, "0.5": 0.5, "1e3": 1000, "-1": math.inf}, id="rate"),
+        pytest.param(FORMATS, {"console": "console"}, id="choice"),
+        pytest.param(flag_types.address, {"0": None, "": None}, id="no address"),
+        pytest.param(
+            flag_types.names, {"": (), "a": ("a",), "a,b-1": ("a", "b-1"), ",a,": ("a",)}, id="names of namespaces"
+        ),
+        pytest.param(flag_types.name, {LONG_NAME: LONG_NAME}, id="name"),
+    ],
 )
-def test_a_duration_without_a_unit_or_below_zero_is_refused_with_an_example(text):
-    with pytest.raises(ValueError, match="such as 15s"):
-        flag_types.duration(text)
-
-
-def test_a_duration_that_must_pass_is_longer_than_nothing():
-    assert flag_types.positive_duration("1ms") == pytest.approx(0.001)
-    with pytest.raises(ValueError, match="longer than 0s"):
-        flag_types.positive_duration("0s")
-
-
-@pytest.mark.parametrize("text", ["1", "t", "T", "true", "TRUE", "True"])
-def test_a_switch_is_on_in_each_of_gos_spellings(text):
-    assert flag_types.switch(text) is True
-
-
-@pytest.mark.parametrize("text", ["0", "f", "F", "false", "FALSE", "False"])
-def test_a_switch_is_off_in_each_of_gos_spellings(text):
-    assert flag_types.switch(text) is False
-
-
-@pytest.mark.parametrize("text", ["0", "11", "-1", "1.5", "ten", "", " 3", "1_0", "٣", "9" * 30])
-def test_a_whole_number_outside_its_range_is_refused(text):
-    with pytest.raises(ValueError, match="a whole number from 1 to 10"):
-        flag_types.whole(least=1, most=10)(text)
-
-
-@pytest.mark.parametrize(("text", "number"), [("1", 1), ("+3", 3), ("010", 10)])
-def test_a_whole_number_in_its_range_is_read(text, number):
-    assert flag_types.whole(least=1, most=10)(text) == number
-
-
-@pytest.mark.parametrize(("text", "number"), [("20", 20), ("0.5", 0.5), ("1e3", 1000), ("-1", math.inf)])
-def test_a_rate_is_a_number_and_a_negative_one_is_no_limit(text, number):
-    assert flag_types.rate(text) == number
-
-
-@pytest.mark.parametrize("text", ["0", "-0.0", "fast", "", "nan", "inf", "1_0", "٣"])
-def test_a_rate_that_lets_nothing_pass_is_refused(text):
-    with pytest.raises(ValueError, match="greater than 0"):
-        flag_types.rate(text)
-
-
-def test_a_choice_takes_its_words_and_names_them_otherwise():
-    read = flag_types.choice("json", "console", "none")
-
-    assert read("console") == "console"
-    with pytest.raises(ValueError, match=r"^json, console or none$"):
-        read("JSON")
+def test_a_valid_value_is_read(read, values):
+    assert {text: read(text) for text in values} == values
 
 
 @pytest.mark.parametrize(
-    ("text", "address", "written"),
+    ("text", "address"),
     [
-        (":8080", Address("", 8080), ":8080"),
-        ("127.0.0.1:0", Address("127.0.0.1", 0), "127.0.0.1:0"),
-        ("localhost:65535", Address("localhost", 65535), "localhost:65535"),
-        ("[::1]:80", Address("::1", 80), "[::1]:80"),
+        (":8080", Address("", 8080)),
+        ("127.0.0.1:0", Address("127.0.0.1", 0)),
+        ("localhost:65535", Address("localhost", 65535)),
+        ("[::1]:80", Address("::1", 80)),
     ],
 )
-def test_an_address_is_read_and_written_as_go_does(text, address, written):
+def test_an_address_is_read_and_written_as_go_does(text, address):
     assert flag_types.address(text) == address
-    assert str(address) == written
+    assert str(address) == text
 
 
-@pytest.mark.parametrize("text", ["0", ""])
-def test_no_address_is_nowhere(text):
-    assert flag_types.address(text) is None
-
-
-@pytest.mark.parametrize("text", ["8080", ":http", ":65536", "::1:80", "a b:80", "[::1:80", ":", ":٣"])
-def test_what_is_no_address_is_refused_with_examples(text):
-    with pytest.raises(ValueError, match="an address such as :8080"):
-        flag_types.address(text)
-
-
-@pytest.mark.parametrize(("text", "found"), [("", ()), ("a", ("a",)), ("a,b-1", ("a", "b-1")), (",a,", ("a",))])
-def test_names_are_separated_by_commas(text, found):
-    assert flag_types.names(text) == found
-
-
-@pytest.mark.parametrize("text", ["A", "a.b", "-a", "a" * 64, "a b", "a\n", "*"])
-def test_what_is_no_name_of_a_namespace_is_refused(text):
-    with pytest.raises(ValueError, match="the name of a namespace"):
-        flag_types.names(text)
-
-
-def test_a_name_may_have_dots():
-    assert flag_types.name("1ca428e5.training-operator.kubeflow.org") == "1ca428e5.training-operator.kubeflow.org"
-
-
-@pytest.mark.parametrize("text", ["", "a..b", "A", "a/b", ".".join(["a" * 63] * 4) + ".a"])
-def test_what_is_no_name_of_an_object_is_refused(text):
-    with pytest.raises(ValueError, match="the name of a Kubernetes object"):
-        flag_types.name(text)
+@pytest.mark.parametrize(
+    ("read", "rule", "texts"),
+    [
+        pytest.param(
+            flag_types.duration,
+            "such as 15s",
+            ["", "15", "s", ".s", "15 s", "1d", "-3s", "1m-3s", "1e3s", "3S", "٣s", "9999999h", "+", "1s\n"],
+            id="duration",
+        ),
+        pytest.param(flag_types.positive_duration, "longer than 0s", ["0s"], id="positive duration"),
+        pytest.param(
+            ONE_TO_TEN,
+            "a whole number from 1 to 10",
+            ["0", "11", "-1", "1.5", "ten", "", " 3", "1_0", "٣", "9" * 30],
+            id="whole number",
+        ),
+        pytest.param(flag_types.rate, "greater than 0", ["0", "-0.0", "fast", "", "nan", "inf", "1_0", "٣"], id="rate"),
+        pytest.param(FORMATS, r"^json, console or none$", ["JSON"], id="choice"),
+        pytest.param(
+            flag_types.address,
+            "an address such as :8080",
+            ["8080", ":http", ":65536", "::1:80", "a b:80", "[::1:80", ":", ":٣"],
+            id="address",
+        ),
+        pytest.param(
+            flag_types.names,
+            "the name of a namespace",
+            ["A", "a.b", "-a", "a" * 64, "a b", "a\n", "*"],
+            id="names of namespaces",
+        ),
+        pytest.param(
+            flag_types.name,
+            "the name of a Kubernetes object",
+            ["", "a..b", "A", "a/b", ".".join(["a" * 63] * 4) + ".a"],
+            id="name",
+        ),
+    ],
+)
+def test_an_invalid_value_is_refused_with_the_rule(read, rule, texts):
+    for text in texts:
+        with pytest.raises(ValueError, match=rule):
+            read(text)

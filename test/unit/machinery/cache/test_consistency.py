@@ -1,4 +1,4 @@
-"""Own writes, case by case. What holds for every order of events is in test/simulation."""
+"""Pending writes, case by case. What holds for every order of events is in test/simulation."""
 
 import pytest
 
@@ -9,14 +9,15 @@ from tf_operator.meta import ObjectKey
 
 KEY = ObjectKey("team", "mnist")
 JOB = OwnerKey(KEY, "job-1")
+AGAIN = OwnerKey(KEY, "job-2")
 CAUGHT_UP, BEHIND, READ_LIVE = Freshness
 
 
 class Cache:
-    """A cache of one resource that does what it is told."""
+    """A cache of one resource, at version 100."""
 
-    def __init__(self, resource_version="100"):
-        self.resource_version = resource_version
+    def __init__(self):
+        self.resource_version = "100"
         self.versions = {}
 
     def resource_version_in(self, namespace):
@@ -25,361 +26,270 @@ class Cache:
     def version_of(self, uid):
         return self.versions.get(uid)
 
-    def shows(self, uid, version):
-        """An event of a watch: an object appeared or changed."""
-        self.versions[uid] = version
-        self.resource_version = version
 
-    def loses(self, uid, version):
-        """An event of a watch: an object is gone."""
-        del self.versions[uid]
-        self.resource_version = version
+class World:
+    """Pending writes, and the caches of pods and jobs."""
 
+    def __init__(self):
+        self.clock = FakeClock()
+        self.of = {"pods": Cache(), "tfjobs": Cache()}
+        self.writes = PendingWrites(self.of, self.clock)
 
-@pytest.fixture
-def clock():
-    return FakeClock()
+    def freshness(self, owner=JOB):
+        return self.writes.cache_state(owner).freshness
 
 
 @pytest.fixture
-def pods():
-    return Cache()
+def world():
+    return World()
 
 
-@pytest.fixture
-def jobs():
-    return Cache()
+# The steps of a history: what the operator did, and what the caches show.
 
 
-@pytest.fixture
-def writes(pods, jobs, clock):
-    return PendingWrites({"pods": pods, "tfjobs": jobs}, clock, limit=15)
+def wrote(uid, version, *, resource="pods"):
+    return lambda world: world.writes.wrote(JOB, resource, uid=uid, version=version)
 
 
-def freshness(writes, owner=JOB):
-    return writes.cache_state(owner).freshness
+def deleted(uid, version=""):
+    return lambda world: world.writes.deleted(JOB, "pods", uid=uid, version=version)
 
 
-# --- writes and their events ------------------------------------------------------------------------------
+def lost(resource="pods"):
+    """A reply was lost."""
+    return lambda world: world.writes.outcome_unknown(JOB, resource)
 
 
-def test_a_write_is_awaited_at_its_latest_version(writes, jobs):
+def read(version, *, resource="pods", uid=None):
+    """A live read of a list, or of an object."""
+    return lambda world: world.writes.read_live(JOB, resource, version=version, uid=uid)
+
+
+def shows(uid, version, *, at=None, resource="pods"):
+    """The cache has an object, at this or another version of the whole."""
+
+    def step(world):
+        world.of[resource].versions[uid] = version
+        world.of[resource].resource_version = at or version
+
+    return step
+
+
+def loses(uid, version):
+    """The cache has a deletion."""
+
+    def step(world):
+        del world.of["pods"].versions[uid]
+        world.of["pods"].resource_version = version
+
+    return step
+
+
+def reaches(version, *, resource="pods"):
+    """The cache is at this version."""
+    return lambda world: setattr(world.of[resource], "resource_version", version)
+
+
+def passes(seconds):
+    return lambda world: setattr(world.clock, "_monotonic", world.clock.monotonic() + seconds)
+
+
+HISTORIES = {
+    # writes and their events
+    "the latest version is awaited": [
+        *(wrote("job-1", version, resource="tfjobs") for version in ("105", "110", "108")),
+        *(shows("job-1", "109", resource="tfjobs"), BEHIND),
+        *(shows("job-1", "110", resource="tfjobs"), CAUGHT_UP),
+    ],
+    "versions are compared as numbers and not as text": [
+        *(reaches("99"), wrote("p", "100"), BEHIND),
+        *(shows("p", "1000"), CAUGHT_UP),
+    ],
+    "the object itself suffices while the cache as a whole is behind": [
+        *(wrote("p", "101"), BEHIND),
+        *(shows("p", "101", at="100"), CAUGHT_UP),
+    ],
+    "a pod that terminates is awaited only until the cache shows that": [
+        *(shows("p", "101"), deleted("p", "105"), BEHIND),
+        *(shows("p", "105"), CAUGHT_UP),
+    ],
+    "a created and deleted object is not taken for gone while another write is awaited": [
+        *(wrote("p", "101"), deleted("p", "102"), wrote("q", "103")),
+        *(shows("p", "101"), BEHIND),
+        *(loses("p", "102"), BEHIND),
+        *(shows("q", "103"), CAUGHT_UP),
+    ],
+    "nor if the reply to its deletion had no version": [
+        *(wrote("p", "101"), deleted("p"), wrote("q", "103")),
+        *(shows("p", "101"), BEHIND),
+        *(loses("p", "102"), BEHIND),
+        *(shows("q", "103"), CAUGHT_UP),
+    ],
+    # live reads
+    "after fifteen seconds the owner reads live, until the cache has caught up": [
+        *(wrote("p", "101"), passes(14.9), BEHIND),
+        *(passes(0.1), READ_LIVE),
+        *(read("130"), wrote("q", "131"), deleted("p"), READ_LIVE),
+        *(shows("q", "131"), CAUGHT_UP),
+        *(wrote("r", "140"), BEHIND),
+    ],
+    "a deletion after a live list is believed when the cache has come as far": [
+        *(lost(), READ_LIVE),
+        *(read("130"), deleted("p"), READ_LIVE),
+        *(shows("p", "120"), READ_LIVE),
+        *(reaches("130"), READ_LIVE),  # the object is there, and not deleted yet
+        *(loses("p", "131"), CAUGHT_UP),
+    ],
+    "after an object was read live the cache must show it at that version": [
+        shows("job-1", "90", at="100", resource="tfjobs"),
+        *(wrote("job-1", "101", resource="tfjobs"), passes(15), READ_LIVE),
+        *(read("105", uid="job-1", resource="tfjobs"), READ_LIVE),
+        *(shows("job-1", "105", resource="tfjobs"), CAUGHT_UP),
+    ],
+    "a write that did not arrive is settled by an object that is as the cache shows it": [
+        shows("job-1", "90", at="100", resource="tfjobs"),
+        *(lost("tfjobs"), READ_LIVE),
+        *(read("90", uid="job-1", resource="tfjobs"), CAUGHT_UP),
+    ],
+    "a live read without a pending write changes nothing": [
+        *(read("130"), CAUGHT_UP),
+        *(wrote("p", "101"), read("130", resource="tfjobs"), BEHIND),
+    ],
+    # versions that cannot be compared
+    "the very same version is proof although it is no number": [
+        *(shows("p", "v1-abc"), wrote("p", "v1-abc"), CAUGHT_UP),
+    ],
+    "a live list without a comparable version proves nothing": [
+        *(shows("p", "101"), lost(), read("abc"), READ_LIVE),
+    ],
+    "a live object without a comparable version proves nothing": [
+        *(shows("p", "101"), lost(), read("abc", uid="p"), READ_LIVE),
+    ],
+    "a cache without a version proves nothing": [
+        *(reaches(""), wrote("p", "101"), BEHIND),
+        *(passes(15), READ_LIVE),
+    ],
+    "a cache without a comparable version proves nothing": [
+        *(reaches("abc"), wrote("p", "101"), BEHIND),
+        *(passes(15), READ_LIVE),
+    ],
+    # a history that went back: the etcd was restored to 60, and the cache still shows the old history up to 100
+    "a cache that is past a new write without showing it is not believed": [wrote("p", "61"), READ_LIVE],
+    "nor if it is just as far": [wrote("p", "100"), READ_LIVE],
+    "a cache that is ahead of a live read is not believed until it was relisted": [
+        *(wrote("p", "61"), READ_LIVE),
+        *(read("62"), READ_LIVE),
+        *(read("63"), READ_LIVE),
+        *(shows("p", "61", at="64"), READ_LIVE),  # relisted
+        *(read("65"), READ_LIVE),
+        *(reaches("65"), CAUGHT_UP),
+    ],
+    "a cache that is as far as a live list may be of another history": [
+        *(wrote("p", "61"), READ_LIVE),
+        *(read("100"), READ_LIVE),
+    ],
+    "a live list must be newer than the cache was": [
+        *(lost(), read("62"), READ_LIVE),
+        *(read("101"), reaches("101"), CAUGHT_UP),
+    ],
+    "an object read live that is older than the cache shows needs another read": [
+        *(shows("job-1", "111", resource="tfjobs"), lost("tfjobs")),
+        *(read("110", uid="job-1", resource="tfjobs"), READ_LIVE),
+        *(read("111", uid="job-1", resource="tfjobs"), CAUGHT_UP),
+    ],
+}
+
+
+@pytest.mark.parametrize("steps", HISTORIES.values(), ids=HISTORIES.keys())
+def test_a_history_of_writes_and_events(world, steps):
     """client-go: TestOwnerRecord_WroteAt, TestOwnerRecord_IsReady."""
-    for version in ("105", "110", "108"):
-        writes.wrote(JOB, "tfjobs", uid="job-1", version=version)
-
-    jobs.shows("job-1", "109")
-    assert freshness(writes) is BEHIND
-
-    jobs.shows("job-1", "110")
-    assert freshness(writes) is CAUGHT_UP
+    for number, step in enumerate(steps):
+        if isinstance(step, Freshness):
+            assert world.freshness() is step, f"step {number}"
+        else:
+            step(world)
 
 
-def test_versions_are_compared_as_numbers_and_not_as_text(writes, pods):
-    pods.resource_version = "99"
-    writes.wrote(JOB, "pods", uid="p", version="100")
-    assert freshness(writes) is BEHIND
+@pytest.mark.parametrize("version", ["", "0", "-5", "1e3", "0101", "٣", "abc", "9" * 20, "9" * 5000])
+@pytest.mark.parametrize("known", [None, "50"], ids=["new", "known"])
+def test_an_invalid_version_of_a_write_forces_a_live_read(world, version, known):
+    world.of["pods"].versions |= {"p": known} if known else {}
+    wrote("p", version)(world)
 
-    pods.shows("p", "1000")
-    assert freshness(writes) is CAUGHT_UP
+    reaches("500")(world)
 
-
-def test_the_object_itself_is_enough_while_the_cache_as_a_whole_lags(writes, pods):
-    writes.wrote(JOB, "pods", uid="p", version="101")
-
-    pods.versions["p"] = "101"
-
-    assert pods.resource_version == "100"
-    assert freshness(writes) is CAUGHT_UP
+    assert world.freshness() is READ_LIVE
 
 
-def test_a_namespace_that_cannot_be_watched_does_not_make_the_others_read_live(clock):
+def test_a_namespace_that_cannot_be_watched_does_not_make_the_others_read_live():
     pods = Store()
     pods.set_resource_version("team", "100")
     pods.set_resource_version("forbidden", "3")
-    writes = PendingWrites({"pods": pods}, clock)
+    writes = PendingWrites({"pods": pods}, FakeClock())
     writes.outcome_unknown(JOB, "pods")
-    assert freshness(writes) is READ_LIVE
+    assert writes.cache_state(JOB).freshness is READ_LIVE
     writes.read_live(JOB, "pods", version="130")
 
     pods.set_resource_version("team", "131")
 
-    assert freshness(writes) is CAUGHT_UP
+    assert writes.cache_state(JOB).freshness is CAUGHT_UP
 
 
-def test_versions_of_one_resource_say_nothing_about_another(writes, pods, jobs):
+def test_versions_of_one_resource_do_not_affect_another(world):
     """client-go: TestConsistencyStore_IsReady."""
-    writes.wrote(JOB, "pods", uid="p", version="101")
-    writes.wrote(JOB, "tfjobs", uid="job-1", version="102")
+    for step in (wrote("p", "101"), wrote("job-1", "102", resource="tfjobs"), shows("p", "500")):
+        step(world)
 
-    pods.shows("p", "500")
-    assert writes.cache_state(JOB).behind == ("tfjobs",)
-    jobs.shows("job-1", "102")
-    assert freshness(writes) is CAUGHT_UP
+    assert world.writes.cache_state(JOB) == CacheState(BEHIND, ("tfjobs",), 15)
 
 
-def test_recording_a_resource_that_has_no_cache_is_an_error(writes):
+def test_a_lost_reply_does_not_wait_for_the_other_writes_of_the_reconcile(world):
+    for step in (wrote("job-1", "101", resource="tfjobs"), lost(), wrote("q", "103")):
+        step(world)
+
+    assert world.writes.cache_state(JOB) == CacheState(READ_LIVE, ("tfjobs", "pods"))
+
+
+def test_a_write_of_a_resource_without_a_cache_is_an_error(world):
     with pytest.raises(KeyError):
-        writes.wrote(JOB, "secrets", uid="s", version="1")
+        wrote("s", "1", resource="secrets")(world)
 
 
-# --- deletions --------------------------------------------------------------------------------------------
+# --- Owners -----------------------------------------------------------------------------------------------
 
 
-def test_an_object_that_terminates_is_awaited_only_until_it_is_seen_to(writes, pods):
-    """A pod's grace period must not hold up its job."""
-    pods.shows("p", "101")
-    writes.deleted(JOB, "pods", uid="p", version="105")
-    assert freshness(writes) is BEHIND
-
-    pods.shows("p", "105")
-
-    assert freshness(writes) is CAUGHT_UP
-
-
-@pytest.mark.parametrize("deleted_by", ["reply with a version", "reply without one"])
-def test_a_created_and_deleted_object_is_not_taken_for_gone_while_another_write_is_awaited(writes, pods, deleted_by):
-    writes.wrote(JOB, "pods", uid="p", version="101")
-    writes.deleted(JOB, "pods", uid="p", version="102" if "with a" in deleted_by else "")
-    writes.wrote(JOB, "pods", uid="q", version="103")
-
-    pods.shows("p", "101")
-    assert freshness(writes) is BEHIND
-    pods.loses("p", "102")
-    assert freshness(writes) is BEHIND
-    pods.shows("q", "103")
-    assert freshness(writes) is CAUGHT_UP
-
-
-# --- the time limit ---------------------------------------------------------------------------------------
-
-
-async def test_an_overdue_owner_reads_live_in_each_pass_and_never_waits_again_until_caught_up(writes, pods, clock):
-    """With a dead watch every pass would else wait out the limit for its own writes."""
-    writes.wrote(JOB, "pods", uid="p", version="101")
-    await clock.advance(15)
-    assert freshness(writes) is READ_LIVE
-    writes.read_live(JOB, "pods", version="130")
-    writes.wrote(JOB, "pods", uid="q", version="131")
-    writes.deleted(JOB, "pods", uid="p")
-
-    assert freshness(writes) is READ_LIVE
-    pods.shows("q", "131")
-    assert freshness(writes) is CAUGHT_UP
-
-    writes.wrote(JOB, "pods", uid="r", version="140")
-    assert writes.cache_state(JOB) == CacheState(BEHIND, ("pods",), 15)
-
-
-# --- live reads and doubt ---------------------------------------------------------------------------------
-
-
-async def test_a_deletion_after_a_live_list_is_not_believed_before_the_cache_has_come_as_far(writes, pods):
-    """The cache may not have heard of the object yet that the list showed, and that was then deleted."""
-    writes.outcome_unknown(JOB, "pods")
-    assert freshness(writes) is READ_LIVE
-    writes.read_live(JOB, "pods", version="130")
-    writes.deleted(JOB, "pods", uid="p")
-
-    assert freshness(writes) is READ_LIVE
-    pods.shows("p", "120")
-    assert freshness(writes) is READ_LIVE
-    pods.resource_version = "130"
-    assert freshness(writes) is READ_LIVE  # there it is, and not deleted yet
-    pods.loses("p", "131")
-    assert freshness(writes) is CAUGHT_UP
-
-
-async def test_after_one_object_was_read_live_the_cache_must_show_it_at_that_version(writes, jobs, clock):
-    jobs.shows("job-1", "90")
-    jobs.resource_version = "100"
-    writes.wrote(JOB, "tfjobs", uid="job-1", version="101")
-    await clock.advance(15)
-    assert freshness(writes) is READ_LIVE
-
-    writes.read_live(JOB, "tfjobs", uid="job-1", version="105")
-    assert freshness(writes) is READ_LIVE
-    jobs.shows("job-1", "105")
-    assert freshness(writes) is CAUGHT_UP
-
-
-def test_an_object_read_live_that_the_cache_shows_as_it_is_settles_the_matter(writes, jobs):
-    jobs.shows("job-1", "90")
-    jobs.resource_version = "100"
-    writes.outcome_unknown(JOB, "tfjobs")  # the status patch whose reply was lost did not arrive
-    assert freshness(writes) is READ_LIVE
-
-    writes.read_live(JOB, "tfjobs", uid="job-1", version="90")
-
-    assert freshness(writes) is CAUGHT_UP
-
-
-def test_a_live_read_that_nobody_needed_changes_nothing(writes, pods):
-    writes.read_live(JOB, "pods", version="130")
-    assert (freshness(writes), writes.owners) == (CAUGHT_UP, 0)
-
-    writes.wrote(JOB, "pods", uid="p", version="101")
-    writes.read_live(JOB, "tfjobs", version="130")
-    assert writes.cache_state(JOB) == CacheState(BEHIND, ("pods",), 15)
-
-
-def test_a_lost_reply_does_not_wait_for_the_other_writes_of_the_pass(writes):
-    writes.wrote(JOB, "tfjobs", uid="job-1", version="101")
-    writes.outcome_unknown(JOB, "pods")
-    writes.wrote(JOB, "pods", uid="q", version="103")
-
-    assert writes.cache_state(JOB) == CacheState(READ_LIVE, ("tfjobs", "pods"))
-
-
-@pytest.mark.parametrize("version", ["", "0", "-5", "1e3", "0101", "٣", "abc", "9" * 20, "9" * 5000])
-def test_a_version_that_is_no_number_forces_a_live_read(writes, pods, version):
-    pods.versions["q"] = "50"
-    writes.wrote(JOB, "pods", uid="p", version=version)
-    assert freshness(writes) is READ_LIVE
-    writes.forget(KEY)
-    writes.wrote(JOB, "pods", uid="q", version=version)
-
-    pods.resource_version = "500"
-
-    assert freshness(writes) is READ_LIVE
-
-
-def test_the_very_same_text_is_proof_also_when_it_is_no_number(writes, pods):
-    pods.shows("p", "v1-abc")
-
-    writes.wrote(JOB, "pods", uid="p", version="v1-abc")
-
-    assert freshness(writes) is CAUGHT_UP
-
-
-@pytest.mark.parametrize("uid", [None, "p"], ids=["list", "object"])
-def test_a_live_read_without_a_comparable_version_proves_nothing(writes, pods, uid):
-    pods.shows("p", "101")
-    writes.outcome_unknown(JOB, "pods")
-
-    writes.read_live(JOB, "pods", version="abc", uid=uid)
-
-    assert freshness(writes) is READ_LIVE
-
-
-@pytest.mark.parametrize("resource_version", ["", "0", "abc"])
-async def test_a_cache_without_a_comparable_version_proves_nothing(writes, pods, clock, resource_version):
-    pods.resource_version = resource_version
-    writes.wrote(JOB, "pods", uid="p", version="101")
-
-    assert freshness(writes) is BEHIND
-    await clock.advance(15)
-    assert freshness(writes) is READ_LIVE
-
-
-# --- history that went back (fault 40) --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("version", ["61", "99", "100"])
-def test_a_cache_that_is_as_far_as_a_new_write_without_showing_it_is_not_believed(writes, version):
-    """The etcd was restored to 60, and the cache still shows the old history up to 100."""
-    writes.wrote(JOB, "pods", uid="p", version=version)
-
-    assert freshness(writes) is READ_LIVE
-
-
-def test_a_cache_that_is_ahead_of_a_live_read_is_not_believed_until_it_was_relisted(writes, pods):
-    writes.wrote(JOB, "pods", uid="p", version="61")
-    assert freshness(writes) is READ_LIVE
-    writes.read_live(JOB, "pods", version="62")
-    assert freshness(writes) is READ_LIVE
-    writes.read_live(JOB, "pods", version="63")
-    assert freshness(writes) is READ_LIVE
-
-    pods.shows("p", "61")
-    pods.resource_version = "64"  # relisted
-    assert freshness(writes) is READ_LIVE
-    writes.read_live(JOB, "pods", version="65")
-    assert freshness(writes) is READ_LIVE
-    pods.resource_version = "65"
-    assert freshness(writes) is CAUGHT_UP
-
-
-def test_a_cache_that_is_as_far_as_a_live_list_may_be_of_another_history(writes, pods):
-    """Both are at 100, and only in the new history was our pod created."""
-    writes.wrote(JOB, "pods", uid="p", version="61")
-    assert freshness(writes) is READ_LIVE
-
-    writes.read_live(JOB, "pods", version="100")
-
-    assert freshness(writes) is READ_LIVE
-
-
-def test_a_live_list_that_nobody_asked_for_must_be_newer_than_the_cache_was_too(writes, pods):
-    writes.outcome_unknown(JOB, "pods")
-    writes.read_live(JOB, "pods", version="62")
-    assert freshness(writes) is READ_LIVE
-
-    writes.forget(KEY)
-    writes.outcome_unknown(JOB, "pods")
-    writes.read_live(JOB, "pods", version="101")
-    pods.resource_version = "101"
-    assert freshness(writes) is CAUGHT_UP
-
-
-def test_an_object_read_live_that_is_older_than_the_cache_shows_needs_one_more_read(writes, jobs):
-    """It may be of another history, or the event was faster than the reply."""
-    jobs.shows("job-1", "111")
-    writes.outcome_unknown(JOB, "tfjobs")
-    writes.read_live(JOB, "tfjobs", uid="job-1", version="110")
-    assert freshness(writes) is READ_LIVE
-
-    writes.read_live(JOB, "tfjobs", uid="job-1", version="111")
-
-    assert freshness(writes) is CAUGHT_UP
-
-
-# --- owners come and go -----------------------------------------------------------------------------------
-
-
-def test_a_job_created_anew_under_the_same_name_shares_nothing(writes, pods):
+def test_a_job_created_again_under_the_same_name_shares_nothing(world):
     """client-go: TestConsistencyStore_EnsureWrittenRecord, TestImmediateJobRecreation."""
-    again = OwnerKey(KEY, "job-2")
-    writes.wrote(JOB, "pods", uid="p", version="150")
-    assert freshness(writes, again) is CAUGHT_UP
+    wrote("p", "150")(world)
+    assert world.freshness(AGAIN) is CAUGHT_UP
 
-    writes.wrote(again, "pods", uid="q", version="101")
-    writes.wrote(JOB, "pods", uid="r", version="151")  # a late reply for the old one
-    assert freshness(writes, again) is BEHIND
-    pods.shows("q", "101")
-    assert freshness(writes, again) is CAUGHT_UP
-    assert freshness(writes, JOB) is BEHIND
-
-
-def test_a_namesake_that_is_settled_is_dropped_when_the_living_job_is_asked_about(writes, pods):
-    again = OwnerKey(KEY, "job-2")
-    writes.wrote(JOB, "pods", uid="p", version="150")
-    assert freshness(writes, again) is CAUGHT_UP
-    assert writes.owners == 1
-
-    pods.resource_version = "150"
-
-    assert freshness(writes, again) is CAUGHT_UP
-    assert (writes.owners, writes._records) == (0, {})
+    world.writes.wrote(AGAIN, "pods", uid="q", version="101")
+    wrote("r", "151")(world)  # a late reply for the old one
+    assert world.freshness(AGAIN) is BEHIND
+    shows("q", "101")(world)
+    assert world.freshness(AGAIN) is CAUGHT_UP
+    assert world.freshness(JOB) is BEHIND
 
 
-def test_a_forgotten_key_is_forgotten_under_every_uid_and_no_other_key_is(writes):
+def test_a_settled_record_of_an_earlier_job_is_dropped_when_the_current_one_is_looked_up(world):
+    wrote("p", "150")(world)
+    assert world.freshness(AGAIN) is CAUGHT_UP
+    assert world.writes.owners == 1
+
+    reaches("150")(world)
+
+    assert world.freshness(AGAIN) is CAUGHT_UP
+    assert (world.writes.owners, world.writes._records) == (0, {})
+
+
+def test_a_forgotten_key_is_forgotten_under_every_uid_and_no_other_key_is(world):
     """client-go: TestConsistencyStore_Clear."""
     other = OwnerKey(ObjectKey("team", "other"), "job-3")
-    for owner in (JOB, OwnerKey(KEY, "job-2"), other):
-        writes.wrote(owner, "pods", uid="p", version="101")
-    assert writes.owners == 3
+    for owner in (JOB, AGAIN, other):
+        world.writes.wrote(owner, "pods", uid="p", version="101")
+    assert world.writes.owners == 3
 
-    writes.forget(KEY, except_uid="job-2")
-    assert (writes.owners, freshness(writes), freshness(writes, OwnerKey(KEY, "job-2"))) == (2, CAUGHT_UP, BEHIND)
-    writes.forget(KEY)
-    writes.forget(ObjectKey("team", "stranger"))
+    world.writes.forget(KEY)
+    world.writes.forget(ObjectKey("team", "unknown"))
 
-    assert (writes.owners, freshness(writes), freshness(writes, other)) == (1, CAUGHT_UP, BEHIND)
-
-
-def test_the_limit_is_fifteen_seconds_unless_told(pods, clock):
-    writes = PendingWrites({"pods": pods}, clock)
-    writes.wrote(JOB, "pods", uid="p", version="101")
-
-    assert writes.cache_state(JOB).seconds_left == 15
+    assert (world.writes.owners, world.freshness(), world.freshness(other)) == (1, CAUGHT_UP, BEHIND)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
@@ -31,6 +32,17 @@ def make_informers(**scripts):
     return clock, made
 
 
+@asynccontextmanager
+async def running(clock, informers):
+    """All informers run; afterwards they have left no timer."""
+    task = asyncio.ensure_future(informers.run())
+    await clock.idle()
+    yield task
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert clock.pending == 0
+
+
 def owners(item):
     return [item.owner]
 
@@ -39,7 +51,7 @@ def sizes(item):
     return [str(item.size)]
 
 
-async def test_who_asks_for_the_same_gets_the_same_informer():
+async def test_the_same_resource_and_scopes_share_an_informer():
     _, informers = make_informers()
     scopes = [Scope("a"), Scope("b", "job=x")]
 
@@ -61,7 +73,7 @@ async def test_who_asks_for_the_same_gets_the_same_informer():
         pytest.param(THINGS, Scope("", "", "a"), id="a field"),
     ],
 )
-async def test_who_asks_for_something_else_gets_another_informer(resource, scope):
+async def test_another_resource_or_scope_has_an_informer_of_its_own(resource, scope):
     _, informers = make_informers()
     common = informers.get(THINGS, decode=READ_THING)
 
@@ -83,80 +95,93 @@ async def test_all_run_together_and_are_synced_when_each_of_them_is():
     )
     things = informers.get(THINGS, decode=READ_THING)
     others = informers.get(OTHERS, decode=READ_THING)
-    task = asyncio.get_running_loop().create_task(informers.run())
-    waiting = asyncio.get_running_loop().create_task(informers.wait_synced())
+    async with running(clock, informers):
+        waiting = asyncio.ensure_future(informers.wait_synced())
+        await clock.advance(6)
+        assert (things.has_synced, others.has_synced, informers.has_synced) == (True, False, False)
+        assert informers.unsynced() == ["others"]
+        assert not waiting.done()
 
-    await clock.advance(6)
-    assert (things.has_synced, others.has_synced, informers.has_synced) == (True, False, False)
-    assert informers.unsynced() == ["others"]
-    assert not waiting.done()
+        await clock.advance(1)
+        assert informers.has_synced
+        assert waiting.done()
 
-    await clock.advance(1)
-    assert informers.has_synced
-    assert waiting.done()
-
-    await clock.advance(33)
-    assert informers.idle_seconds() == {"things.example.org": 40, "others": 13}
-    assert informers.sizes() == {"things.example.org": 1, "others": 0}
-
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert clock.pending == 0
+        await clock.advance(33)
+        assert informers.idle_seconds() == {"things.example.org": 40, "others": 13}
+        assert informers.sizes() == {"things.example.org": 1, "others": 0}
 
 
-async def test_a_refresh_is_over_when_each_of_them_has_a_new_picture():
+async def test_a_refresh_is_over_when_each_of_them_was_relisted():
     clock, informers = make_informers(
         things=[Watch(mark(5), 1e9), Watch(added(thing("a", 1)), mark(6), 1e9)],
         others=[Watch(mark(5), 1e9), Watch(7.0, mark(9), 1e9)],
     )
     things = informers.get(THINGS, decode=READ_THING)
     informers.get(OTHERS, decode=READ_THING)
-    task = asyncio.get_running_loop().create_task(informers.run())
-    await clock.idle()
-    asked = asyncio.get_running_loop().create_task(informers.refresh())
+    async with running(clock, informers):
+        assert informers.awaited() == []
+        asked = asyncio.ensure_future(informers.refresh())
 
-    await clock.advance(6)
-    assert len(things.store) == 1
-    assert not asked.done()
+        await clock.advance(6)
+        assert len(things.store) == 1
+        assert informers.awaited() == ["others"]
+        assert not asked.done()
 
-    await clock.advance(1)
-    assert asked.done()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert clock.pending == 0
+        await clock.advance(1)
+        assert informers.awaited() == []
+        assert asked.done()
 
 
-async def test_a_bug_in_one_informer_ends_all_of_them_loudly():
+async def test_an_informer_that_is_not_required_is_not_waited_for():
+    """Its resource may be served later, or never; its readers check that themselves."""
+    clock, informers = make_informers(things=[Watch(mark(5), 1e9)] * 2, others=[Watch(1e9)])
+    informers.get(THINGS, decode=READ_THING)
+    other = informers.get(OTHERS, decode=READ_THING, need=Need.OPTIONAL)
+    async with running(clock, informers):
+        assert informers.has_synced
+        await informers.wait_synced()
+        refreshing = asyncio.ensure_future(informers.refresh())
+        await clock.advance(60)
+        assert refreshing.done(), "nor is it waited for by a new leader"
+        assert not other.has_synced
+
+
+async def test_a_crd_that_is_removed_keeps_no_refresh_waiting():
+    """Its informer has synced, so it is refreshed; it may never be listed again."""
+    gone = errors.refused(404, b"404 page not found")
+    clock, informers = make_informers(things=[Watch(mark(5), 1e9), gone], others=[Watch(mark(5), 1e9)] * 2)
+    things = informers.get(THINGS, decode=READ_THING, need=Need.OPTIONAL)
+    informers.get(OTHERS, decode=READ_THING)
+    async with running(clock, informers):
+        refreshing = asyncio.ensure_future(informers.refresh())
+        await clock.idle()
+        assert refreshing.done()
+        assert things.is_stale("ns")
+
+
+async def test_a_bug_in_one_informer_ends_all_of_them():
     clock, informers = make_informers(things=[Watch(mark(5), 1e9)], others=[Watch(5.0, mark(9), 1e9)])
     informers.get(THINGS, decode=READ_THING)
     others = informers.get(OTHERS, decode=READ_THING)
     others._reflectors[0]._writer._completed = lambda namespace: 1 / 0
-    task = asyncio.get_running_loop().create_task(informers.run())
+    async with running(clock, informers) as task:
+        await clock.advance(5)
 
-    await clock.advance(5)
-
-    with pytest.raises(ExceptionGroup) as failure:
-        await task
-    assert failure.group_contains(ZeroDivisionError)
-    assert clock.pending == 0
+        with pytest.raises(ExceptionGroup) as failure:
+            await task
+        assert failure.group_contains(ZeroDivisionError)
 
 
-async def test_an_informer_that_is_asked_for_too_late_would_never_run_and_is_refused():
+async def test_an_informer_that_is_requested_too_late_would_never_run_and_is_refused():
     clock, informers = make_informers()
     known = informers.get(THINGS, decode=READ_THING)
-    task = asyncio.get_running_loop().create_task(informers.run())
-    await clock.idle()
-
-    with pytest.raises(RuntimeError, match="ask for others before"):
-        informers.get(OTHERS, decode=READ_THING)
-    assert informers.get(THINGS, decode=READ_THING) is known
-
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with running(clock, informers):
+        with pytest.raises(RuntimeError, match="ask for others before"):
+            informers.get(OTHERS, decode=READ_THING)
+        assert informers.get(THINGS, decode=READ_THING) is known
 
 
-async def test_each_informer_has_its_own_measures_by_its_name():
-    clock = FakeClock()
+async def test_each_informer_has_its_own_metrics_by_its_name(clock):
     counts = defaultdict(ReflectorCounts)
     client = serving(clock, things=[Watch(added(thing("a", 1, size="large")), mark(5), 1e9)])
     informers = SharedInformerFactory(
@@ -164,14 +189,11 @@ async def test_each_informer_has_its_own_measures_by_its_name():
     )
     informers.get(THINGS, decode=READ_THING)
     informers.get(OTHERS, decode=READ_THING)
-    task = asyncio.get_running_loop().create_task(informers.run())
-
-    await clock.advance(1)
+    async with running(clock, informers):
+        await clock.advance(1)
 
     assert counts["things.example.org"].of == {"undecodable": 1, "watching": 1, "listed": 1}
     assert counts["others"].of == {}
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
@@ -189,65 +211,7 @@ def test_an_informer_is_called_by_what_it_watches(resource, scopes, name):
     assert name_of(resource, scopes) == name
 
 
-async def test_an_informer_that_is_not_vital_is_not_waited_for():
-    """Its resource may be served later, or never; whoever reads it asks for itself."""
-    clock, informers = make_informers(things=[Watch(mark(5), 1e9)] * 2, others=[Watch(1e9)])
-    informers.get(THINGS, decode=READ_THING)
-    other = informers.get(OTHERS, decode=READ_THING, need=Need.OPTIONAL)
-    running = asyncio.create_task(informers.run())
-    await clock.idle()
-
-    assert informers.has_synced
-    await informers.wait_synced()
-    refreshing = asyncio.create_task(informers.refresh())
-    await clock.advance(60)
-    assert refreshing.done(), "nor is it waited for by a new leader"
-    assert not other.has_synced
-
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-
-async def test_a_crd_that_is_removed_keeps_no_refresh_waiting():
-    """Its informer has synced, so it is refreshed; there may never be a picture again."""
-    gone = errors.refused(404, b"404 page not found")
-    clock, informers = make_informers(things=[Watch(mark(5), 1e9), gone], others=[Watch(mark(5), 1e9)] * 2)
-    things = informers.get(THINGS, decode=READ_THING, need=Need.OPTIONAL)
-    informers.get(OTHERS, decode=READ_THING)
-    running = asyncio.create_task(informers.run())
-    await clock.idle()
-
-    refreshing = asyncio.create_task(informers.refresh())
-    await clock.idle()
-    assert refreshing.done()
-    assert things.is_stale("ns")
-
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-
-async def test_it_is_told_which_of_them_a_refresh_waits_for():
-    clock, informers = make_informers(
-        things=[Watch(mark(5), 1e9), Watch(mark(6), 1e9)], others=[Watch(mark(5), 1e9), Watch(7.0, mark(9), 1e9)]
-    )
-    informers.get(THINGS, decode=READ_THING)
-    informers.get(OTHERS, decode=READ_THING)
-    running = asyncio.create_task(informers.run())
-    await clock.idle()
-    assert informers.awaited() == []
-
-    asked = asyncio.create_task(informers.refresh())
-    await clock.advance(1)
-    assert informers.awaited() == ["others"]
-    await clock.advance(6)
-    assert informers.awaited() == []
-    assert asked.done()
-
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-
-def test_what_one_part_can_do_without_is_required_if_another_cannot():
+def test_an_informer_is_required_if_any_of_its_users_requires_it():
     _, informers = make_informers()
     informers.get(THINGS, decode=READ_THING, need=Need.OPTIONAL)
     assert informers.has_synced

@@ -1,12 +1,13 @@
-"""The cache and its handlers, fed by a scripted apiserver: what is stored, and who is told what."""
+"""The informer with a scripted apiserver: what is stored, and what handlers are notified of."""
 
 import asyncio
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from structlog.testing import capture_logs
 
 from support.fake_clock import FakeClock
-from support.sample_objects import READ_THING, THINGS, Diary, ReflectorCounts, projected, thing
+from support.sample_objects import READ_THING, THINGS, Diary, HistoryKeeper, ReflectorCounts, thing
 from support.scripted_transport import (
     Hang,
     Routed,
@@ -23,7 +24,6 @@ from support.scripted_transport import (
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Scope
-from tf_operator.meta import ObjectKey
 
 EXPIRED = errors.refused(410, b'{"reason": "Expired"}')
 A, B, C = thing("a", 1), thing("b", 2), thing("c", 3)
@@ -57,73 +57,103 @@ class Harness:
         assert self.server.open_watches == 0, "a watch has leaked"
         assert asyncio.all_tasks() == {asyncio.current_task()}, "a task has leaked"
 
-    async def told(self, seconds=0.0):
-        """What the diary was told while this time passed."""
+    async def notified(self, seconds=0.0):
+        """What was reported while this time passed."""
         await self.clock.advance(seconds)
         return self.diary.taken()
 
 
-# --- What is told -----------------------------------------------------------------------------------------
+# --- Notifications -------------------------------------------------------------------------------
 
 
-async def test_the_final_state_of_a_deleted_object_is_delivered():
-    async with Harness(Watch(added(A), mark(5), deleted(thing("a", 9, size=77)), 1e9)) as harness:
-        assert await harness.told() == ["+a@1", "-a@9"]
-        assert harness.diary.last[-1].size == 77
+@pytest.mark.parametrize(
+    ("steps", "notified"),
+    [
+        pytest.param([added(A), mark(5), deleted(thing("a", 9))], ["+a@1", "-a@9"], id="the final state"),
+        pytest.param(
+            [mark(1), added(B) * 2, modified(thing("b", 9)) * 3, added(B), deleted(thing("b", 12)), added(B)],
+            ["+b@2", "b@2>9", "-b@12"],
+            id="no duplicates and replays",
+        ),
+        pytest.param(
+            [added(A), mark(5), modified(thing("a", 9, uid="second"))],
+            ["+a@1", "-a@1?", "+a@9"],
+            id="an object that was created again",
+        ),
+        pytest.param([mark(5), deleted(thing("a", 9))], [], id="no deletion of an unknown object"),
+        pytest.param(
+            [added(A) * 2, modified(thing("a", 9)), added(A), added(B), deleted(thing("b", 10)), added(B), mark(20)],
+            ["+a@9"],
+            id="no duplicates and replays of the initial list",
+        ),
+        pytest.param(
+            [added(A), added(B), mark(5), modified(thing("a", 9, **POISON)), modified(thing("a", 10))],
+            ["+a@1", "+b@2", "-a@1?", "+a@10"],
+            id="an object that cannot be decoded for a while",
+        ),
+        pytest.param(
+            [added(A), mark(5), deleted(thing("a", 9, **POISON))],
+            ["+a@1", "-a@1?"],
+            id="the last known state if the final one cannot be decoded",
+        ),
+    ],
+)
+async def test_a_watch_notifies_handlers_of(steps, notified):
+    history = HistoryKeeper()
+
+    async with Harness(Watch(*steps, 1e9), handlers=[history]) as harness:
+        assert await harness.notified() == notified
+        assert {item.metadata.uid: item for item in harness.store} == history.alive
 
 
-async def test_a_duplicate_and_a_replay_are_not_told():
-    lines = added(thing("a", 10)), modified(thing("a", 11)), deleted(thing("a", 12))
-
-    async with Harness(
-        Watch(mark(5), lines[0] * 2, lines[1] * 3, lines[0], lines[2], lines[1], lines[0], 1e9)
-    ) as harness:
-        assert await harness.told() == ["+a@10", "a@10>11", "-a@12"]
-        assert len(harness.store) == 0
-
-
-async def test_an_object_created_anew_under_its_name_is_a_deletion_and_an_addition():
-    async with Harness(Watch(added(A), mark(5), modified(thing("a", 9, uid="second")), 1e9)) as harness:
-        assert await harness.told() == ["+a@1", "-a@1?", "+a@9"]
-        assert harness.store.by_uid("uid-of-a") is None
-        assert harness.store.version_of("second") == "9"
-
-
-async def test_the_deletion_of_an_object_that_was_never_seen_is_not_told():
-    async with Harness(Watch(mark(5), deleted(thing("a", 9)), 1e9)) as harness:
-        assert await harness.told() == []
-        assert harness.store.resource_version_in("") == "9"
-
-
-# --- A new picture ----------------------------------------------------------------------------------------
-
-
-async def test_a_new_picture_is_told_as_the_difference():
+@pytest.mark.parametrize(
+    ("first", "second", "notified"),
+    [
+        pytest.param(
+            [added(A), added(B), added(C)],
+            [added(A), added(thing("c", 30)), added(thing("d", 31)), mark(40)],
+            ["-b@2?", "c@3>30", "+d@31"],
+            id="the difference",
+        ),
+        pytest.param([added(A), added(B)], [added(B), added(A), mark(9)], [], id="nothing about the same list"),
+        pytest.param(
+            [added(A), added(B)],
+            [added(A), added(B), deleted(thing("b", 12)), added(thing("a", 14, uid="second")), mark(20)],
+            ["-b@12", "-a@1?", "+a@14"],
+            id="the final state of an object that was deleted during the list",
+        ),
+        pytest.param(
+            [added(A)],
+            [added(A), deleted(thing("a", 12)), added(thing("a", 14, uid="second")), mark(20)],
+            ["-a@12", "+a@14"],
+            id="an object that was deleted and created again during the list",
+        ),
+        pytest.param(
+            [added(A), added(B)],
+            [added(B), added(A), deleted(thing("a", 12, **POISON)), mark(20)],
+            ["-a@1?"],
+            id="the last known state if the final one cannot be decoded",
+        ),
+        pytest.param(
+            [added(thing("a", 10, size=1)), added(thing("b", 20))],
+            [added(thing("a", 10, size=2)), mark(15), added(thing("c", 16))],
+            ["-b@20?", "a@10>10", "+c@16"],
+            id="an older history, of an etcd that was restored",
+        ),
+    ],
+)
+async def test_a_relist_notifies_handlers_of(first, second, notified):
     """client-go: TestReflectorReplacesStoreOnUnsafeDelete, TestRealFIFO_ReplaceMakesDeletions."""
-    second = added(A) + added(thing("c", 30)) + added(thing("d", 31))
+    history, watches = HistoryKeeper(), (Watch(*first, mark(5), 3.0), EXPIRED, Watch(*second, 1e9))
 
-    async with Harness(
-        Watch(added(A) + added(B) + added(C), mark(5), 3.0), EXPIRED, Watch(second, mark(40), 1e9)
-    ) as harness:
-        await harness.told()
+    async with Harness(*watches, handlers=[history]) as harness:
+        await harness.notified()
 
-        assert await harness.told(10) == ["-b@2?", "c@3>30", "+d@31"]
-        assert {item.metadata.name for item in harness.store} == {"a", "c", "d"}
+        assert await harness.notified(10) == notified
+        assert {item.metadata.uid: item for item in harness.store} == history.alive
 
 
-async def test_a_new_picture_that_is_the_old_one_is_not_told():
-    async with Harness(
-        Watch(added(A) + added(B), mark(5), 3.0), EXPIRED, Watch(added(B) + added(A), mark(9), 1e9)
-    ) as harness:
-        await harness.told()
-        before = list(harness.store)
-
-        assert await harness.told(10) == []
-        assert [kept is item for kept, item in zip(before, harness.store, strict=True)] == [True, True]
-        assert harness.store.resource_version_in("") == "9"
-
-
-async def test_nobody_sees_half_a_picture():
+async def test_no_handler_sees_a_part_of_a_list():
     """client-go: TestRealFIFO_ReplaceAtomic."""
     seen = []
 
@@ -145,72 +175,6 @@ async def test_nobody_sees_half_a_picture():
     ]
 
 
-async def test_what_ended_while_the_picture_was_taken_is_told_with_its_final_state():
-    second = added(A) + added(B) + deleted(thing("b", 12, size=9)) + added(thing("a", 14, uid="second"))
-
-    async with Harness(Watch(added(A) + added(B), mark(5), 3.0), EXPIRED, Watch(second, mark(20), 1e9)) as harness:
-        await harness.told()
-
-        assert await harness.told(10) == ["-b@12", "-a@1?", "+a@14"]
-        assert harness.diary.last[2].size == 9
-
-
-async def test_what_ended_and_came_again_while_the_picture_was_taken_is_told_with_its_final_state():
-    second = added(A) + deleted(thing("a", 12, size=9)) + added(thing("a", 14, uid="second"))
-
-    async with Harness(Watch(added(A), mark(5), 3.0), EXPIRED, Watch(second, mark(20), 1e9)) as harness:
-        await harness.told()
-
-        assert await harness.told(10) == ["-a@12", "+a@14"]
-
-
-async def test_duplicates_and_replays_while_the_picture_is_taken_do_not_spoil_it():
-    new = modified(thing("a", 9, size=1))
-    lines = added(A) + added(A) + new + added(A) + added(B) + deleted(thing("b", 10)) + added(B)
-
-    async with Harness(Watch(lines, mark(20), 1e9)) as harness:
-        assert await harness.told() == ["+a@9"]
-
-
-async def test_a_picture_of_an_older_moment_is_the_truth_and_its_versions_are_new_again():
-    """Etcd was restored from a snapshot: the versions after it are given a second time."""
-    old = added(thing("a", 10, size=1)) + added(thing("b", 20))
-    restored = added(thing("a", 10, size=2))
-
-    async with Harness(
-        Watch(old, mark(50), 3.0), EXPIRED, Watch(restored, mark(15), added(thing("c", 16)), 1e9)
-    ) as harness:
-        await harness.told()
-
-        assert await harness.told(10) == ["-b@20?", "a@10>10", "+c@16"]
-        assert harness.store.get(ObjectKey("ns", "a")).size == 2
-        assert harness.store.resource_version_in("") == "16"
-
-
-# --- Objects that cannot be read --------------------------------------------------------------------------
-
-
-async def test_an_object_that_becomes_unreadable_is_gone_and_comes_back_when_it_is_fixed():
-    steps = modified(thing("a", 9, **POISON)), modified(thing("a", 10))
-
-    async with Harness(Watch(added(A) + added(B), mark(5), *steps, 1e9)) as harness:
-        assert await harness.told() == ["+a@1", "+b@2", "-a@1?", "+a@10"]
-
-
-async def test_the_deletion_of_what_cannot_be_read_is_told_with_what_was_known():
-    async with Harness(Watch(added(A), mark(5), deleted(thing("a", 9, **POISON)), 1e9)) as harness:
-        assert await harness.told() == ["+a@1", "-a@1?"]
-
-
-async def test_the_deletion_of_what_cannot_be_read_while_the_picture_is_taken_leaves_the_last_known_state():
-    second = added(B) + added(A) + deleted(thing("a", 12, **POISON))
-
-    async with Harness(Watch(added(A) + added(B), mark(5), 3.0), EXPIRED, Watch(second, mark(20), 1e9)) as harness:
-        await harness.told()
-
-        assert await harness.told(10) == ["-a@1?"]
-
-
 # --- Handlers ---------------------------------------------------------------------------------------------
 
 
@@ -220,14 +184,14 @@ class Fails(Diary):
         raise RuntimeError("a bug")
 
 
-async def test_a_handler_that_fails_costs_neither_the_others_nor_the_watch():
+async def test_a_handler_that_fails_affects_neither_the_others_nor_the_watch():
     """client-go: TestEventPanics."""
     fails = Fails()
     watch = Watch(added(A), mark(5), modified(thing("a", 6)), deleted(thing("a", 7)), 1e9)
 
     with capture_logs() as logs:
         async with Harness(watch, handlers=[fails]) as harness:
-            assert await harness.told() == fails.taken() == ["+a@1", "a@1>6", "-a@7"]
+            assert await harness.notified() == fails.taken() == ["+a@1", "a@1>6", "-a@7"]
             assert harness.counts.of["handler failed"] == 3
             assert not harness.task.done()
 
@@ -236,7 +200,7 @@ async def test_a_handler_that_fails_costs_neither_the_others_nor_the_watch():
     ] * 3
 
 
-async def test_a_handler_that_gets_no_more_memory_ends_the_informer():
+async def test_a_handler_that_runs_out_of_memory_ends_the_informer():
     class Starved(Diary):
         def _write(self, entry, item):
             raise MemoryError
@@ -248,19 +212,19 @@ async def test_a_handler_that_gets_no_more_memory_ends_the_informer():
     assert isinstance(caught.value.exceptions[0], MemoryError)
 
 
-async def test_a_late_handler_is_told_of_all_that_is_there_and_then_of_changes():
+async def test_a_late_handler_is_notified_of_all_objects_and_then_of_changes():
     late = Diary()
 
     async with Harness(Watch(added(A) + added(B), mark(5), 1.0, modified(thing("a", 6)), 1e9)) as harness:
         harness.informer.add_handler(late)
         assert late.taken() == ["+a@1", "+b@2"]
-        assert harness.diary.taken() == ["+a@1", "+b@2"], "and nobody else is told again"
+        assert harness.diary.taken() == ["+a@1", "+b@2"], "and no other handler is notified again"
 
         await harness.clock.advance(1)
         assert late.taken() == ["a@1>6"]
 
 
-async def test_a_handler_that_is_added_by_a_handler_is_told_everything_once():
+async def test_a_handler_that_is_added_by_a_handler_is_notified_of_everything_once():
     late = Diary()
 
     class Adds(Diary):
@@ -274,7 +238,7 @@ async def test_a_handler_that_is_added_by_a_handler_is_told_everything_once():
         assert late.taken() == ["+a@1", "+b@2", "+c@3", "-b@9"]
 
 
-async def test_an_object_is_in_the_store_and_the_version_has_moved_when_a_handler_is_told():
+async def test_store_and_version_have_changed_before_handlers_are_notified():
     seen = []
 
     class Witness(Diary):
@@ -290,23 +254,21 @@ async def test_an_object_is_in_the_store_and_the_version_has_moved_when_a_handle
 # --- Synced -----------------------------------------------------------------------------------------------
 
 
-async def test_synced_means_that_the_first_picture_is_complete_and_told():
+async def test_synced_means_that_the_initial_list_is_complete_and_handlers_are_notified():
     waited = []
 
     async def wait():
         await harness.informer.wait_synced()
-        waited.append(harness.diary.taken())
+        waited.append((harness.informer.has_synced, harness.diary.taken()))
 
     async with Harness(Watch(added(A), 10.0, mark(5), 1e9)) as harness:
-        task = asyncio.get_running_loop().create_task(wait())
+        task = asyncio.ensure_future(wait())
         await harness.clock.advance(9)
-        assert not harness.informer.has_synced
         assert not waited
-
         await harness.clock.advance(1)
-        assert harness.informer.has_synced
-        assert waited == [["+a@1"]]
         await task
+
+    assert waited == [(True, ["+a@1"])]
 
 
 # --- Several namespaces -----------------------------------------------------------------------------------
@@ -348,32 +310,26 @@ async def test_several_namespaces_are_one_store():
         assert harness.informer.has_synced
         assert (harness.store.resource_version_in("red"), harness.store.resource_version_in("blue")) == ("10", "8")
         assert {str(item.metadata.key) for item in harness.store} == {"red/a", "blue/a"}
+        assert harness.server.of["red"].queries[0]["labelSelector"] == "x=1"
+        assert harness.server.of["blue"].queries[0]["labelSelector"] == "x=2"
 
         await harness.clock.advance(7)
         assert harness.store.resource_version_in("blue") == "12"
 
 
-async def test_each_namespace_has_its_selectors():
-    async with two_namespaces([Watch(mark(1), 1e9)], [Watch(mark(1), 1e9)]) as harness:
-        queries = {name: server.queries[0] for name, server in harness.server.of.items()}
-
-        assert queries["red"]["labelSelector"] == "x=1"
-        assert queries["blue"]["labelSelector"] == "x=2"
-
-
-async def test_a_new_picture_of_one_namespace_does_not_touch_the_others():
+async def test_a_relist_of_one_namespace_does_not_touch_the_others():
     red = [Watch(added(in_namespace("red", "a", 1)), mark(10), 3.0), EXPIRED, Watch(mark(20), 1e9)]
     blue = [Watch(added(in_namespace("blue", "a", 2)), mark(8), 60.0, bookmark(30), 1e9)]
 
     async with two_namespaces(red, blue) as harness:
-        await harness.told()
+        await harness.notified()
 
-        assert await harness.told(10) == ["-a@1?"]
+        assert await harness.notified(10) == ["-a@1?"]
         assert {str(item.metadata.key) for item in harness.store} == {"blue/a"}
         assert (harness.store.resource_version_in("red"), harness.store.resource_version_in("blue")) == ("20", "8")
 
 
-async def test_the_age_is_that_of_the_quietest_watch():
+async def test_the_idle_time_is_that_of_the_quietest_watch():
     red = [Watch(mark(10), 50.0, bookmark(11), 1e9)]
     blue = [Watch(mark(8), 20.0, bookmark(9), 1e9)]
 
@@ -396,144 +352,98 @@ async def test_scopes_that_overlap_are_refused(scopes):
         Harness(scopes=scopes)
 
 
-# --- The whole --------------------------------------------------------------------------------------------
+# --- Bugs -------------------------------------------------------------------------------------------------
 
 
-async def test_a_bug_in_one_reflector_ends_the_informer_loudly():
-    harness = two_namespaces([Watch(mark(1), 5.0, added(in_namespace("red", "a", 9)), 1e9)], [Watch(mark(1), 1e9)])
-    harness.informer._notify = None
-    harness.informer._reflectors[0]._writer._notify = lambda changes: 1 / 0 if changes else None
-
-    async with harness:
-        assert not harness.task.done()
-        await harness.clock.advance(5)
-
-        with pytest.raises(ExceptionGroup) as failure:
-            await harness.task
-        assert failure.group_contains(ZeroDivisionError)
-
-
-async def test_a_reflector_that_is_cancelled_from_within_ends_the_informer_loudly():
-    """A task group takes that for an end like any other, and would go on with a cache that stands still."""
-
-    async def cancelled():
-        raise asyncio.CancelledError
-
-    harness = Harness(Watch(mark(5), 1e9))
-    harness.informer._reflectors[0].run = cancelled
+@pytest.mark.parametrize(
+    ("error", "reported"), [(ZeroDivisionError, ZeroDivisionError), (asyncio.CancelledError, RuntimeError)]
+)
+async def test_a_reflector_that_fails_or_is_cancelled_from_within_ends_the_informer(error, reported):
+    """A task group would take a cancellation for a normal end, and go on with a cache that never changes."""
+    harness = two_namespaces([Watch(mark(1), 1e9)], [Watch(mark(1), 1e9)])
+    harness.informer._reflectors[0].run = AsyncMock(side_effect=error)
 
     async with harness:
         with pytest.raises(ExceptionGroup) as failure:
             await harness.task
-        assert failure.group_contains(RuntimeError, match="cancelled from within")
+        assert failure.group_contains(reported)
 
 
-async def test_what_is_handed_out_cannot_be_changed():
-    async with Harness(Watch(added(A), mark(5), 1e9)) as harness:
-        item = harness.store.get(ObjectKey("ns", "a"))
-
-        with pytest.raises(AttributeError):
-            item.size = 5
-        with pytest.raises(AttributeError):
-            item.metadata.name = "b"
-        assert item == projected("a", 1)
-
-
-# --- A picture that was asked for -------------------------------------------------------------------------
+# --- Refresh ----------------------------------------------------------------------------------------------
 
 
 async def refreshing(harness):
-    """A refresh that has been asked for, and whatever can happen at once has."""
+    """A refresh that has begun, and has done what it can at once."""
     asked = asyncio.get_running_loop().create_task(harness.informer.refresh())
     await harness.clock.idle()
     return asked
 
 
-def pictures(harness):
-    return ["sendInitialEvents" in query for query in harness.server.queries]
+UNAVAILABLE = [errors.Unreachable("refused"), errors.refused(503, b"{}"), errors.refused(401, b"{}")]
 
 
-async def test_a_refresh_shows_what_a_dead_watch_never_told():
-    """The watch is half-open: it would take 80 s of silence to notice."""
-    first, second = Watch(added(A) + added(B), mark(5), 1e9), Watch(added(thing("a", 9)), 2.0, mark(10), 1e9)
-
-    async with Harness(first, second) as harness:
-        assert await harness.told(1) == ["+a@1", "+b@2"]
+@pytest.mark.parametrize(
+    ("script", "before", "moments"),
+    [
+        pytest.param(
+            # half-open: 80 s of silence would pass before the reflector itself noticed
+            [Watch(added(A) + added(B), mark(5), 1e9), Watch(added(thing("a", 9)), 2.0, mark(10), 1e9)],
+            1,
+            [(0, [], False), (2, ["-b@2?", "a@1>9"], True)],
+            id="what a dead watch missed",
+        ),
+        pytest.param(
+            [Watch(added(A), 3.0, mark(5), 1e9), Watch(added(thing("a", 9)), 3.0, mark(10), 1e9)],
+            2,
+            [(2, [], False), (1, ["+a@9"], True)],
+            id="not a list that was begun before",
+        ),
+        pytest.param(
+            [errors.Unreachable("refused"), Watch(added(A), mark(5), 1e9)],
+            0,
+            [(0, ["+a@1"], True)],
+            id="a list without the pause after a failure",
+        ),
+        pytest.param(
+            [Watch(mark(5), 1e9), *UNAVAILABLE, Watch(added(A), 3.0, mark(10), 1e9)],
+            0,
+            [(0, [], False), (30, ["+a@1"], True)],
+            id="a list of an apiserver that was unavailable",
+        ),
+    ],
+)
+async def test_a_refresh_waits_for(script, before, moments):
+    async with Harness(*script) as harness:
+        await harness.notified(before)
         asked = await refreshing(harness)
-        assert harness.server.open_watches == 1, "the old watch is left open"
-        assert not asked.done()
-        assert await harness.told() == []
 
-        assert await harness.told(2) == ["-b@2?", "a@1>9"]
-        assert asked.done()
-        assert pictures(harness) == [True, True]
-        assert harness.counts.of["relisted: asked"] == 1
+        for seconds, notified, is_done in moments:
+            assert await harness.notified(seconds) == notified
+            assert (asked.done(), harness.informer.is_awaited) == (is_done, not is_done)
+        assert not harness.informer.is_stale("ns")
 
 
-async def test_a_picture_that_was_begun_before_does_not_count_as_a_refresh():
-    early, late = Watch(added(A), 3.0, mark(5), 1e9), Watch(added(thing("a", 9)), 3.0, mark(10), 1e9)
-
-    async with Harness(early, late) as harness:
-        await harness.clock.advance(2)
-        asked = await refreshing(harness)
-        assert await harness.told(2) == []
-        assert not asked.done()
-
-        assert await harness.told(1) == ["+a@9"]
-        assert asked.done()
-
-
-async def test_a_refresh_does_not_wait_for_the_pause_after_a_failure():
-    async with Harness(errors.Unreachable("refused"), Watch(added(A), mark(5), 1e9)) as harness:
-        asked = await refreshing(harness)
-
-        assert asked.done()
-        assert await harness.told() == ["+a@1"]
-
-
-async def test_a_refresh_ends_with_the_first_picture_that_is_complete():
-    failures = [errors.Unreachable("refused"), Watch(added(A), errors.ReplyLost("reset"))]
-
-    async with Harness(Watch(mark(5), 1e9), *failures, Watch(added(A), mark(10), 1e9)) as harness:
-        asked = await refreshing(harness)
-        assert not asked.done()
-
-        await harness.clock.advance(60)
-        assert asked.done()
-        assert harness.store.resource_version_in("") == "10"
-
-
-async def test_a_refresh_that_nobody_waits_for_any_more_does_no_harm():
+async def test_a_cancelled_refresh_is_not_awaited_and_does_no_harm():
     async with Harness(Watch(mark(5), 1e9), Watch(2.0, mark(10), 1e9)) as harness:
         asked = await refreshing(harness)
         asked.cancel()
-        await harness.clock.advance(2)
+        await harness.clock.idle()
+        assert not harness.informer.is_awaited
+        assert harness.informer.is_stale("ns")
 
+        await harness.clock.advance(2)
         assert harness.store.resource_version_in("") == "10"
         assert not harness.task.done()
 
 
-async def test_a_refresh_before_the_informer_runs_is_its_first_picture():
+async def test_a_refresh_before_the_informer_runs_is_its_initial_list():
     harness = Harness(Watch(added(A), mark(5), 1e9))
     asked = await refreshing(harness)
     assert not asked.done()
 
     async with harness:
         assert asked.done()
-        assert pictures(harness) == [True]
-
-
-async def test_a_refresh_covers_every_namespace():
-    red = [Watch(mark(10), 1e9), Watch(1.0, mark(11), 1e9)]
-    blue = [Watch(mark(8), 1e9), Watch(5.0, mark(12), 1e9)]
-
-    async with two_namespaces(red, blue) as harness:
-        asked = await refreshing(harness)
-        await harness.clock.advance(1)
-        assert not asked.done()
-
-        await harness.clock.advance(4)
-        assert asked.done()
+        assert len(harness.server.queries) == 1
 
 
 @pytest.mark.parametrize(
@@ -543,7 +453,7 @@ async def test_a_refresh_covers_every_namespace():
         pytest.param(errors.refused(404, b"404 page not found"), id="the CRD is gone"),
     ],
 )
-async def test_a_refresh_does_not_wait_for_what_is_refused_and_says_what_is_lacking_until_it_comes(refusal):
+async def test_a_refresh_does_not_wait_for_a_refused_namespace_which_is_stale_until_it_is_listed(refusal):
     red = [Watch(added(in_namespace("red", "a", 1)), mark(10), 1e9), refusal, Watch(mark(20), 1e9)]
     blue = [Watch(mark(8), 1e9), Watch(mark(12), 1e9)]
 
@@ -572,7 +482,7 @@ async def test_a_refresh_does_not_wait_for_a_namespace_whose_list_fails_for_long
         assert (harness.informer.is_stale("red"), harness.informer.is_stale("blue")) == (True, False)
 
 
-async def test_one_namespace_that_may_not_be_read_does_not_block_the_start_of_the_others():
+async def test_a_forbidden_namespace_does_not_block_the_start_of_the_others():
     forbidden = [errors.refused(403, b'{"reason": "Forbidden"}')] * 9
     red = [*forbidden, Watch(added(in_namespace("red", "a", 1)), mark(20), 1e9)]
 
@@ -580,11 +490,11 @@ async def test_one_namespace_that_may_not_be_read_does_not_block_the_start_of_th
         assert harness.informer.has_synced
         assert (harness.informer.is_stale("red"), harness.informer.is_stale("blue")) == (True, False)
 
-        assert await harness.told(300) == ["+a@1"]
+        assert await harness.notified(300) == ["+a@1"]
         assert not harness.informer.is_stale("red")
 
 
-async def test_nothing_is_synced_where_nothing_may_be_read():
+async def test_an_informer_whose_namespaces_are_all_forbidden_is_not_synced():
     forbidden = [errors.refused(403, b'{"reason": "Forbidden"}')] * 99
 
     async with two_namespaces(list(forbidden), list(forbidden)) as harness:
@@ -610,49 +520,17 @@ async def test_a_reflector_that_tries_again_and_again_is_not_stuck():
         assert harness.informer.stuck_seconds <= 30
 
 
-async def test_whoever_watches_everything_lacks_every_namespace_when_that_is_refused():
+async def test_every_namespace_is_stale_when_the_watch_of_all_is_refused():
     async with Harness(Watch(mark(5), 1e9), errors.refused(403, b"{}")) as harness:
         await refreshing(harness)
 
         assert harness.informer.is_stale("anywhere")
 
 
-async def test_a_refresh_waits_for_what_is_only_away_and_who_asks_can_see_that():
-    away = [errors.Unreachable("refused"), errors.refused(503, b"{}"), errors.refused(401, b"{}")]
-
-    async with Harness(Watch(mark(5), 1e9), *away, Watch(3.0, mark(10), 1e9)) as harness:
-        assert not harness.informer.is_awaited
-        asked = await refreshing(harness)
-        assert harness.informer.is_awaited
-
-        await harness.clock.advance(30)
-        assert asked.done()
-        assert not harness.informer.is_awaited
-        assert not harness.informer.is_stale("ns")
-
-
-async def test_a_picture_that_was_begun_before_a_refresh_leaves_it_lacking():
-    async with Harness(Watch(3.0, mark(5), 1e9), errors.refused(403, b"{}")) as harness:
-        await refreshing(harness)
-        await harness.clock.advance(5)
-
-        assert harness.informer.is_stale("ns")
-
-
-async def test_a_refresh_that_was_given_up_is_not_awaited_any_more():
-    async with Harness(Watch(mark(5), 1e9), Watch(1e9)) as harness:
-        asked = await refreshing(harness)
-        asked.cancel()
-        await harness.clock.idle()
-
-        assert not harness.informer.is_awaited
-        assert harness.informer.is_stale("ns"), "nobody has seen the picture"
-
-
 async def test_a_time_limit_that_is_not_a_refresh_is_a_bug_and_ends_the_informer():
     no_streams = errors.refused(422, b'{"reason": "Invalid", "message": "sendInitialEvents is forbidden"}')
     harness = Harness(no_streams, page([A], version=5))
-    harness.informer._reflectors[0]._writer._completed = raises(TimeoutError("of somebody else"))
+    harness.informer._reflectors[0]._writer._completed = Mock(side_effect=TimeoutError("of somebody else"))
 
     async with harness:
         await harness.clock.advance(5)
@@ -660,10 +538,3 @@ async def test_a_time_limit_that_is_not_a_refresh_is_a_bug_and_ends_the_informer
             await harness.task
 
     assert caught.group_contains(TimeoutError, match="of somebody else")
-
-
-def raises(error):
-    def raising(*_):
-        raise error
-
-    return raising

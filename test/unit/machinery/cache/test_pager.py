@@ -56,27 +56,19 @@ async def test_the_list_begins_again_in_one_piece_when_its_token_has_expired():
     assert script.queries[2] == {"limit": "0"}
 
 
-@pytest.mark.parametrize("error", [EXPIRED, errors.refused(500, b""), errors.Unreachable("refused")])
-async def test_an_error_on_the_first_page_is_the_callers(error):
-    with pytest.raises(type(error)):
-        await read(Script(error))
+PAGE = page([], version=9, token="one")
 
 
-async def test_an_error_on_a_later_page_is_the_callers():
-    with pytest.raises(errors.ServerFailed):
-        await read(Script(page([], version=9, token="one"), errors.refused(500, b"")))
-
-
-async def test_an_expired_list_in_one_piece_is_the_callers():
-    with pytest.raises(errors.Expired):
-        await read(Script(page([], version=9, token="one"), EXPIRED, EXPIRED))
-
-
-async def test_a_page_that_leads_to_itself_is_no_list():
-    with pytest.raises(errors.Garbled, match="leads to itself"):
-        await read(Script(*[page([], version=9, token="one")] * 3))
-
-
-async def test_a_page_that_is_none_is_garbled():
-    with pytest.raises(errors.Garbled):
-        await read(Script(b"<html>"))
+@pytest.mark.parametrize(
+    ("replies", "error"),
+    [
+        pytest.param([EXPIRED], errors.Expired, id="on the first page"),
+        pytest.param([PAGE, errors.refused(500, b"")], errors.ServerFailed, id="on a later page"),
+        pytest.param([PAGE, EXPIRED, EXPIRED], errors.Expired, id="in one piece"),
+        pytest.param([PAGE] * 3, errors.Garbled, id="a page that leads to itself"),
+        pytest.param([b"<html>"], errors.Garbled, id="HTML"),
+    ],
+)
+async def test_an_error_is_the_callers(replies, error):
+    with pytest.raises(error):
+        await read(Script(*replies))

@@ -1,4 +1,4 @@
-"""The cache: by key, by UID, by index, and how far it has come."""
+"""The cache: by key, by UID, by index, and its versions. Any history of it is in test/simulation."""
 
 import pytest
 
@@ -29,15 +29,6 @@ def test_an_object_is_found_by_its_key_and_by_its_uid():
     assert ObjectKey("ns", "a") in store
     assert len(store) == 1
     assert list(store) == [item]
-
-
-def test_an_index_finds_all_objects_of_a_value_in_the_order_in_which_they_came():
-    a, b, c = (projected(name, 1, owner="x") for name in "abc")
-    store = make_store(a, b, projected("d", 1, owner="y"), c)
-
-    assert store.by_index("owner", "x") == (a, b, c)
-    assert store.by_index("owner", "nobody") == ()
-    assert (store.count("owner", "x"), store.count("owner", "nobody")) == (3, 0)
 
 
 def test_an_unknown_index_is_an_error_that_names_those_that_exist():

@@ -4,44 +4,13 @@ import asyncio
 import gc
 import weakref
 from statistics import mean
+from unittest.mock import Mock, call
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import DelayingQueue, RateLimitedQueue, WorkQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
-
-
-class Measures(QueueInstruments):
-    """Everything that was measured, in the order it came."""
-
-    def __init__(self):
-        self.seen = []
-
-    def depth(self, keys):
-        self.seen.append(("depth", keys))
-
-    def added(self):
-        self.seen.append(("added",))
-
-    def waited(self, seconds):
-        self.seen.append(("waited", round(seconds, 6)))
-
-    def worked(self, seconds):
-        self.seen.append(("worked", round(seconds, 6)))
-
-    def retried(self):
-        self.seen.append(("retried",))
-
-    def take(self):
-        seen, self.seen = self.seen, []
-        return seen
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture
@@ -81,7 +50,7 @@ async def test_many_adds_while_a_key_is_in_work_are_one_reconcile_and_only_after
     assert queue.depth == 0
 
 
-async def test_a_key_that_is_done_is_not_held_on_to(clock):
+async def test_a_key_that_is_done_is_not_kept(clock):
     """client-go: TestGarbageCollection."""
 
     class Key:
@@ -100,7 +69,7 @@ async def test_a_key_that_is_done_is_not_held_on_to(clock):
     assert alive() is None
 
 
-async def test_a_done_too_many_is_an_error_and_spoils_nothing(queue):
+async def test_a_second_done_is_an_error_and_changes_nothing(queue):
     queue.add("a")
 
     with pytest.raises(KeyError):
@@ -109,34 +78,11 @@ async def test_a_done_too_many_is_an_error_and_spoils_nothing(queue):
     assert await take_all(queue) == ["a"]
 
 
-# --- waiting and cancelling -------------------------------------------------------------------------------
-
-
-async def come_in_first(queue):
-    """A worker that asks just before a key is added, and takes it before those who were woken have their turn."""
-    fast = start(queue.get())
-    await asyncio.sleep(0)
-    queue.add("a")
-    await asyncio.sleep(0)
-    return fast
-
-
-async def test_a_worker_cancelled_after_another_was_faster_leaves_the_rest_waiting(clock, queue):
-    first, second = start(queue.get()), start(queue.get())
-    await clock.idle()
-
-    fast = await come_in_first(queue)
-    first.cancel()
-    await clock.idle()
-
-    assert fast.result() == "a"
-    assert len(queue._getters) == 1
-    queue.add("b")
-    assert await second == "b"
+# --- workers ----------------------------------------------------------------------------------------------
 
 
 async def test_a_worker_that_never_waits_leaves_the_loop_to_others_between_two_keys(queue):
-    """A pass that finds everything as it should be awaits nothing, and there may be thousands in line."""
+    """A reconcile that finds nothing to do awaits nothing, and there may be thousands in line."""
     for number in range(100):
         queue.add(str(number))
     queue.shut_down()
@@ -145,7 +91,7 @@ async def test_a_worker_that_never_waits_leaves_the_loop_to_others_between_two_k
     async def worker():
         async for key in queue:
             with queue.done_after(key):
-                turns.append("pass")
+                turns.append("reconcile")
 
     async def probe():
         while queue.depth:
@@ -154,7 +100,7 @@ async def test_a_worker_that_never_waits_leaves_the_loop_to_others_between_two_k
 
     await asyncio.gather(worker(), probe())
 
-    assert turns.count("pass") == 100
+    assert turns.count("reconcile") == 100
     assert turns.count("probe") >= 100
 
 
@@ -180,47 +126,31 @@ async def failing():
     raise ZeroDivisionError
 
 
-# --- shut-down --------------------------------------------------------------------------------------------
-
-
-async def test_whatever_is_added_after_shut_down_is_ignored(clock):
-    measures = Measures()
-    limiter = ExponentialBackoff[str](base=1, cap=8)
-    queue = RateLimitedQueue[str](clock, limiter, instruments=measures)
-    queue.shut_down()
-
-    queue.add("a")
-    queue.add_after("a", 0)
-    queue.add_after("a", 5)
-    queue.add_debounced("a", 5)
-    queue.add_rate_limited("a")
-    await clock.advance(10)
-
-    assert (queue.depth, queue.delayed, queue.retries("a"), clock.pending) == (0, 0, 0, 0)
-    assert measures.seen == []
+# --- pauses -----------------------------------------------------------------------------------------------
 
 
 async def test_a_pause_drops_what_waits_and_accepts_nothing_until_it_is_over(clock):
-    measures = Measures()
+    measures = Mock(spec=QueueInstruments)
     queue = RateLimitedQueue[str](clock, ExponentialBackoff(base=1.0, cap=60.0), instruments=measures)
     queue.add("in line")
     queue.add_after("later", 5)
 
     queue.pause()
-    assert measures.take()[-1] == ("depth", 0)
+    assert measures.method_calls[-1] == call.depth(0)
+    measures.reset_mock()
     queue.add("a")
     queue.add_after("b", 5)
     queue.add_rate_limited("c")
     queue.add_debounced("d", 5)
     await clock.advance(10)
-    assert (queue.depth, queue.delayed, clock.pending, measures.take()) == (0, 0, 0, [])
+    assert (queue.depth, queue.delayed, clock.pending, measures.method_calls) == (0, 0, 0, [])
 
     queue.resume()
     queue.add("e")
     assert await take_all(queue) == ["e"]
 
 
-async def test_a_key_in_work_when_the_pause_begins_ends_as_usual_and_does_not_come_back(queue):
+async def test_a_key_in_work_when_the_pause_begins_does_not_come_back(queue):
     queue.add("a")
     assert await queue.get() == "a"
     queue.add("a")
@@ -235,8 +165,8 @@ async def test_a_key_in_work_when_the_pause_begins_ends_as_usual_and_does_not_co
 # --- delays -----------------------------------------------------------------------------------------------
 
 
-async def test_what_is_collected_is_one_pass_no_retry_and_nothing_while_the_key_is_pending(clock):
-    measures = Measures()
+async def test_a_debounced_key_is_reconciled_once_without_a_retry_and_not_again_while_it_is_pending(clock):
+    measures = Mock(spec=QueueInstruments)
     queue = DelayingQueue[str](clock, measures)
     for _ in range(3):
         queue.add_debounced("a", 0.1)
@@ -245,9 +175,9 @@ async def test_what_is_collected_is_one_pass_no_retry_and_nothing_while_the_key_
 
     await clock.advance(0.02)
     queue.add_debounced("a", 0.1)
-    assert (queue.depth, queue.delayed) == (1, 0), "the pass that comes will see it"
+    assert (queue.depth, queue.delayed) == (1, 0), "the next reconcile will see it"
     assert await take_all(queue) == ["a"]
-    assert ("retried",) not in measures.seen
+    measures.retried.assert_not_called()
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
@@ -290,24 +220,18 @@ async def test_keys_need_no_order_of_their_own(clock):
     assert await take_all(queue) == [3j, 2j, 1j]
 
 
-# --- L8: nobody starves -----------------------------------------------------------------------------------
+# --- fairness ---------------------------------------------------------------------------------------------
 
 
-async def test_no_key_of_a_thousand_waits_ten_times_the_mean_beside_a_noisy_key_and_a_huge_namespace(clock):
-    """L8 and fault 61: one job's events never stop, and its namespace fills most of the line."""
-    waits = []
-
-    class Waits(QueueInstruments):
-        def waited(self, seconds):
-            waits.append(seconds)
-
-    queue = WorkQueue[tuple[str, int]](clock, Waits())
-    noisy = ("crowded", 0)
+async def test_no_key_waits_long_beside_a_noisy_key_and_a_huge_namespace(clock):
+    """One job's events never stop, and its namespace fills most of the line."""
+    measures = Mock(spec=QueueInstruments)
+    queue = WorkQueue[tuple[str, int]](clock, measures)
 
     async def worker():
         async for key in queue:
             with queue.done_after(key):
-                queue.add(noisy)  # an event of the noisy job during each pass, also during its own
+                queue.add(("crowded", 0))  # an event of the noisy job during each reconcile, also during its own
                 await clock.sleep(0.01)
 
     for number in range(900):
@@ -317,10 +241,11 @@ async def test_no_key_of_a_thousand_waits_ten_times_the_mean_beside_a_noisy_key_
     workers = [start(worker()) for _ in range(8)]
     await clock.advance(2)
 
+    waits = [found.args[0] for found in measures.waited.call_args_list]
     assert len(waits) >= 1000
-    assert queue.depth <= 1  # the noisy key; every other one has had its pass
+    assert queue.depth <= 1  # the noisy key; every other one was reconciled
     assert max(waits[:1000]) <= 10 * mean(waits[:1000])
-    assert max(waits) <= 1000 / 8 * 0.01 + 0.02  # nobody waited longer than one walk through the line
+    assert max(waits) <= 1000 / 8 * 0.01 + 0.02  # no longer than it takes to process the whole line once
     for task in workers:
         task.cancel()
 

@@ -1,4 +1,4 @@
-"""Keys of low priority in the work queue: who overtakes whom."""
+"""Keys of low priority in the work queue."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def queue():
     return WorkQueue[str](FakeClock())
 
 
-async def test_keys_of_low_priority_are_overtaken_but_not_for_ever(queue):
+async def test_keys_of_low_priority_give_way_but_not_for_ever(queue):
     for key in ("low", "lower"):
         queue.lower_priority(key)
         queue.add(key)

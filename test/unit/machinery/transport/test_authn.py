@@ -1,4 +1,4 @@
-"""Who somebody is, and what they may do: only a clear yes of the apiserver is one."""
+"""Authentication and authorization by reviews: only an explicit yes of the apiserver is one."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tf_operator.machinery.transport.authn import User
 
 
 class Apiserver:
-    """Answers each creation with the same status, and remembers what was asked."""
+    """Answers each creation with the same status, and records it."""
 
     def __init__(self, status):
         self.status = status
@@ -18,7 +18,7 @@ class Apiserver:
         return {**body, "status": self.status}
 
 
-async def test_a_token_is_the_users_that_the_apiserver_says():
+async def test_a_reviewed_token_is_that_of_a_user():
     server = Apiserver(
         {
             "authenticated": True,
@@ -34,24 +34,24 @@ async def test_a_token_is_the_users_that_the_apiserver_says():
     "status",
     [
         pytest.param({"authenticated": False, "error": "expired"}, id="refused"),
-        pytest.param({"user": {"username": "anna"}}, id="not said"),
-        pytest.param({"authenticated": "true", "user": {"username": "anna"}}, id="said in a string"),
-        pytest.param({"authenticated": True}, id="nobody"),
+        pytest.param({"user": {"username": "anna"}}, id="not authenticated"),
+        pytest.param({"authenticated": "true", "user": {"username": "anna"}}, id="authenticated by a string"),
+        pytest.param({"authenticated": True}, id="no user"),
         pytest.param({"authenticated": True, "user": {"username": ""}}, id="no name"),
         pytest.param(None, id="no status"),
     ],
 )
-async def test_a_token_is_nobodys_when_that_is_not_clearly_said(status):
+async def test_a_token_without_an_explicit_user_is_nobodys(status):
     assert await authn.review_token(Apiserver(status), "secret") is None
 
 
-async def test_groups_that_are_none_are_left_out():
+async def test_invalid_groups_are_left_out():
     server = Apiserver({"authenticated": True, "user": {"username": "anna", "groups": "all", "extra": []}})
 
     assert await authn.review_token(server, "secret") == User("anna")
 
 
-async def test_a_right_is_asked_for_with_all_that_is_known_of_the_user():
+async def test_a_review_of_access_has_all_that_is_known_of_the_user():
     server = Apiserver({"allowed": True})
     anna = User("anna", "u-1", ("a",), {"pod": ["p"]})
 
@@ -80,5 +80,5 @@ async def test_a_right_is_asked_for_with_all_that_is_known_of_the_user():
         pytest.param([], id="no status"),
     ],
 )
-async def test_nothing_but_a_clear_yes_allows(status):
+async def test_only_an_explicit_yes_allows_access(status):
     assert not await authn.is_allowed(Apiserver(status), User("anna"), verb="get", path="/metrics")

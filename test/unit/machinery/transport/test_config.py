@@ -1,4 +1,4 @@
-"""Where the apiserver is, and who we are: from inside a pod, and from a kubeconfig."""
+"""The address of the apiserver and our credentials, from inside a pod and from a kubeconfig."""
 
 import json
 import os
@@ -11,17 +11,12 @@ import trustme
 
 from support.fake_clock import FakeClock
 from tf_operator.machinery.transport import config, in_cluster
-from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError
+from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.machinery.transport.in_cluster import InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
 
 ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 TOKEN = "header.payload.signature-of-the-token"
-
-
-@pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +26,7 @@ def pem(authority):
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch, tmp_path_factory, pem):
-    """The authorities that this machine trusts: one, because reading a hundred and fifty takes its time."""
+    """The authorities that this machine trusts: one, because reading a hundred and fifty is slow."""
     path = tmp_path_factory.mktemp("machine") / "authorities.pem"
     path.write_bytes(pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
@@ -86,15 +81,10 @@ async def test_a_file_that_is_missing_or_empty_is_named(account, name):
 
 @pytest.mark.parametrize(
     "content",
-    [
-        pytest.param(b"sec\nret", id="two lines"),
-        pytest.param(b"sec ret", id="two words"),
-        pytest.param(b"sec\x00ret", id="a zero"),
-        pytest.param(b"sec\xffret", id="no text"),
-        pytest.param("secrét".encode(), id="not ASCII"),
-    ],
+    [b"sec\nret", b"sec ret", b"sec\x00ret", b"sec\xffret", "secrét".encode()],
+    ids=["two lines", "two words", "a zero", "not text", "not ASCII"],
 )
-async def test_what_cannot_be_a_token_is_refused_without_being_shown(account, content):
+async def test_an_invalid_token_is_refused_without_being_shown(account, content):
     (account / "token").write_bytes(content)
 
     with pytest.raises(ConfigurationError, match=f"{account / 'token'}: the token is not one line") as caught:
@@ -102,45 +92,25 @@ async def test_what_cannot_be_a_token_is_refused_without_being_shown(account, co
     assert "sec" not in str(caught.value).replace(str(account), "")
 
 
-async def test_a_token_is_read_anew_each_time(account):
-    source = InCluster(ENVIRONMENT, directory=account)
-    await source.read()
-
-    (account / "token").write_text("new")
-
-    assert (await source.read(refused=True)).authorization == "Bearer new"
-
-
-async def test_the_tls_context_stays_the_same_until_the_authority_changes(account):
+async def test_token_and_authority_are_read_again_and_the_tls_context_is_kept_until_the_authority_changes(account, pem):
     source = InCluster(ENVIRONMENT, directory=account)
     first = await source.read()
-    assert (await source.read()).tls is first.tls
+    (account / "token").write_text("new")
+    second = await source.read(refused=True)
+    assert second.authorization == "Bearer new"
+    assert second.tls is first.tls
 
-    (account / "ca.crt").write_bytes((account / "ca.crt").read_bytes() + trustme.CA().cert_pem.bytes())
-
-    second = await source.read()
-    assert second.tls is not first.tls
-    assert len(second.tls.get_ca_certs()) == 2
-
-
-async def test_an_authority_that_is_none_is_refused_and_the_next_good_one_taken(account, pem):
-    source = InCluster(ENVIRONMENT, directory=account)
     (account / "ca.crt").write_text("no certificate")
     with pytest.raises(ConfigurationError, match=f"{account / 'ca.crt'} holds no certificates"):
         await source.read()
 
-    (account / "ca.crt").write_bytes("# für Zürich\n".encode() + pem)
-
-    assert len((await source.read()).tls.get_ca_certs()) == 1
+    (account / "ca.crt").write_bytes("# für Zürich\n".encode() + pem + trustme.CA().cert_pem.bytes())
+    assert len((await source.read()).tls.get_ca_certs()) == 2
 
 
 def test_the_files_of_a_pod_are_where_kubernetes_puts_them():
     assert str(in_cluster.SERVICE_ACCOUNT) == "/var/run/secrets/kubernetes.io/serviceaccount"
     assert InCluster()._environment is os.environ
-
-
-def test_no_repr_shows_credentials():
-    assert TOKEN not in repr(ClientConfig("https://h", f"Bearer {TOKEN}", proxy=f"http://u:{TOKEN}@proxy"))
 
 
 # TLS
@@ -163,16 +133,6 @@ def test_certificates_are_verified_but_not_more_strictly_than_client_go_does(mon
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
-def test_without_an_authority_those_of_the_machine_are_trusted():
-    assert len(config.make_tls(None).get_ca_certs()) == 1
-
-
-def test_verification_can_be_switched_off():
-    context = config.make_tls(None, is_verified=False)
-
-    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
-
-
 # Kubeconfig
 
 
@@ -188,21 +148,25 @@ def write(path, *, cluster=None, user=None, server="https://h:6443", **more):
     return str(path)
 
 
-async def test_a_kubeconfig_becomes_an_access(tmp_path, authority):
-    cluster = {"tls-server-name": "kubernetes", "proxy-url": "http://proxy:3128"}
+async def test_a_kubeconfig_becomes_a_configuration_whose_repr_shows_no_credentials(tmp_path):
+    cluster = {"tls-server-name": "kubernetes", "proxy-url": f"http://u:{TOKEN}@proxy:3128"}
     path = write(tmp_path / "config", cluster=cluster, user={"token": TOKEN})
 
     found = await KubeConfig(path).read()
 
     assert (found.host, found.authorization) == ("https://h:6443", f"Bearer {TOKEN}")
-    assert (found.server_name, found.proxy) == ("kubernetes", "http://proxy:3128")
+    assert (found.server_name, found.proxy) == ("kubernetes", f"http://u:{TOKEN}@proxy:3128")
     assert found.tls.verify_mode is ssl.CERT_REQUIRED
+    assert len(found.tls.get_ca_certs()) == 1, "those of the machine"
+    assert TOKEN not in repr(found)
 
 
 async def test_insecure_skip_tls_verify_is_obeyed(tmp_path):
     path = write(tmp_path / "config", cluster={"insecure-skip-tls-verify": True})
 
-    assert (await KubeConfig(path).read()).tls.verify_mode is ssl.CERT_NONE
+    tls = (await KubeConfig(path).read()).tls
+
+    assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_NONE, False)
 
 
 async def test_the_tls_context_of_a_kubeconfig_stays_the_same_until_a_certificate_changes(tmp_path, authority):
@@ -221,7 +185,7 @@ async def test_the_tls_context_of_a_kubeconfig_stays_the_same_until_a_certificat
     assert (await source.read()).tls is not first.tls
 
 
-async def test_a_private_key_lies_in_a_file_of_our_own_and_only_for_a_moment(tmp_path, authority, monkeypatch):
+async def test_a_private_key_is_in_a_private_file_only_while_it_is_loaded(tmp_path, authority, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
@@ -254,7 +218,7 @@ async def test_a_private_key_lies_in_a_file_of_our_own_and_only_for_a_moment(tmp
         pytest.param({}, {"client-certificate": "good", "client-key": "nonsense"}, id="key"),
     ],
 )
-async def test_certificates_that_are_none_are_a_problem_of_the_configuration(tmp_path, pem, cluster, user):
+async def test_invalid_certificates_are_an_error_of_the_configuration(tmp_path, pem, cluster, user):
     (tmp_path / "nonsense").write_text("nonsense")
     (tmp_path / "good").write_bytes(pem)
 

@@ -1,4 +1,4 @@
-"""Exec plugins and OpenID Connect: what they give is remembered while it is good, and their failures have words."""
+"""Exec plugins and OpenID Connect: what they return is used while it is valid, and their failures are explained."""
 
 import asyncio
 import base64
@@ -29,7 +29,7 @@ def credential(api_version=BETA, kind="ExecCredential", **status):
 
 @pytest.fixture
 def plugin(tmp_path):
-    """Writes a plugin that notes each run in a file and then does ``script``; returns its spec."""
+    """Writes a plugin that records each run in a file and then does ``script``; returns its spec."""
 
     def make(script, **more):
         program = tmp_path / "plugin"
@@ -55,14 +55,20 @@ async def ask(spec, *, source=None, refused=False, folder=NOWHERE):
 # Exec plugins
 
 
-async def test_a_plugin_gives_a_token(plugin):
-    assert await ask(plugin(prints(credential(token="t0k3n")))) == exec_auth.Credentials("t0k3n")
+@pytest.mark.parametrize(
+    ("status", "credentials"),
+    [
+        ({"token": "t0k3n"}, exec_auth.Credentials("t0k3n")),
+        ({"clientCertificateData": "cert", "clientKeyData": "s3cr3t"}, exec_auth.Credentials("", "cert", "s3cr3t")),
+    ],
+    ids=["token", "certificate"],
+)
+async def test_a_plugin_returns_a_token_or_a_client_certificate_that_no_repr_shows(plugin, status, credentials):
+    chatty = "head -c 300000 /dev/zero | tr '\\0' x >&2"
+    found = await ask(plugin(f"{chatty}; {prints(credential(**status))}"))
 
-
-async def test_a_plugin_gives_a_client_certificate(plugin):
-    spec = plugin(prints(credential(clientCertificateData="cert", clientKeyData="key")))
-
-    assert await ask(spec) == exec_auth.Credentials("", "cert", "key")
+    assert found == credentials
+    assert not {"t0k3n", "s3cr3t"} & set(repr(found).split("'"))
 
 
 async def test_a_plugin_gets_its_arguments_its_variables_and_the_protocol(plugin, monkeypatch):
@@ -76,7 +82,7 @@ async def test_a_plugin_gets_its_arguments_its_variables_and_the_protocol(plugin
     assert info == {"apiVersion": BETA, "kind": "ExecCredential", "spec": {"interactive": False}}
 
 
-async def test_a_relative_command_is_relative_to_the_kubeconfig_and_a_bare_one_is_looked_for(plugin, monkeypatch):
+async def test_a_relative_command_is_relative_to_the_kubeconfig_and_a_bare_one_is_in_the_path(plugin, monkeypatch):
     spec = plugin(prints(credential(token="t")))
     folder = Path(spec["command"]).parent
 
@@ -93,8 +99,7 @@ async def test_a_token_without_an_end_is_remembered_until_it_is_refused(plugin, 
         assert runs(tmp_path) == expected
 
 
-async def test_a_token_is_renewed_two_minutes_before_its_end(plugin, tmp_path):
-    clock = FakeClock()
+async def test_a_token_is_renewed_two_minutes_before_its_end(plugin, tmp_path, clock):
     end = rfc3339(clock.now() + timedelta(minutes=10))
     source, spec = exec_auth.ExecPlugin(clock), plugin(prints(credential(token="t", expirationTimestamp=end)))
     await ask(spec, source=source)
@@ -114,11 +119,11 @@ async def test_a_token_is_renewed_two_minutes_before_its_end(plugin, tmp_path):
         pytest.param("kill -9 $$", "ended with code -9: (empty body)", id="killed"),
         pytest.param("true", "printed is no ExecCredential", id="prints nothing"),
         pytest.param("echo s3cr3t", "printed is no ExecCredential", id="prints no JSON"),
-        pytest.param(prints(credential(token=["s3cr3t"])), "printed is no ExecCredential", id="a token that is none"),
+        pytest.param(prints(credential(token=["s3cr3t"])), "printed is no ExecCredential", id="an invalid token"),
         pytest.param(prints('{"kind": "ExecCredential"}'), "printed is no ExecCredential", id="no status"),
         pytest.param(prints(credential(kind="Secret", token="s3cr3t")), "no ExecCredential of", id="another kind"),
         pytest.param(prints(credential("v1", token="s3cr3t")), f"no ExecCredential of {BETA}", id="another version"),
-        pytest.param(prints(credential()), "neither a token nor a certificate with its key", id="nothing given"),
+        pytest.param(prints(credential()), "neither a token nor a certificate with its key", id="no credentials"),
         pytest.param(prints(credential(clientCertificateData="c")), "neither a token nor", id="no key"),
         pytest.param("printf '\\377'", "printed is no ExecCredential", id="prints no text"),
     ],
@@ -131,7 +136,7 @@ async def test_a_plugin_that_fails_is_an_error_that_says_why_and_shows_no_output
     assert "s3cr3t" not in str(caught.value) + repr(caught.value.__cause__)
 
 
-async def test_a_plugin_that_cannot_be_run_is_named_with_the_hint_how_to_get_it():
+async def test_a_plugin_that_cannot_be_run_is_named_with_its_install_hint():
     spec = {"apiVersion": BETA, "command": "no-such-plugin", "installHint": "Install it from example.org."}
 
     with pytest.raises(ConfigurationError, match=r"cannot run no-such-plugin: No such file or directory\. Install it"):
@@ -148,9 +153,29 @@ async def test_a_failure_leaves_what_was_given_before(plugin, tmp_path):
     assert (await ask(spec, source=source)).token == "t"
 
 
-async def test_a_plugin_that_is_not_waited_for_any_longer_is_killed_with_all_that_it_started(plugin, tmp_path):
-    spec = plugin(f"sleep 1000 & echo $$ $! > {tmp_path}/pids; wait")
-    task = asyncio.ensure_future(ask(spec))
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(("mode", "is_interactive"), [("Never", False), ("IfAvailable", True), (None, True)])
+async def test_a_plugin_may_ask_a_person_if_there_is_a_terminal(plugin, tmp_path, mode, is_interactive):
+    spec = plugin(f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; {prints(credential(token="t"))}')
+
+    assert (await ask(spec | {"interactiveMode": mode})).token == "t"
+    assert json.loads((tmp_path / "info").read_text())["spec"] == {"interactive": is_interactive}
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("mode", "script"),
+    [("Never", "sleep 1000 & echo $$ $! > {pids}; wait"), (None, "echo $$ > {pids}; exec sleep 1000")],
+    ids=["with its children", "interactive"],
+)
+async def test_a_cancelled_plugin_is_killed(plugin, tmp_path, mode, script):
+    spec = plugin(script.format(pids=tmp_path / "pids"))
+    task = asyncio.ensure_future(ask(spec | {"interactiveMode": mode}))
     pids = await _wait_under_way(tmp_path / "pids")
 
     task.cancel()
@@ -177,55 +202,14 @@ async def _wait_dead(*pids):
 
 
 def _is_alive(pid):
-    """Not even as a zombie that waits for init, which is as dead as can be."""
+    """A zombie that waits for init is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except FileNotFoundError:
         return False
 
 
-@pytest.mark.parametrize(("mode", "is_interactive"), [("Never", False), ("IfAvailable", True), (None, True)])
-async def test_a_plugin_may_ask_a_person_if_there_is_one(plugin, tmp_path, monkeypatch, mode, is_interactive):
-    class Terminal:
-        @staticmethod
-        def isatty():
-            return True
-
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    spec = plugin(f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; {prints(credential(token="t"))}')
-
-    assert (await ask(spec | {"interactiveMode": mode})).token == "t"
-    assert json.loads((tmp_path / "info").read_text())["spec"] == {"interactive": is_interactive}
-
-
-async def test_an_interactive_plugin_is_killed_too(plugin, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
-    task = asyncio.ensure_future(ask(plugin(f"echo $$ > {tmp_path}/pids; exec sleep 1000")))
-    pids = await _wait_under_way(tmp_path / "pids")
-
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    await _wait_dead(*pids)
-
-
-async def test_a_plugin_that_complains_at_length_does_not_block(plugin):
-    spec = plugin(f"head -c 300000 /dev/zero | tr '\\0' x >&2; {prints(credential(token='t'))}")
-
-    assert (await ask(spec)).token == "t"
-
-
-def test_no_repr_shows_credentials():
-    assert "s3cr3t" not in repr(exec_auth.Credentials("s3cr3t", "cert", "s3cr3t"))
-
-
 # OpenID Connect
-
-
-@pytest.fixture(scope="module")
-def authority():
-    return trustme.CA()
 
 
 @pytest.fixture(scope="module")
@@ -265,8 +249,7 @@ def config(server, authority, **more):
     } | more
 
 
-async def test_an_id_token_that_is_good_is_used_without_asking():
-    clock = FakeClock()
+async def test_a_valid_id_token_is_used_without_a_request(clock):
     token = jwt(exp=clock.now().timestamp() + 121, name="a?b?c?>>>~~~")
     assert {"-", "_"} & set(token), "base64url, which plain base64 does not read"
 
@@ -274,8 +257,7 @@ async def test_an_id_token_that_is_good_is_used_without_asking():
     assert await oidc_auth.OpenIdConnect(clock).token({"id-token": jwt()}, folder=NOWHERE) == jwt()
 
 
-async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, authority):
-    clock = FakeClock()
+async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, authority, clock):
     old, new = (jwt(exp=clock.now().timestamp() + seconds) for seconds in (120, 3600))
     async with Loopback(issuer(granted(new)), tls=tls) as server:
         source, asked = (
@@ -297,29 +279,18 @@ async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, author
     assert "authorization" not in discovery.headers
 
 
-async def test_a_refresh_token_that_is_good_only_once_is_replaced_by_the_next(tls, authority):
-    clock = FakeClock()
+async def test_a_refresh_token_is_replaced_by_the_next_one_of_the_issuer_or_of_the_file(tls, authority, clock):
     first, second, third = (jwt(exp=clock.now().timestamp() + seconds) for seconds in (600, 1200, 1800))
-    async with Loopback(issuer(granted(first, "r2"), granted(second), granted(third)), tls=tls) as server:
+    async with Loopback(issuer(*map(granted, (first, second, third, jwt()), ("r2", "", "", ""))), tls=tls) as server:
         source, asked = oidc_auth.OpenIdConnect(clock), config(server, authority)
         for token in (first, second, third):
             assert await source.token(asked, folder=NOWHERE) == token
             await clock.advance(550)
+        assert await source.token(asked | {"refresh-token": "r9"}, folder=NOWHERE) == jwt()
 
     sent = [parse_qs(seen.body.decode())["refresh_token"] for seen in server.seen if seen.method == "POST"]
-    assert sent == [["r1"], ["r2"], ["r2"]]
+    assert sent == [["r1"], ["r2"], ["r2"], ["r9"]]
     assert all("authorization" not in seen.headers for seen in server.seen)  # a public client has no secret
-
-
-async def test_a_new_log_in_in_the_file_is_seen(tls, authority):
-    clock = FakeClock()
-    async with Loopback(issuer(granted(jwt(n=1)), granted(jwt(n=2))), tls=tls) as server:
-        source, asked = oidc_auth.OpenIdConnect(clock), config(server, authority)
-
-        assert await source.token(asked, folder=NOWHERE) == jwt(n=1)
-        assert await source.token(asked | {"refresh-token": "r9"}, folder=NOWHERE) == jwt(n=2)
-
-    assert parse_qs(server.seen[-1].body.decode())["refresh_token"] == ["r9"]
 
 
 async def test_the_authority_of_an_issuer_may_be_a_file(tls, authority, tmp_path):
@@ -332,11 +303,11 @@ async def test_the_authority_of_an_issuer_may_be_a_file(tls, authority, tmp_path
 
 async def test_no_refresh_token_is_sent_to_an_issuer_that_is_not_verified(tls):
     async with Loopback(issuer(granted(jwt())), tls=tls) as server:
-        with pytest.raises(ConfigurationError, match="certificate verify failed"):
-            await oidc_auth.OpenIdConnect(FakeClock()).token(config(server, trustme.CA()), folder=NOWHERE)
-        asked = {name: value for name, value in config(server, trustme.CA()).items() if "authority" not in name}
-        with pytest.raises(ConfigurationError, match="certificate verify failed"):
-            await oidc_auth.OpenIdConnect(FakeClock()).token(asked, folder=NOWHERE)
+        of_another = config(server, trustme.CA())
+        of_the_machine = {name: value for name, value in of_another.items() if "authority" not in name}
+        for asked in (of_another, of_the_machine):
+            with pytest.raises(ConfigurationError, match="certificate verify failed"):
+                await oidc_auth.OpenIdConnect(FakeClock()).token(asked, folder=NOWHERE)
 
     assert server.seen == []
 
@@ -354,7 +325,7 @@ async def test_no_refresh_token_is_sent_to_an_issuer_that_is_not_verified(tls):
         pytest.param(issuer(reply(200, b'{"token":"s3cr3t"}')), "missing required field `id_token`", id="no token"),
     ],
 )
-async def test_an_issuer_that_does_not_give_a_token_is_an_error_that_says_why(tls, authority, script, problem):
+async def test_an_issuer_that_returns_no_token_is_an_error_that_says_why(tls, authority, script, problem):
     async with Loopback(script, tls=tls) as server:
         with pytest.raises(ConfigurationError, match=problem) as caught:
             await oidc_auth.OpenIdConnect(FakeClock()).token(config(server, authority), folder=NOWHERE)

@@ -1,4 +1,4 @@
-"""Every reply that is no success has its error, and every error says what whoever catches it has to know."""
+"""Every failed reply has its error, and every error has what its handlers need to know."""
 
 import inspect
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tf_operator.machinery.transport import errors
-from tf_operator.machinery.transport.errors import Cause, Details, Status
+from tf_operator.machinery.transport.errors import Details, Status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TREE = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.ApiError)]
@@ -24,57 +24,40 @@ CAUSE = {"causes": [{"reason": "NamespaceTerminating", "message": "x", "field": 
 FUTURE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "x"}], "retryAfterSeconds": 1}
 
 
+WEBHOOK_DOWN = 'Internal error occurred: failed calling webhook "w": connection refused'
+WEBHOOK_DENIED = 'admission webhook "policies" denied the request: no root here'
+TOO_LARGE_FOR_CLIENT = "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 v 2)"
+
+
 @pytest.mark.parametrize(
     ("code", "body", "kind", "reason"),
     [
-        pytest.param(400, status(400, "BadRequest"), errors.Refused, "BadRequest", id="bad request"),
-        pytest.param(401, status(401, "Unauthorized"), errors.Unauthorized, "Unauthorized", id="unauthorized"),
-        pytest.param(403, status(403, "Forbidden"), errors.Forbidden, "Forbidden", id="forbidden"),
-        pytest.param(403, status(403, "Forbidden", **CAUSE), errors.NamespaceTerminating, "Forbidden", id="going ns"),
-        pytest.param(404, status(404, "NotFound"), errors.NotFound, "NotFound", id="not found"),
-        pytest.param(404, b"404 page not found\n", errors.NotFound, "", id="the CRD is gone: plain text"),
-        pytest.param(409, status(409, "Conflict"), errors.Conflict, "Conflict", id="conflict"),
-        pytest.param(409, status(409, "AlreadyExists"), errors.AlreadyExists, "AlreadyExists", id="already exists"),
-        pytest.param(409, b"", errors.Conflict, "", id="conflict without a body"),
-        pytest.param(410, status(410, "Expired"), errors.Expired, "Expired", id="expired"),
-        pytest.param(410, status(410, "Gone"), errors.Expired, "Gone", id="gone"),
-        pytest.param(413, status(413, "RequestEntityTooLarge"), errors.TooLarge, "RequestEntityTooLarge", id="413"),
-        pytest.param(422, status(422, "Invalid"), errors.Invalid, "Invalid", id="invalid"),
-        pytest.param(429, status(429, "TooManyRequests"), errors.Throttled, "TooManyRequests", id="throttled"),
-        pytest.param(418, b"teapot", errors.Refused, "", id="another 4xx"),
-        pytest.param(500, status(500, "InternalError"), errors.ServerFailed, "InternalError", id="internal error"),
-        pytest.param(500, status(500, None, "etcdserver: no leader"), errors.ServerFailed, "", id="no reason"),
-        pytest.param(
-            500,
-            status(500, "InternalError", 'Internal error occurred: failed calling webhook "w": connection refused'),
-            errors.NotAdmitted,
-            "InternalError",
-            id="a webhook does not answer",
-        ),
-        pytest.param(
-            400,
-            status(400, None, 'admission webhook "policies" denied the request: no root here'),
-            errors.NotAdmitted,
-            "",
-            id="a webhook says no, and no code",
-        ),
-        pytest.param(
-            500, status(500, None, "etcdserver: request is too large"), errors.TooLarge, "", id="etcd refuses the size"
-        ),
-        pytest.param(
-            500,
-            status(
-                500, None, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 v 2)"
-            ),
-            errors.TooLarge,
-            "",
-            id="etcd's client refuses the size",
-        ),
-        pytest.param(502, b"<html><h1>502 Bad Gateway</h1></html>", errors.ServerFailed, "", id="HTML 502"),
-        pytest.param(503, status(503, "ServiceUnavailable"), errors.Unavailable, "ServiceUnavailable", id="503"),
-        pytest.param(504, status(504, "Timeout"), errors.ServerTimeout, "Timeout", id="504"),
-        pytest.param(504, status(504, "Timeout", **FUTURE), errors.ResourceVersionTooLarge, "Timeout", id="future"),
-        pytest.param(599, b"", errors.ServerFailed, "", id="another 5xx"),
+        (400, status(400, "BadRequest"), errors.Refused, "BadRequest"),
+        (401, status(401, "Unauthorized"), errors.Unauthorized, "Unauthorized"),
+        (403, status(403, "Forbidden"), errors.Forbidden, "Forbidden"),
+        (403, status(403, "Forbidden", **CAUSE), errors.NamespaceTerminating, "Forbidden"),
+        (404, status(404, "NotFound"), errors.NotFound, "NotFound"),
+        (404, b"404 page not found\n", errors.NotFound, ""),
+        (409, status(409, "Conflict"), errors.Conflict, "Conflict"),
+        (409, status(409, "AlreadyExists"), errors.AlreadyExists, "AlreadyExists"),
+        (409, b"", errors.Conflict, ""),
+        (410, status(410, "Expired"), errors.Expired, "Expired"),
+        (410, status(410, "Gone"), errors.Expired, "Gone"),
+        (413, status(413, "RequestEntityTooLarge"), errors.TooLarge, "RequestEntityTooLarge"),
+        (422, status(422, "Invalid"), errors.Invalid, "Invalid"),
+        (429, status(429, "TooManyRequests"), errors.Throttled, "TooManyRequests"),
+        (418, b"teapot", errors.Refused, ""),
+        (500, status(500, "InternalError"), errors.ServerFailed, "InternalError"),
+        (500, status(500, None, "etcdserver: no leader"), errors.ServerFailed, ""),
+        (500, status(500, "InternalError", WEBHOOK_DOWN), errors.NotAdmitted, "InternalError"),
+        (400, status(400, None, WEBHOOK_DENIED), errors.NotAdmitted, ""),
+        (500, status(500, None, "etcdserver: request is too large"), errors.TooLarge, ""),
+        (500, status(500, None, TOO_LARGE_FOR_CLIENT), errors.TooLarge, ""),
+        (502, b"<html><h1>502 Bad Gateway</h1></html>", errors.ServerFailed, ""),
+        (503, status(503, "ServiceUnavailable"), errors.Unavailable, "ServiceUnavailable"),
+        (504, status(504, "Timeout"), errors.ServerTimeout, "Timeout"),
+        (504, status(504, "Timeout", **FUTURE), errors.ResourceVersionTooLarge, "Timeout"),
+        (599, b"", errors.ServerFailed, ""),
     ],
 )
 def test_a_status_code_and_its_body_become_the_error_that_says_so(code, body, kind, reason):
@@ -91,15 +74,13 @@ def test_a_status_code_and_its_body_become_the_error_that_says_so(code, body, ki
         pytest.param(b"   \n ", "HTTP 502: (empty body)", id="blank"),
         pytest.param(b"<html>\r\n <h1>Bad\tGateway</h1>", "HTTP 502: <html> <h1>Bad Gateway</h1>", id="HTML"),
         pytest.param(b'{"error": "upstream"}', 'HTTP 502: {"error": "upstream"}', id="JSON that is no Status"),
-        pytest.param(b'{"code": "abc", "message": 5}', 'HTTP 502: {"code": "abc", "message": 5}', id="wrong types"),
         pytest.param(b"[1]", "HTTP 502: [1]", id="an array"),
-        pytest.param(b'"text"', 'HTTP 502: "text"', id="a string"),
         pytest.param(b"\xff\xfe", "HTTP 502: \ufffd\ufffd", id="no text at all"),
         pytest.param(b"[" * 5000, "HTTP 502: " + "[" * 297 + "...", id="nested too deep"),
         pytest.param(b'{"message": "\xff"}', 'HTTP 502: {"message": "\ufffd"}', id="broken UTF-8 in a Status"),
     ],
 )
-def test_a_body_that_is_no_status_is_quoted(body, message):
+def test_a_body_without_a_status_is_quoted(body, message):
     error = errors.refused(502, body)
 
     assert str(error) == message
@@ -148,21 +129,15 @@ def test_an_outcome_is_unknown_exactly_when_a_write_may_have_been_carried_out(ki
         pytest.param(" 30 ", 30.0, id="with blanks"),
         pytest.param("0", 0.0, id="at once"),
         pytest.param("61", 60.0, id="more than the cap"),
-        pytest.param("1000000000", 60.0, id="decades"),
         pytest.param("9" * 10_000, 60.0, id="ten thousand digits"),
         pytest.param("-5", None, id="negative"),
-        pytest.param("+5", None, id="signed"),
-        pytest.param("1.5", None, id="a fraction"),
         pytest.param("x", None, id="nonsense"),
         pytest.param("", None, id="empty"),
         pytest.param("\u0663", None, id="a digit of another script"),
-        pytest.param("inf", None, id="infinity"),
-        pytest.param("1, 2", None, id="two"),
         pytest.param("Thu, 01 Jan 2026 00:00:07 GMT", 7.0, id="a date"),
         pytest.param("Thu, 01 Jan 2026 02:00:07 +0200", 7.0, id="a date of another zone"),
         pytest.param("Thursday, 01-Jan-26 00:00:07 GMT", 7.0, id="a date as in RFC 850"),
         pytest.param("Thu Jan  1 00:00:07 2026", 7.0, id="a date as in C"),
-        pytest.param("Thu, 01 Jan 2026 00:00:07 -0000", 7.0, id="a date of an unknown zone"),
         pytest.param("Thu, 01 Jan 2027 00:00:00 GMT", 60.0, id="a date next year"),
         pytest.param("Thu, 01 Jan 2026 00:00:00 GMT", 0.0, id="now"),
         pytest.param("Wed, 31 Dec 2025 23:59:59 GMT", None, id="a date in the past"),
@@ -188,13 +163,6 @@ def test_the_time_to_wait_is_that_of_the_header_or_of_the_status(header, seconds
     error = errors.Throttled(429, Status(details=Details(retry_after_seconds=seconds)), retry_after=header)
 
     assert error.retry_after == waits
-
-
-def test_a_cause_is_found_only_where_it_is():
-    assert Status(details=Details(causes=(Cause(reason="a"), Cause()))).has_cause("a")
-    assert not Status(details=Details(causes=(Cause(reason="b"),))).has_cause("a")
-    assert not Status(details=Details()).has_cause("a")
-    assert not Status().has_cause("a")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""Where tests get the configuration of a connection from."""
+
+from typing import TYPE_CHECKING
+
+from tf_operator.machinery.transport.config import ClientConfig
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class ConfigSource:
+    """Gives configurations one after the other, and the last one again; raises those that are errors.
+
+    ``asked`` has an entry for each read: whether the configuration before was refused. A ``gate`` makes reads wait.
+    """
+
+    def __init__(self, *found: ClientConfig | Exception) -> None:
+        self.found = list(found)
+        self.asked: list[bool] = []
+        self.gate: asyncio.Event | None = None
+
+    async def read(self, *, refused: bool = False) -> ClientConfig:
+        """The next one."""
+        self.asked.append(refused)
+        if self.gate is not None:
+            await self.gate.wait()
+        found = self.found.pop(0) if len(self.found) > 1 else self.found[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
