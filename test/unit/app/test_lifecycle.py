@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.contextvars import get_contextvars
 
 from support.fake_clock import FakeClock
 from tf_operator.app.lifecycle import LAST_EVENTS, Lifecycle, NoElection
@@ -24,6 +25,7 @@ class Controller:
         self.bug = asyncio.get_running_loop().create_future()
 
     async def run(self):
+        self.named = get_contextvars().get("controller")
         self.diary.append("works")
         try:
             await asyncio.shield(self.bug)
@@ -171,6 +173,24 @@ async def test_work_drains_events_are_posted_and_only_then_the_lease_is_released
         "resigns",
         "stops watching",
     ]
+
+
+async def test_controllers_begin_and_drain_together_and_each_names_itself_in_its_records(clock):
+    both = {name: Controller(Diary()) for name in ("one", "two")}
+    for controller in both.values():
+        controller.may_drain.clear()
+    life = Life(clock, controllers=both)
+    await life.begin()
+    await life.end()
+    assert not life.task.done()
+    both["two"].may_drain.set()
+    await clock.idle()
+    assert not life.task.done(), "the other one has not drained"
+
+    both["one"].may_drain.set()
+    await clock.idle()
+    assert life.task.done()
+    assert [both[name].named for name in both] == ["one", "two"]
 
 
 async def test_nobody_stands_for_election_with_caches_that_are_not_complete(life):
