@@ -183,11 +183,11 @@ async def test_controllers_begin_and_drain_together_and_each_names_itself_in_its
     await life.begin()
     await life.end()
     assert not life.task.done()
-    both["two"].may_drain.set()
+    both["one"].may_drain.set()
     await clock.idle()
     assert not life.task.done(), "the other one has not drained"
 
-    both["one"].may_drain.set()
+    both["two"].may_drain.set()
     await clock.idle()
     assert life.task.done()
     assert [both[name].named for name in both] == ["one", "two"]
