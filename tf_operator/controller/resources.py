@@ -1,7 +1,6 @@
 """The resources that controllers watch and write, by the names under which own writes are recorded."""
 
 from collections.abc import Iterable
-from dataclasses import astuple
 from typing import Final
 
 from tf_operator.api import constants
@@ -14,11 +13,6 @@ PODS: Final = Resource("", "v1", "pods", "Pod")
 SERVICES: Final = Resource("", "v1", "services", "Service")
 VOLCANO_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 PLUGIN_GROUPS: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
-
-
-def jobs_of(api: ServedAPI) -> Resource:
-    """The jobs of a served API."""
-    return Resource(*astuple(api.resource))
 
 
 def child_selector(apis: Iterable[ServedAPI]) -> str:
