@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tf_operator.machinery.transport.client import ApiClient
 
 KEY = ObjectKey("ns", "j")
-JOBS = resources.jobs_of(v1.API)
+JOBS = v1.API.resource
 READERS = readers(v1.API, (v1.API,))
 
 

@@ -46,7 +46,7 @@ def make_request(key: ObjectKey, crd: Mapping[str, Any]) -> Request:
     """Apply it as a whole: what an older definition had and this one has not is taken away."""
     query = {"fieldManager": FIELD_MANAGER, "force": "true"}
     body = msgspec.json.encode(crd)
-    return Request("patch", "PATCH", CRDS.path_of(key), query, body=body, content_type=APPLY_PATCH)
+    return Request("patch", "PATCH", requests.path_of(CRDS, key), query, body=body, content_type=APPLY_PATCH)
 
 
 async def _wait_served(client: ApiClient, key: ObjectKey, clock: Clock) -> None:

@@ -92,7 +92,7 @@ def make_caches(
             need=Need.OPTIONAL,  # the gang scheduler may be installed later
         )
     return Caches(
-        jobs=informers.get(resources.jobs_of(api), decode=read.job, scopes=everything, need=Need.ALTERNATIVE),
+        jobs=informers.get(api.resource, decode=read.job, scopes=everything, need=Need.ALTERNATIVE),
         pods=informers.get(resources.PODS, decode=read.pod, scopes=labelled, indexes={OWNER: owner_of}),
         services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes={OWNER: owner_of}),
         groups=groups,

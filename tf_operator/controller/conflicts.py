@@ -22,7 +22,6 @@ from typing import Final, NoReturn
 import structlog
 
 from tf_operator.api.report import EventKind
-from tf_operator.controller import resources
 from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.projections.jobs import FieldManager, StoredJob
 from tf_operator.controller.reporter import Recorder
@@ -123,7 +122,7 @@ class ConflictDetector:
         metadata = conflict.job.metadata
         _log.warning(str(conflict), job_namespace=metadata.namespace, job_name=metadata.name, job_uid=metadata.uid)
         self._recorder.event(
-            reference_to(resources.jobs_of(conflict.api), metadata.key, metadata.uid),
+            reference_to(conflict.api.resource, metadata.key, metadata.uid),
             "Warning",
             reason=conflict.api.event_reason(EventKind.ANOTHER_CONTROLLER),
             message=f"{conflict.manager.name!r} changed the status of this job, too: two controllers destroy each "

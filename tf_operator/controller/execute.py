@@ -15,7 +15,7 @@ import structlog
 
 from tf_operator.api.job import TrainingJob
 from tf_operator.api.report import EventKind
-from tf_operator.controller import log_context, resources, shares
+from tf_operator.controller import log_context, shares
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.result import DONE, NOW, Result, Turn
@@ -162,7 +162,7 @@ class Executor:
 
     def _step(self, job: TrainingJob, action: Action) -> Step:
         """The call that an action is."""
-        owner, resource = _owner(job), resources.of(action.resource)
+        owner, resource = _owner(job), action.resource
         match action:
             case Create():
                 return partial(self._create, owner, action)
@@ -181,7 +181,7 @@ class Executor:
         """Create a child, and before it what it needs."""
         with log_context.replica(action.replica):
             for child in action.in_order():
-                await self._create_child(owner, resources.of(child.resource), child)
+                await self._create_child(owner, child.resource, child)
 
     async def _create_child(self, owner: OwnerKey, resource: Resource, child: Create) -> None:
         try:

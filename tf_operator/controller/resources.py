@@ -1,30 +1,16 @@
 """The resources that controllers watch and write, by the names under which own writes are recorded."""
 
 from collections.abc import Iterable
-from dataclasses import astuple
-from functools import cache
 from typing import Final
 
 from tf_operator.api.profile import OPERATOR_LABEL
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import GroupVersionResource, selector_text
+from tf_operator.meta import selector_text
 from tf_operator.planning import children, gang_schedulers
 
-
-@cache
-def of(resource: GroupVersionResource) -> Resource:
-    """The resource that planning means, with the paths under which it is served."""
-    return Resource(*astuple(resource))
-
-
-PODS: Final = of(children.PODS)
-SERVICES: Final = of(children.SERVICES)
-
-
-def jobs_of(api: ServedAPI) -> Resource:
-    """The jobs of a served API."""
-    return of(api.resource)
+PODS: Final = children.PODS
+SERVICES: Final = children.SERVICES
 
 
 def child_selector(apis: Iterable[ServedAPI]) -> str:
@@ -38,4 +24,4 @@ def child_selector(apis: Iterable[ServedAPI]) -> str:
 def pod_groups(gang_scheduler: str) -> Resource | None:
     """The PodGroups of a gang scheduler; ``None`` without one."""
     found = gang_schedulers.named(gang_scheduler)
-    return of(found.resource) if found else None
+    return found.resource if found else None

@@ -135,7 +135,7 @@ async def test_an_api_that_is_not_there_is_not_found_without_a_reason(api, names
 
 async def test_quoting_does_not_keep_a_slash_in_a_name_so_it_never_leaves_here(api, namespace):
     created = await api.create(PODS, namespace, pod("a"))
-    path = f"{PODS.path(namespace)}/a%2Fstatus"
+    path = f"{requests.path(PODS, namespace)}/a%2Fstatus"
     assert json.loads(await api.send(requests.Request("get", "GET", path)))["metadata"]["name"] == "a", "a subresource"
 
     with pytest.raises(errors.NotFound, match="nothing can be called 'a/status'"):
@@ -252,7 +252,7 @@ async def blobs(admin):
     )
     yield Resource(group, "v1", "blobs", "Blob")
     with suppress(RefusedError):
-        await admin.delete(CRDS.path(name=f"blobs.{group}"))
+        await admin.delete(requests.path(CRDS, name=f"blobs.{group}"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from support import toy_api
 from tf_operator.app import cli, crd_apply
+from tf_operator.dialects import registry
 from tf_operator.dialects.registry import DEFAULT
 from tf_operator.machinery.transport.config import ConfigurationError
 
@@ -15,6 +17,15 @@ def test_the_definition_is_printed_as_one_json_document(capsys):
     assert cli.main(["crd"]) == 0
 
     assert json.loads(capsys.readouterr().out) == DEFAULT.crd.load()
+
+
+def test_the_definition_of_another_kind_is_asked_for_by_its_name(capsys, monkeypatch):
+    monkeypatch.setattr(registry, "SERVED", (DEFAULT, toy_api.API))
+    assert cli.main(["crd", "training"]) == 0
+    assert json.loads(capsys.readouterr().out)["metadata"]["name"] == "trainings.toys.example.org"
+
+    assert cli.main(["crd", "PyTorchJob"]) == 2
+    assert capsys.readouterr().err == "tf-operator crd: KIND must be TFJob or Training, is 'PyTorchJob'\n"
 
 
 def test_applying_says_so(capsys, monkeypatch):

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.contextvars import get_contextvars
 
 from support.fake_clock import FakeClock
 from tf_operator.app.lifecycle import LAST_EVENTS, Lifecycle, NoElection
@@ -25,6 +26,7 @@ class Part:
 
 class Controller(Part):
     async def run(self):
+        self.named = get_contextvars().get("controller")
         self.diary.append("works")
         try:
             await asyncio.shield(self.end)
@@ -139,6 +141,22 @@ async def test_work_drains_events_are_posted_and_only_then_the_lease_is_released
     assert life.failure is None
     started = ["watches", "leads", "refreshes", "works"]
     assert life.diary == [*started, *DRAIN, POST, "stops working", "resigns", "stops watching"]
+
+
+async def test_controllers_begin_and_drain_together_and_each_names_itself_in_its_records():
+    diary = []
+    both = {name: Controller(diary) for name in ("one", "two")}
+    for controller in both.values():
+        controller.gate.clear()
+    life = Life(controllers=both)
+    await life.begin()
+    await life.signal()
+    await life.open(both["one"].gate)
+    assert not life.task.done(), "the other one has not drained"
+
+    await life.open(both["two"].gate)
+    assert life.task.done()
+    assert [both[name].named for name in both] == ["one", "two"]
 
 
 async def test_no_process_stands_for_election_before_its_caches_have_synced(life):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from support import builders
+from support import builders, toy_api
 from support.controller_harness import Recorder
 from support.fake_clock import FakeClock
 from tf_operator.controller import conflicts
@@ -97,6 +97,17 @@ async def test_a_start_ends_when_another_controller_changes_a_status_and_says_wh
     told = str(refusal.value)
     assert told.startswith(f"another controller reconciles TFJobs: 'manager' changed the status of ns/j at {NOW}. ")
     assert "--override-existing-controller" in told
+
+
+async def test_what_is_reported_is_in_the_words_of_the_api_of_the_job(lookout):
+    await lookout.begin()
+    lookout.observe(api=toy_api.API)
+    lookout.handler.on_update(job(), job(("manager", NOW)))
+    await lookout.clock.advance(2)
+
+    with pytest.raises(ConflictingController, match="another controller reconciles Trainings: 'manager'"):
+        await lookout.watching
+    assert [reason for _, reason, _ in lookout.recorder.events] == ["Another_Controller"]
 
 
 @pytest.mark.parametrize(

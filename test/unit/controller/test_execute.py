@@ -15,10 +15,10 @@ from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.snapshot import Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
-VOLCANO_GROUPS = resources.of(gang_schedulers.VOLCANO.resource)
+VOLCANO_GROUPS = gang_schedulers.VOLCANO.resource
 PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
 GROUPS = gang_schedulers.SCHEDULER_PLUGINS.resource
-PLUGIN_GROUPS = resources.of(GROUPS)
+PLUGIN_GROUPS = GROUPS
 
 
 @pytest.fixture

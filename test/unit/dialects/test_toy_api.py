@@ -1,6 +1,7 @@
 """A second API, of another shape and with other words, is served by the same planning."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from support.simulator import Simulator
 from tf_operator.api.record import ReplicaType
 from tf_operator.cli import main
 from tf_operator.dialects import registry
+from tf_operator.planning.snapshot import Container, MainContainer
 
 ROLES = [{"role": "helper", "count": 2, "image": "train:1"}, {"role": "boss", "image": "lead:1"}]
 BODY = {
@@ -79,6 +81,29 @@ def test_its_children_have_its_names():
     assert boss["metadata"]["ownerReferences"][0]["kind"] == "Training"
 
 
+def test_what_every_object_has_is_read_for_each_api():
+    """A job whose generation is not read looks changed for ever."""
+    metadata = {**BODY["metadata"], "generation": 3, "annotations": {"a": "b"}, "deletionTimestamp": "soon"}
+
+    job = toy_api.API.read_object({**BODY, "metadata": metadata})
+
+    assert (str(job.key), job.uid, job.resource_version, job.generation) == ("team/toy", "u", "1", 3)
+    assert (job.annotations, job.is_being_deleted) == ({"a": "b"}, True)
+
+
+def test_the_container_that_the_profile_names_decides_whatever_else_is_in_the_pod():
+    seen = lived(everything_runs)
+    boss = seen.pods["toy-chief-0"]
+    done = MainContainer(0, "Completed", started_at=seen.now, finished_at=seen.now)
+    seen.pods[boss.name] = replace(
+        boss, phase="Succeeded", container="tensorflow", main=None, others=(Container("main", done, None),)
+    )
+
+    (line,) = (line for line in seen.look().report.lines() if line.pod == boss.name)
+
+    assert line.exit_code == 0
+
+
 def test_the_command_line_plans_it(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(registry, "SERVED", (*registry.SERVED, toy_api.API))
     path = tmp_path / "toy.json"
@@ -86,3 +111,12 @@ def test_the_command_line_plans_it(monkeypatch, tmp_path, capsys):
 
     assert main.main(["plan", "-f", str(path)]) == 0
     assert capsys.readouterr().out.startswith("Training team/toy: 3 pods and 3 Services\n")
+
+
+def test_the_command_line_names_every_kind_that_it_would_plan(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(registry, "SERVED", (*registry.SERVED, toy_api.API))
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({**BODY, "kind": "Other"}))
+
+    assert main.main(["plan", "-f", str(path)]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"{path}: there is no TFJob or Training in it"

@@ -23,29 +23,8 @@ JSON = "application/json"
 _IMPOSSIBLE_NAME = re.compile(r"\.{0,2}|.*[/%].*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource(GroupVersionResource):
-    """One kind of object, and the paths under which it is served."""
-
-    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of the collection, of an object or of its subresource, as it goes onto the wire."""
-        parts = [f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"]
-        if namespace and self.is_namespaced:
-            parts += ["namespaces", _segment(namespace)]
-        parts.append(self.plural)
-        parts += [_segment(part) for part in (name, subresource) if part]
-        return "/".join(parts)
-
-    def path_of(self, key: ObjectKey, subresource: str = "") -> str:
-        """The path of one object, and never of a collection, whatever the key is.
-
-        Names come from owner references and command lines, too. One that no object can have is ``NotFound``
-        right here: an empty one would turn the deletion of an object into that of all.
-        """
-        if self.is_namespaced:
-            _segment(key.namespace)
-        _segment(key.name)
-        return self.path(key.namespace, key.name, subresource)
+Resource = GroupVersionResource
+"""What requests are about, by its short name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +55,31 @@ class Request:
     content_type: str = JSON
 
 
+def path(resource: Resource, namespace: str = "", name: str = "", *, subresource: str = "") -> str:
+    """The path of the collection, of an object or of its subresource, as it goes onto the wire."""
+    parts = [f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"]
+    if namespace and resource.is_namespaced:
+        parts += ["namespaces", _segment(namespace)]
+    parts.append(resource.plural)
+    parts += [_segment(part) for part in (name, subresource) if part]
+    return "/".join(parts)
+
+
+def path_of(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
+    """The path of one object, and never of a collection, whatever the key is.
+
+    Names come from owner references and command lines, too. One that no object can have is ``NotFound`` right here: an
+    empty one would turn the deletion of an object into that of all.
+    """
+    if resource.is_namespaced:
+        _segment(key.namespace)
+    _segment(key.name)
+    return path(resource, key.namespace, key.name, subresource=subresource)
+
+
 def get(resource: Resource, key: ObjectKey) -> Request:
     """Read one object."""
-    return Request("get", "GET", resource.path_of(key))
+    return Request("get", "GET", path_of(resource, key))
 
 
 def list_page(
@@ -88,7 +89,7 @@ def list_page(
     query = scope.query() | {"limit": str(limit)} | _present(**{"continue": token})
     if resource_version is not None:
         query["resourceVersion"] = resource_version
-    return Request("list", "GET", resource.path(scope.namespace), query)
+    return Request("list", "GET", path(resource, scope.namespace), query)
 
 
 def watch(resource: Resource, scope: Scope, *, resource_version: str, timeout_seconds: int) -> Request:
@@ -99,7 +100,7 @@ def watch(resource: Resource, scope: Scope, *, resource_version: str, timeout_se
         "resourceVersion": resource_version,
         "timeoutSeconds": str(timeout_seconds),
     }
-    return Request("watch", "GET", resource.path(scope.namespace), query)
+    return Request("watch", "GET", path(resource, scope.namespace), query)
 
 
 def watch_list(resource: Resource, scope: Scope, *, timeout_seconds: int) -> Request:
@@ -111,26 +112,25 @@ def watch_list(resource: Resource, scope: Scope, *, timeout_seconds: int) -> Req
         "resourceVersionMatch": "NotOlderThan",
         "timeoutSeconds": str(timeout_seconds),
     }
-    return Request("watch", "GET", resource.path(scope.namespace), query)
+    return Request("watch", "GET", path(resource, scope.namespace), query)
 
 
 def create(resource: Resource, namespace: str, body: Mapping[str, Any]) -> Request:
     """Create one object. The body names its kind, which a list item of the apiserver does not."""
     framed = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-    return Request("create", "POST", resource.path(namespace), body=msgspec.json.encode(framed))
+    return Request("create", "POST", path(resource, namespace), body=msgspec.json.encode(framed))
 
 
 def merge_patch(resource: Resource, key: ObjectKey, body: Mapping[str, Any], *, subresource: str = "") -> Request:
     """Change the fields in ``body``. A ``metadata.resourceVersion`` in it makes a stale patch a Conflict."""
-    path = resource.path_of(key, subresource)
-    return Request("patch", "PATCH", path, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
+    where = path_of(resource, key, subresource)
+    return Request("patch", "PATCH", where, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
 
 
 def update(resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Request:
     """Replace the object; the ``metadata.resourceVersion`` in the body makes a stale update a Conflict."""
     framed = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-    path = resource.path_of(key)
-    return Request("update", "PUT", path, body=msgspec.json.encode(framed))
+    return Request("update", "PUT", path_of(resource, key), body=msgspec.json.encode(framed))
 
 
 def delete(
@@ -147,14 +147,14 @@ def delete(
     options: dict[str, Any] = {"preconditions": conditions} | _present(propagationPolicy=propagation)
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
-    return Request("delete", "DELETE", resource.path_of(key), body=msgspec.json.encode(options))
+    return Request("delete", "DELETE", path_of(resource, key), body=msgspec.json.encode(options))
 
 
 def delete_all(resource: Resource, scope: Scope) -> Request:
     """Delete whatever a label selector selects in one namespace. Without either it would be everything: refused."""
     if not (scope.namespace and scope.label_selector):
         raise ValueError("a collection is deleted by namespace and label selector, or not at all")
-    return Request("deletecollection", "DELETE", resource.path(scope.namespace), scope.query())
+    return Request("deletecollection", "DELETE", path(resource, scope.namespace), scope.query())
 
 
 def _present(**parameters: str) -> dict[str, str]:
