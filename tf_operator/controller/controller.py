@@ -63,7 +63,7 @@ class Controller:
 
     async def process(self, key: ObjectKey) -> None:
         """Reconcile one job, and decide what happens to its key; every log record names the job."""
-        with log_context.job_pass(key):
+        with log_context.reconcile_of(key):
             await self._process(key)
 
     async def _process(self, key: ObjectKey) -> None:

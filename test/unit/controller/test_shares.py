@@ -240,7 +240,13 @@ async def test_a_small_job_waits_for_no_large_one():
     for number in range(16):
         harness.create_job(builders.tfjob(f"large-{number}").workers(150).dynamic_workers())
     controller = Controller(
-        harness.queue, harness.jobs, harness.reconciler, harness.notes, harness.clock, PassInstruments(), workers=16
+        harness.queue,
+        harness.jobs,
+        harness.reconciler,
+        harness.notes,
+        harness.clock,
+        PassInstruments(),
+        workers=16,
     )
     working = asyncio.ensure_future(controller.run())
     await harness.clock.advance(1)
