@@ -16,7 +16,7 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments, PassInstruments
+from tf_operator.controller.instruments import JobInstruments, ReconcileInstruments
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.projections.jobs import StoredJob
@@ -55,7 +55,7 @@ class ControllerContext:
     clock: Clock
     options: Options
     queue_instruments: QueueInstruments
-    pass_instruments: PassInstruments
+    pass_instruments: ReconcileInstruments
     job_instruments: JobInstruments
     job_phases: Handler[StoredJob]
     """Counts jobs as they change."""

@@ -9,7 +9,7 @@ Neighbours: ``machinery.metrics_hooks``, the same for queues, clients and watche
 from enum import StrEnum
 
 
-class PassResult(StrEnum):
+class ReconcileResult(StrEnum):
     """How a reconcile ended, in the words of ``controller_runtime_reconcile_total``."""
 
     SUCCESS = "success"
@@ -18,13 +18,13 @@ class PassResult(StrEnum):
     ERROR = "error"
 
 
-class PassInstruments:
+class ReconcileInstruments:
     """The measures of reconciles; ``controller_runtime_reconcile_*`` in client-go's world."""
 
     def began(self) -> None:
         """A worker has begun to reconcile a job."""
 
-    def ended(self, result: PassResult, seconds: float) -> None:
+    def ended(self, result: ReconcileResult, seconds: float) -> None:
         """The reconcile is over; also after ``panicked``, as an error."""
 
     def panicked(self) -> None:

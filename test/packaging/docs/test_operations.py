@@ -8,7 +8,7 @@ import pytest
 from support.idle import Idle
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options import flags
-from tf_operator.controller.instruments import PassResult
+from tf_operator.controller.instruments import ReconcileResult
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "operations.md").read_text()
 
@@ -38,7 +38,7 @@ def families():
     metrics.sample_informers(Idle())
     metrics.jobs.failed("ns", "why")
     metrics.jobs.restarted("ns", replica_type="PS", reason="why")
-    metrics.reconciles.ended(PassResult.SUCCESS, 0.1)
+    metrics.reconciles.ended(ReconcileResult.SUCCESS, 0.1)
     metrics.sample()
     for family in metrics.registry.collect():
         kind = "gauge" if family.type == "info" else family.type

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from support.helm import CHART, Helm, one
 from support.idle import Idle
 from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.instruments import PassResult
+from tf_operator.controller.instruments import ReconcileResult
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "manifests" / "monitoring" / "rules.yaml"
@@ -55,7 +55,7 @@ def exposed() -> CollectorRegistry:
     metrics.reflector("pods").watch_ended("closed")
     metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
     metrics.jobs.failed("ns", "TFJobFailed")
-    metrics.reconciles.ended(PassResult.SUCCESS, 0.1)
+    metrics.reconciles.ended(ReconcileResult.SUCCESS, 0.1)
     metrics.sample()
     return metrics.registry
 

@@ -1,10 +1,10 @@
 """The instruments that nobody has replaced do nothing, and can all be called."""
 
-from tf_operator.controller.instruments import JobInstruments, PassInstruments, PassResult
+from tf_operator.controller.instruments import JobInstruments, ReconcileInstruments, ReconcileResult
 
 
 def test_measures_that_nobody_wants_cost_nothing():
-    jobs, passes = JobInstruments(), PassInstruments()
+    jobs, passes = JobInstruments(), ReconcileInstruments()
 
     assert {
         jobs.created("ns"),
@@ -17,6 +17,6 @@ def test_measures_that_nobody_wants_cost_nothing():
         jobs.time_to_running("ns", 1.0),
         jobs.duration("ns", 1.0, outcome="failed"),
         passes.began(),
-        passes.ended(PassResult.SUCCESS, 0.1),
+        passes.ended(ReconcileResult.SUCCESS, 0.1),
         passes.panicked(),
     } == {None}

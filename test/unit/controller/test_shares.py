@@ -11,7 +11,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources, shares
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import PassInstruments
+from tf_operator.controller.instruments import ReconcileInstruments
 from tf_operator.controller.result import NOW, Result, Turn
 from tf_operator.controller.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Share, Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey
@@ -245,7 +245,7 @@ async def test_a_small_job_waits_for_no_large_one():
         harness.reconciler,
         harness.notes,
         harness.clock,
-        PassInstruments(),
+        ReconcileInstruments(),
         workers=16,
     )
     working = asyncio.ensure_future(controller.run())

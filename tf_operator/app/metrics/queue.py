@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.instruments import ReconcileInstruments, ReconcileResult
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import WorkQueue
 
@@ -70,7 +70,7 @@ class QueueMetrics(QueueInstruments):
         self._longest.set(queue.longest_running_seconds)
 
 
-class ReconcileMetrics(PassInstruments):
+class ReconcileMetrics(ReconcileInstruments):
     """``controller_runtime_reconcile_*`` of one controller."""
 
     def __init__(self, registry: CollectorRegistry, *, controller: str, workers: int) -> None:
@@ -81,7 +81,7 @@ class ReconcileMetrics(PassInstruments):
             return Gauge(f"controller_runtime_{of}", text, ("controller",), registry=registry).labels(controller)
 
         ends = counter("reconcile_total", "Reconciles, by how they ended.", "result")
-        self._ends = {result: ends.labels(controller, result.value) for result in PassResult}
+        self._ends = {result: ends.labels(controller, result.value) for result in ReconcileResult}
         self._errors = counter("reconcile_errors_total", "Reconciles that failed.").labels(controller)
         self._panics = counter("reconcile_panics_total", "Reconciles that panicked.").labels(controller)
         self._busy = gauge("active_workers", "Workers that have a key.")
@@ -98,12 +98,12 @@ class ReconcileMetrics(PassInstruments):
         """``controller_runtime_active_workers``."""
         self._busy.inc()
 
-    def ended(self, result: PassResult, seconds: float) -> None:
+    def ended(self, result: ReconcileResult, seconds: float) -> None:
         """``controller_runtime_reconcile_total`` and its time."""
         self._busy.dec()
         self._seconds.observe(seconds)
         self._ends[result].inc()
-        if result is PassResult.ERROR:
+        if result is ReconcileResult.ERROR:
             self._errors.inc()
 
     def panicked(self) -> None:

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tf_operator.app.metrics.queue import QueueMetrics, ReconcileMetrics
-from tf_operator.controller.instruments import PassResult
+from tf_operator.controller.instruments import ReconcileResult
 
 QUEUE = {"name": "jobs", "controller": "jobs"}
 
@@ -38,11 +38,11 @@ def test_a_pass_is_counted_by_how_it_ended_with_a_series_for_each_from_the_start
             "controller_runtime_reconcile_total", {"controller": "jobs", "result": result.value}
         )
 
-    assert [total(result) for result in PassResult] == [0] * len(PassResult)
+    assert [total(result) for result in ReconcileResult] == [0] * len(ReconcileResult)
     passes.began()
-    passes.ended(PassResult.REQUEUE_AFTER, 0.2)
+    passes.ended(ReconcileResult.REQUEUE_AFTER, 0.2)
 
-    assert total(PassResult.REQUEUE_AFTER) == 1
+    assert total(ReconcileResult.REQUEUE_AFTER) == 1
     assert registry.get_sample_value("controller_runtime_reconcile_errors_total", {"controller": "jobs"}) == 0
     assert registry.get_sample_value("controller_runtime_reconcile_time_seconds_sum", {"controller": "jobs"}) == 0.2
     assert registry.get_sample_value("controller_runtime_max_concurrent_reconciles", {"controller": "jobs"}) == 16
@@ -57,7 +57,7 @@ def test_a_bug_is_a_panic_and_an_error_and_leaves_no_worker_busy(registry):
     passes.began()
     assert value("active_workers") == 1
     passes.panicked()
-    passes.ended(PassResult.ERROR, 0.1)
+    passes.ended(ReconcileResult.ERROR, 0.1)
 
     assert value("reconcile_panics_total") == value("reconcile_errors_total") == 1
     assert value("active_workers") == 0
