@@ -11,7 +11,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import PassInstruments
+from tf_operator.controller.instruments import ReconcileInstruments
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 
@@ -33,7 +33,7 @@ class Life:
         self.harness.queue.pause()  # until it leads
         reconciler, notes, clock = self.harness.reconciler, self.harness.notes, self.harness.clock
         self.controller = Controller(
-            self.harness.queue, self.harness.jobs, reconciler, notes, clock, PassInstruments(), workers=2
+            self.harness.queue, self.harness.jobs, reconciler, notes, clock, ReconcileInstruments(), workers=2
         )
         self.working: asyncio.Future[None] | None = None
         self._create = self.harness.api.create

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.instruments import PassResult
+from tf_operator.controller.instruments import ReconcileResult
 
 
 class Idle:
@@ -35,6 +35,6 @@ def full_registry() -> CollectorRegistry:
     metrics.sample_informers(Idle())  # type: ignore[arg-type]  # as much of it as is sampled
     metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
     metrics.jobs.failed("ns", "TFJobFailed")
-    metrics.controllers["tfjob-controller"].reconciles.ended(PassResult.SUCCESS, 0.1)
+    metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.SUCCESS, 0.1)
     metrics.sample()
     return metrics.registry

@@ -13,7 +13,6 @@ MOST_REPLICAS: Final = 10_000
 LONGEST_NAME: Final = 63
 
 # Gang scheduling.
-VOLCANO: Final = "volcano"
 VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
 VOLCANO_TASK_ANNOTATION: Final = "volcano.sh/task-spec"
 VOLCANO_DEFAULT_QUEUE: Final = "default"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import structlog
 
 from tf_operator.controller import log_context
-from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.instruments import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.controller.reconciler import Reconciler
@@ -35,7 +35,7 @@ class Controller:
     reconciler: Reconciler
     notes: JobNotes
     clock: Clock
-    instruments: PassInstruments
+    instruments: ReconcileInstruments
     workers: int
 
     async def run(self) -> None:
@@ -63,13 +63,13 @@ class Controller:
 
     async def process(self, key: ObjectKey) -> None:
         """Reconcile one job, and decide what happens to its key; every log record names the job."""
-        with log_context.job_pass(key):
+        with log_context.reconcile_of(key):
             await self._process(key)
 
     async def _process(self, key: ObjectKey) -> None:
         began = self.clock.monotonic()
         self.instruments.began()
-        result = PassResult.ERROR
+        result = ReconcileResult.ERROR
         try:
             result = self._after(key, await self.reconciler.reconcile(key))
         except NotLeading:
@@ -84,7 +84,7 @@ class Controller:
         finally:
             self.instruments.ended(result, self.clock.monotonic() - began)
 
-    def _after(self, key: ObjectKey, result: Result) -> PassResult:
+    def _after(self, key: ObjectKey, result: Result) -> ReconcileResult:
         """A reconcile that ended well: its next failure is its first; it may have more to do, and others go first."""
         self.queue.forget(key)
         if result.turn is Turn.GIVES_WAY:
@@ -92,6 +92,6 @@ class Controller:
         elif result.turn is not Turn.UNCHANGED:
             self.queue.restore_priority(key)
         if result.after is None:
-            return PassResult.SUCCESS
+            return ReconcileResult.SUCCESS
         self.queue.add_after(key, result.after)
-        return PassResult.REQUEUE_AFTER if result.after > 0 else PassResult.REQUEUE
+        return ReconcileResult.REQUEUE_AFTER if result.after > 0 else ReconcileResult.REQUEUE

@@ -1,7 +1,7 @@
 """What the controller measures, as classes whose methods do nothing; ``app`` derives those that count.
 
-A job's transition is counted once, by whoever has written it to status (``behaviour.md``, rule 31): so a repeated
-pass, a conflict or a restart of the operator counts nothing twice.
+A job's transition is counted once, by the process that has written it to the status. So a repeated reconcile, a
+conflict or a restart of the operator counts nothing twice.
 
 Neighbours: ``machinery.metrics_hooks``, the same for queues, clients and watches.
 """
@@ -9,8 +9,8 @@ Neighbours: ``machinery.metrics_hooks``, the same for queues, clients and watche
 from enum import StrEnum
 
 
-class PassResult(StrEnum):
-    """How a pass ended, in the words of ``controller_runtime_reconcile_total``."""
+class ReconcileResult(StrEnum):
+    """How a reconcile ended, in the words of ``controller_runtime_reconcile_total``."""
 
     SUCCESS = "success"
     REQUEUE = "requeue"
@@ -18,17 +18,17 @@ class PassResult(StrEnum):
     ERROR = "error"
 
 
-class PassInstruments:
-    """The measures of passes; ``controller_runtime_reconcile_*`` in client-go's world."""
+class ReconcileInstruments:
+    """The measures of reconciles; ``controller_runtime_reconcile_*`` in client-go's world."""
 
     def began(self) -> None:
-        """A worker took up a job."""
+        """A worker has begun to reconcile a job."""
 
-    def ended(self, result: PassResult, seconds: float) -> None:
-        """The pass is over; also after ``panicked``, as an error."""
+    def ended(self, result: ReconcileResult, seconds: float) -> None:
+        """The reconcile is over; also after ``panicked``, as an error."""
 
     def panicked(self) -> None:
-        """The pass raised what nobody expected: a bug."""
+        """The reconcile raised an unexpected exception: a bug."""
 
 
 class JobInstruments:

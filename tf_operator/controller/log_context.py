@@ -1,7 +1,7 @@
-"""What every record of a pass says: which job it is about, and which pass it is.
+"""What every log record of a reconcile has: which job it is about, and which reconcile it is.
 
-Bound by contextvars, so nothing has to hand a logger down: whatever logs inside, also in tasks that are started
-there, says the same. The names are those of docs/operations.md. Neighbours: ``app.logs`` merges them into records.
+Bound by contextvars, so no logger has to be passed on: whatever logs inside, also in tasks that are started there,
+has the same fields. The names are those of docs/operations.md. Neighbours: ``app.logs`` merges them into records.
 """
 
 import uuid
@@ -14,7 +14,7 @@ from tf_operator.meta import ObjectKey
 
 
 @contextmanager
-def job_pass(key: ObjectKey) -> Iterator[None]:
+def reconcile_of(key: ObjectKey) -> Iterator[None]:
     """Around one reconcile of a job; each has an identifier of its own."""
     try:
         with bound_contextvars(job_namespace=key.namespace, job_name=key.name, reconcile_id=uuid.uuid4().hex):
@@ -24,7 +24,7 @@ def job_pass(key: ObjectKey) -> Iterator[None]:
 
 
 def job_found(uid: str) -> None:
-    """From here to the end of the pass: which job of this name it is."""
+    """From here to the end of the reconcile: which job of this name it is."""
     bind_contextvars(job_uid=uid)
 
 

@@ -1,8 +1,8 @@
-"""Single writes, each recorded so that the next pass waits for the caches to show it.
+"""Single writes, each recorded so that the next reconcile waits for the caches to show it.
 
-A write ends in one of three ways: it is certain what it did, and the version is recorded; it was refused, and nothing
-happened; or nobody knows, and the next pass has to read live. Deletes carry the UID of what is meant, and an object
-that is gone, or has been replaced by another of its name, is as deleted as it can be.
+A write ends in one of three ways: its effect is certain, and the version is recorded; it was refused, and nothing
+happened; or the outcome is unknown, and the next reconcile has to read live. Deletes carry the UID of the object. One
+that is gone, or has been replaced by another of its name, counts as deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from tf_operator.meta import Body, ObjectKey, controller_of, resource_version_of
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes for the jobs' passes."""
+    """Makes the writes of reconciles."""
 
     client: ApiClient
     pending_writes: PendingWrites
@@ -38,7 +38,7 @@ class Writer:
     async def delete(self, owner: OwnerKey, resource: Resource, *, name: str, uid: str, only_at: str = "") -> bool:
         """Delete this very object, with ``only_at`` at this version only; whether it is done.
 
-        It is not when the object has changed: then somebody has to look again, and the next pass reads live.
+        It is not when the object has changed: then the next reconcile reads live and decides again.
         """
         key = ObjectKey(owner.key.namespace, name)
         version = ""
@@ -93,7 +93,7 @@ class Writer:
 
     @contextmanager
     def _recorded(self, owner: OwnerKey, resource: Resource) -> Iterator[None]:
-        """Around a call: when it stays open whether it happened, the next pass reads live."""
+        """Around a call: when its outcome stays unknown, the next reconcile reads live."""
         try:
             yield
         except BaseException as error:

@@ -126,7 +126,7 @@ class ChildBuilder:
 
 
 def pod_restart_policy(policy: RestartPolicy) -> str:
-    """What the kubelet is told: under ``ExitCode`` it must not restart anything itself."""
+    """The policy of the pod: under ``ExitCode`` the kubelet must not restart anything itself."""
     return RestartPolicy.NEVER.value if policy is RestartPolicy.EXIT_CODE else policy.value
 
 

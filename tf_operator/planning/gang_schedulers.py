@@ -33,7 +33,7 @@ class GangScheduler:
     """One gang scheduler, as far as an operator has to know it."""
 
     name: str
-    """What pods say as ``schedulerName``; how an operator is told to use it."""
+    """The ``schedulerName`` of pods, and the value of the operator's flag."""
     resource: GroupVersionResource
     """Its PodGroups."""
     spec: Callable[[TrainingJob, int, Spec], dict[str, Any]]

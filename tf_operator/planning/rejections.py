@@ -38,7 +38,7 @@ def is_waiting(rejected: RejectedWrite | None, now: datetime) -> bool:
 
 
 def tells_more(rejected: RejectedWrite, known: RejectedWrite) -> bool:
-    """Of two of one attempt: what is final, or else the first by name, so that the same is told each time."""
+    """Of two of one attempt: what is final, or else the first by name, so that the same is reported each time."""
     if is_final(rejected) is not is_final(known):
         return is_final(rejected)
     return rejected.what < known.what

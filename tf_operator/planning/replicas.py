@@ -161,9 +161,9 @@ def _title(kind: ReplicaType, index: int, name: str) -> str:
 
 
 def _outcome(pod: Pod, rules: ReplicaRules) -> PodState:
-    """What has become of a pod. One that we have told to stop has not done its work, although it says 0.
+    """What has become of a pod. One that the operator has stopped has not done its work, although it exits with 0.
 
-    Nobody knows who told a dynamic worker to stop: we do it when there are to be fewer.
+    Of a dynamic worker nobody knows who stopped it: the operator does when fewer are wanted.
     """
     found = pod_state.state_of(pod, rules.policy)
     if found is not PodState.SUCCEEDED or not pod.is_terminating:

@@ -1,7 +1,7 @@
 """What is to be said of a job: an ordered list of checks, of which the first that applies decides.
 
 This page is the specification of how jobs end; ``_CHECKS`` at its end is its table of contents. Success comes before
-failure: when the chief has succeeded, and another replica failed, seen in the same pass, the chief decides. Each
+failure: when the chief has succeeded, and another replica failed, seen in the same reconcile, the chief decides. Each
 check is a question to a ``JobView`` and yields a ``Verdict`` or nothing.
 """
 

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.instruments import PassResult
+from tf_operator.controller.instruments import ReconcileResult
 
 HACK_TOOL = Path(__file__).resolve().parents[3] / "hack" / "tool"
 
@@ -28,7 +28,7 @@ def used_metrics():
     pods.relisted("asked")
     metrics.election.attempted("Unreachable")
     metrics.controllers["tfjob-controller"].reconciles.began()
-    metrics.controllers["tfjob-controller"].reconciles.ended(PassResult.ERROR, 0.1)
+    metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.ERROR, 0.1)
     metrics.jobs.failed("ns", 'a reason with "quotes", a \\ and a\nline')
     metrics.jobs.restarted("ns", replica_type="Worker", reason="ExitCode")
     metrics.loop.lagged(0.1)

@@ -10,7 +10,7 @@ from support import builders
 from support.controller_harness import KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.instruments import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.meta import ObjectKey
@@ -31,7 +31,7 @@ class Scripted:
         return outcome
 
 
-class Passes(PassInstruments):
+class Passes(ReconcileInstruments):
     def __init__(self):
         self.results = []
         self.bugs = 0
@@ -62,7 +62,7 @@ async def test_a_pass_may_ask_to_be_looked_at_again(harness):
     assert harness.queue.delayed == 1
     await controller.process(KEY)
 
-    assert controller.instruments.results == [PassResult.REQUEUE_AFTER, PassResult.REQUEUE]
+    assert controller.instruments.results == [ReconcileResult.REQUEUE_AFTER, ReconcileResult.REQUEUE]
     assert harness.queue.depth == 1
 
 
@@ -94,7 +94,7 @@ async def test_a_pass_that_did_not_end_well_comes_back_after_a_growing_delay(har
         await controller.process(KEY)
         await controller.process(KEY)
 
-    assert controller.instruments.results == [PassResult.ERROR] * 2
+    assert controller.instruments.results == [ReconcileResult.ERROR] * 2
     assert controller.instruments.bugs == 2 * bugs
     assert harness.queue.retries(KEY) == 2
     assert [entry["log_level"] for entry in logs] == (["error"] * 2 if bugs else ["info"] * 2)[: len(logs)]

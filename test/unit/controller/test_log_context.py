@@ -14,7 +14,7 @@ def bound():
 
 async def test_everything_inside_of_a_pass_knows_it_also_tasks_that_were_started_there():
     key = ObjectKey("ns", "mnist")
-    with log_context.job_pass(key), log_context.replica("Worker-3"):
+    with log_context.reconcile_of(key), log_context.replica("Worker-3"):
         log_context.job_found("uid-1")
         inside = await asyncio.create_task(asyncio.to_thread(bound))
 
@@ -26,7 +26,7 @@ async def test_everything_inside_of_a_pass_knows_it_also_tasks_that_were_started
 def test_each_pass_has_an_identifier_of_its_own():
     seen = set()
     for _ in range(2):
-        with log_context.job_pass(ObjectKey("ns", "mnist")):
+        with log_context.reconcile_of(ObjectKey("ns", "mnist")):
             seen.add(bound()["reconcile_id"])
 
     assert len(seen) == 2

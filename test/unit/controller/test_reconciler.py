@@ -1,4 +1,4 @@
-"""Passes over one job, on the parts that the process has, with a fake apiserver and caches that lag."""
+"""Reconciles of one job, by the parts of the process, with a fake apiserver and caches that lag."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -57,7 +57,7 @@ async def test_every_service_is_made_before_its_pod_and_the_status_last():
 
 @pytest.mark.parametrize("cache", ["jobs", "pods", "services"])
 async def test_a_job_is_left_alone_while_a_new_leader_may_not_see_what_is_in_its_namespace(cache):
-    """The job may have ended, and its pods be gone; with one old picture and one new they would be made again."""
+    """The job may have ended, and its pods be gone; with one old list and one new they would be made again."""
     harness = Harness()
     harness.create_job(SIMPLE)
     getattr(harness.caches, cache).lacking = True
@@ -70,7 +70,7 @@ async def test_a_job_is_left_alone_while_a_new_leader_may_not_see_what_is_in_its
     assert "create pods j-chief-0" in harness.api.calls
 
 
-async def test_a_pass_waits_until_the_caches_show_what_the_last_one_wrote():
+async def test_a_reconcile_waits_until_the_caches_show_what_the_last_one_wrote():
     harness = Harness()
     harness.create_job(SIMPLE)
     await harness.reconcile()
@@ -174,7 +174,7 @@ async def test_a_conflict_leaves_everything_as_it_was():
     assert harness.recorder.events == events
 
 
-async def test_a_whole_life_ends_in_a_clean_house():
+async def test_a_whole_life_ends_with_no_child_left():
     harness = Harness()
     harness.create_job(SIMPLE)
     await harness.settle()

@@ -11,7 +11,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources, shares
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import PassInstruments
+from tf_operator.controller.instruments import ReconcileInstruments
 from tf_operator.controller.result import NOW, Result, Turn
 from tf_operator.controller.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Share, Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey
@@ -253,7 +253,13 @@ async def test_a_small_job_waits_neither_for_large_ones_nor_for_another_namespac
         harness.api.put(JOBS, builders.tfjob(f"other-{number}").in_namespace("ns").workers(workers).body())
     harness.sync()
     controller = Controller(
-        harness.queue, harness.jobs, harness.reconciler, harness.notes, harness.clock, PassInstruments(), workers=16
+        harness.queue,
+        harness.jobs,
+        harness.reconciler,
+        harness.notes,
+        harness.clock,
+        ReconcileInstruments(),
+        workers=16,
     )
     working = asyncio.ensure_future(controller.run())
     await harness.clock.advance(1)

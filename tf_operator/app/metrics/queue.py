@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from tf_operator.controller.instruments import PassInstruments, PassResult
+from tf_operator.controller.instruments import ReconcileInstruments, ReconcileResult
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import WorkQueue
 
@@ -106,11 +106,11 @@ class ReconcileFamilies:
         )
 
 
-class ReconcileMetrics(PassInstruments):
+class ReconcileMetrics(ReconcileInstruments):
     """``controller_runtime_reconcile_*`` of one controller."""
 
     def __init__(self, families: ReconcileFamilies, *, controller: str, workers: int) -> None:
-        self._ends = {result: families.ends.labels(controller, result.value) for result in PassResult}
+        self._ends = {result: families.ends.labels(controller, result.value) for result in ReconcileResult}
         self._errors = families.errors.labels(controller)
         self._panics = families.panics.labels(controller)
         self._busy = families.busy.labels(controller)
@@ -121,12 +121,12 @@ class ReconcileMetrics(PassInstruments):
         """``controller_runtime_active_workers``."""
         self._busy.inc()
 
-    def ended(self, result: PassResult, seconds: float) -> None:
+    def ended(self, result: ReconcileResult, seconds: float) -> None:
         """``controller_runtime_reconcile_total`` and its time."""
         self._busy.dec()
         self._seconds.observe(seconds)
         self._ends[result].inc()
-        if result is PassResult.ERROR:
+        if result is ReconcileResult.ERROR:
             self._errors.inc()
 
     def panicked(self) -> None:

@@ -1,7 +1,7 @@
 """A queue and its reconciles, by the names and labels of controller-runtime."""
 
 from tf_operator.app.metrics.queue import QueueFamilies, QueueMetrics, ReconcileFamilies, ReconcileMetrics
-from tf_operator.controller.instruments import PassResult
+from tf_operator.controller.instruments import ReconcileResult
 
 QUEUE = {"name": "jobs", "controller": "jobs"}
 
@@ -30,11 +30,11 @@ def test_a_reconcile_is_counted_by_result_with_a_series_for_each_from_the_start(
             "controller_runtime_reconcile_total", {"controller": "jobs", "result": result.value}
         )
 
-    assert [total(result) for result in PassResult] == [0] * len(PassResult)
+    assert [total(result) for result in ReconcileResult] == [0] * len(ReconcileResult)
     reconciles.began()
-    reconciles.ended(PassResult.REQUEUE_AFTER, 0.2)
+    reconciles.ended(ReconcileResult.REQUEUE_AFTER, 0.2)
 
-    assert total(PassResult.REQUEUE_AFTER) == 1
+    assert total(ReconcileResult.REQUEUE_AFTER) == 1
     assert registry.get_sample_value("controller_runtime_reconcile_errors_total", {"controller": "jobs"}) == 0
     assert registry.get_sample_value("controller_runtime_reconcile_time_seconds_sum", {"controller": "jobs"}) == 0.2
     assert registry.get_sample_value("controller_runtime_max_concurrent_reconciles", {"controller": "jobs"}) == 16
@@ -49,7 +49,7 @@ def test_a_bug_is_a_panic_and_an_error_and_frees_its_worker(registry):
     reconciles.began()
     assert value("active_workers") == 1
     reconciles.panicked()
-    reconciles.ended(PassResult.ERROR, 0.1)
+    reconciles.ended(ReconcileResult.ERROR, 0.1)
 
     assert value("reconcile_panics_total") == value("reconcile_errors_total") == 1
     assert value("active_workers") == 0
