@@ -15,13 +15,15 @@ def test_tables_are_put_between_the_markers_and_nothing_else_changes():
         Field("spec", {}),
         Field("spec.a", {"type": "string", "description": "A|B <c>", "in-1.9": "any"}),
         Field("status.b", {"type": "integer"}),
+        Field("status.b[]", {"type": "object"}),
+        Field("status.restartRecords[].uid", {"type": "string"}),
     ]
 
     page = reference.fill(PAGE, fields)
 
     assert "| `spec.a` | string | A\\|B \\<c> | any |" in page
     assert "| `status.b` | integer |  |  |" in page
-    assert "old" not in page
+    assert [gone for gone in ("old", "`status.b[]`", "uid") if gone in page] == []
     assert page.count("by hand") == 2
     assert reference.fill(page, fields) == page
 
