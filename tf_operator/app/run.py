@@ -34,7 +34,7 @@ def run(options: Options, *, make_controller: wiring.MakeController = wiring.mak
         _log.error("cannot start", error=str(error))
         return 1
     except Exception:  # noqa: BLE001 (reported in the log, and by the exit code)
-        _log.exception("a part of the process has died")
+        _log.exception("a part of the process failed")
         return 1
     _log.info("ended")
     return 0

@@ -177,5 +177,5 @@ def test_a_bug_is_told_with_its_traceback_and_ends_the_process_with_1(kubeconfig
 
     assert run.run(Options(kubeconfig=kubeconfig, **NOWHERE), make_controller=broken) == 1
     last = records(capsys)[-1]
-    assert last["message"] == "a part of the process has died"
+    assert last["message"] == "a part of the process failed"
     assert "LookupError: no" in last["exception"]

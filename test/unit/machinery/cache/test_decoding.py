@@ -84,7 +84,7 @@ def test_an_unreadable_object_is_named_in_the_log(logs):
     reader.read(raw(thing("a", 7, size="large")))
 
     [log] = logs
-    assert (log["event"], log["key"], log["uid"]) == ("an object cannot be read", "ns/a", "uid-of-a")
+    assert (log["event"], log["key"], log["uid"]) == ("an object cannot be decoded", "ns/a", "uid-of-a")
 
 
 def test_the_reason_is_one_short_line(logs):

@@ -181,7 +181,7 @@ async def test_another_apiserver_is_never_gone_to_without_a_restart():
     source = Given(ONE, ClientConfig("http://other", "Bearer other"))
     async with started(source, clock=FakeClock()) as config:
         assert await config.renewed(ONE) is ONE
-        assert config.problem == "another apiserver is named now, http://other: restart to go there"
+        assert config.problem == "the API server is now http://other: restart the operator to use it"
 
 
 @pytest.mark.parametrize("trouble", ["fails", "hangs"])
