@@ -17,17 +17,17 @@ ARGUMENTS = (QUICK,)
 
 async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace: JobNamespace) -> None:
     """T19 (a): neither counted nor touched, whatever becomes of it."""
-    stranger = builders.pod("stranger").labels(child_labels("j", "Worker", 1)).body()
-    await job_namespace.admin.create(PODS.path(job_namespace.namespace), stranger)
+    foreign = builders.pod("foreign").labels(child_labels("j", "Worker", 1)).body()
+    await job_namespace.admin.create(PODS.path(job_namespace.namespace), foreign)
     await job_namespace.submit(builders.tfjob("j").workers(2))
-    await job_namespace.wait_pods("j-worker-0", "j-worker-1", "stranger")
-    await job_namespace.run("j-worker-0", "j-worker-1", "stranger")
+    await job_namespace.wait_pods("j-worker-0", "j-worker-1", "foreign")
+    await job_namespace.run("j-worker-0", "j-worker-1", "foreign")
     await job_namespace.wait_counts("Worker", active=2)
-    await job_namespace.kubelet.fail("stranger", Exit(1))
+    await job_namespace.kubelet.fail("foreign", Exit(1))
     await job_namespace.quiet(1.0)
     assert states(await job_namespace.job()) == ["Created", "Running"]
     await job_namespace.edit_policy(suspend=True)
-    await job_namespace.wait_pods("stranger")
+    await job_namespace.wait_pods("foreign")
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["with our labels", "without labels"])

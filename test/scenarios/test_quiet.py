@@ -38,7 +38,7 @@ async def test_a_life_in_slow_steps_takes_one_write_more_for_each_state_that_is_
 ) -> None:
     """Beside 8 creates, 2 deletes (one of all Services) and 2 events: a status for created, running, half done, ended.
 
-    Each step waits until the status has told of the one before, so that nothing of it is summed up.
+    Each step waits until the status shows the one before, so that nothing of it is summed up.
     """
     await job_namespace.begin(SIMPLE)
     await job_namespace.wait("j", "Created")

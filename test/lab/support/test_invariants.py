@@ -143,7 +143,7 @@ def test_a_finalizer_of_ours_is_noticed():
 
 
 def test_what_is_nobodys_must_not_be_deleted():
-    assert "S7" in Tale().broken(("delete", "pods", NS, "stranger"))
+    assert "S7" in Tale().broken(("delete", "pods", NS, "unrelated"))
 
 
 def test_nothing_is_deleted_twice():

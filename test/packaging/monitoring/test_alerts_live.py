@@ -104,11 +104,11 @@ class Installation:
     """One that scrapes them, and the operator that is well; nobody else's series are touched."""
 
     def alerts(self):
-        """What is told of it."""
+        """The alerts about it."""
         return {found.name: found for found in self.prometheus.alerts() if found.labels["namespace"] == self.namespace}
 
     def others(self):
-        """What is told of the operator that is well."""
+        """The alerts about the healthy operator."""
         return [found.name for found in self.prometheus.alerts() if found.labels["namespace"] != self.namespace]
 
 

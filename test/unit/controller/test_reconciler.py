@@ -295,8 +295,8 @@ async def test_a_child_of_ours_that_is_there_already_is_taken_as_made():
 
 async def test_a_name_that_is_another_s_is_never_touched():
     harness = Harness()
-    stranger = {"metadata": {"name": "j-worker-0", "namespace": "ns", "labels": {"whose": "mine"}}}
-    kept = harness.api.put(resources.PODS, stranger)
+    foreign = {"metadata": {"name": "j-worker-0", "namespace": "ns", "labels": {"whose": "mine"}}}
+    kept = harness.api.put(resources.PODS, foreign)
     harness.create_job(builders.tfjob("j").workers(1))
 
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""What is told of a step: each transition once, and nothing of a step that is none."""
+"""Events: each transition is reported once, and an unchanged status not at all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is to blame, in words and as evidence; golden cases show the words where they are told."""
+"""Who is to blame, in words and as evidence; golden cases show where they are reported."""
 
 from dataclasses import replace
 

@@ -73,7 +73,7 @@ class ElectionConfig:
 
     @property
     def longest_stall(self) -> float:
-        """The age of a heartbeat at which work counts as stuck. A dead leader is forgiven as long."""
+        """The age of a heartbeat at which work counts as stuck. A dead leader keeps the Lease for as long."""
         return self.lease_duration
 
 

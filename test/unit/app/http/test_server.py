@@ -151,9 +151,9 @@ def test_a_client_that_sends_a_byte_now_and_then_is_disconnected_all_the_same(mo
 
 def test_what_is_not_http_is_refused_without_a_word_in_the_log(capsys):
     with served({"/healthz": answer}) as (address,), ExitStack() as stack:
-        stranger = connected(stack, address)
-        stranger.sendall(b"hello\r\n\r\n")
-        assert stranger.recv(100).startswith(b"HTTP/1.0 400 ")
+        plain = connected(stack, address)
+        plain.sendall(b"hello\r\n\r\n")
+        assert plain.recv(100).startswith(b"HTTP/1.0 400 ")
 
     assert capsys.readouterr() == ("", "")
 

@@ -1,4 +1,4 @@
-"""The command line of ``tf-operator run``, and the environment: and what is said when they make no sense."""
+"""The command line of ``tf-operator run``, and the environment: and the errors when they are invalid."""
 
 import re
 

@@ -371,7 +371,7 @@ def test_a_forgotten_key_is_forgotten_under_every_uid_and_no_other_key_is(writes
     assert writes.owners == 3
 
     writes.forget(KEY)
-    writes.forget(ObjectKey("team", "stranger"))
+    writes.forget(ObjectKey("team", "unknown"))
 
     assert (writes.owners, freshness(writes), freshness(writes, other)) == (1, CAUGHT_UP, BEHIND)
 

@@ -95,7 +95,7 @@ async def test_the_deletion_of_an_object_that_was_never_seen_is_not_told():
         assert harness.store.resource_version_in("") == "9"
 
 
-# --- A new picture ----------------------------------------------------------------------------------------
+# --- Relists ---------------------------------------------------------------------------------------------
 
 
 async def test_a_new_picture_is_told_as_the_difference():

@@ -76,7 +76,7 @@ async def test_an_error_of_doubtful_origin_is_retried_for_a_while_and_then_costs
         await clock.advance(10)
 
     assert verdicts == [False, False, False, True]
-    assert not retry.needs_relist(ending), "the new picture has its own time"
+    assert not retry.needs_relist(ending), "the relist has its own time"
 
 
 async def test_doubt_is_over_when_the_watch_has_brought_something():
