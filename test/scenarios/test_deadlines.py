@@ -94,7 +94,7 @@ async def test_a_time_to_live_that_is_patched_into_a_finished_job_counts(job_nam
     assert gone >= moment(job["status"]["completionTime"]) + timedelta(seconds=1)
 
 
-async def test_a_pod_that_cannot_start_is_told_of_once(job_namespace: JobNamespace) -> None:
+async def test_a_pod_that_cannot_start_is_reported_once(job_namespace: JobNamespace) -> None:
     """T11: pod, reason and text in a condition after 10 s, one event; the job waits on."""
     job = builders.tfjob("j").chief().workers(2)
     await job_namespace.begin(job)

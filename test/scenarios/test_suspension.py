@@ -25,7 +25,7 @@ async def test_a_job_that_is_created_suspended_makes_nothing(job_namespace: JobN
     assert (await job_namespace.pods(), await job_namespace.services()) == ({}, set())
 
 
-async def test_suspending_takes_everything_away_and_resuming_begins_anew(job_namespace: JobNamespace) -> None:
+async def test_suspending_takes_everything_away_and_resuming_begins_again(job_namespace: JobNamespace) -> None:
     """8.1: pods and Services go whatever the policy, startTime stays meanwhile, and is a new one afterwards."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1).clean_pods("None"))
     before = (await job_namespace.wait_status(ready="3/3"))["status"]
@@ -59,7 +59,7 @@ async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace: Jo
     assert pods["j-worker-0"]["spec"]["nodeSelector"] == {"pool": "spot"}
 
 
-async def test_the_deadline_begins_anew_with_the_resumed_job(job_namespace: JobNamespace) -> None:
+async def test_the_deadline_begins_again_with_the_resumed_job(job_namespace: JobNamespace) -> None:
     """G1: and does not run while the job is suspended."""
     await job_namespace.begin_running(builders.tfjob("j").workers(1).deadline(3))
     await job_namespace.edit_policy(suspend=True)

@@ -27,7 +27,7 @@ async def wire(proxy, token):
 
 
 @pytest.fixture
-def ask_anew(proxy, path, token):
+def ask_again(proxy, path, token):
     """Ask on a new connection, and return the code of the answer."""
 
     async def ask():
@@ -55,7 +55,7 @@ async def test_a_dropped_event_is_never_seen(proxy, client, admin, path):
         assert await next_events(events, 2) == [("ADDED", "a", "0"), ("DELETED", "a", "1")]
 
 
-async def test_a_duplicated_event_comes_once_more_for_each_time_asked_for(proxy, client, admin, path):
+async def test_a_duplicated_event_comes_again_each_time_it_is_asked_for(proxy, client, admin, path):
     proxy.on(watch("leases", name="b"), do=faults.duplicate(times=2))
     async with client.watch(path) as events:
         for name in "abc":
@@ -265,13 +265,13 @@ async def test_a_late_write_is_refused_at_once_and_made_afterwards(proxy, client
 # Whole connections
 
 
-async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_thaw(proxy, admin, path, wire, ask_anew):
+async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_thaw(proxy, admin, path, wire, ask_again):
     await wire.ask(f"{path}?watch=true")
     await wire.head()
     with proxy.frozen():
         await admin.create(path, lease("a"))
         assert await wire.is_silent()
-        asking = asyncio.ensure_future(ask_anew())
+        asking = asyncio.ensure_future(ask_again())
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(asking), 0.2)
         assert proxy.count(listing("leases")) == 0
@@ -280,20 +280,20 @@ async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_th
 
 
 @pytest.mark.parametrize("keep_open", [False, True])
-async def test_connections_are_refused_and_open_ones_reset_or_kept(keep_open, proxy, path, wire, ask_anew):
+async def test_connections_are_refused_and_open_ones_reset_or_kept(keep_open, proxy, path, wire, ask_again):
     await wire.ask(path)
     await wire.head()
     await wire.body()
     with proxy.refusing(keep_open=keep_open):
         with pytest.raises(ConnectionRefusedError):
-            await ask_anew()
+            await ask_again()
         if keep_open:
             await wire.ask(path)
             assert (await wire.head())[0] == 200
         else:
             with pytest.raises(ConnectionResetError):
                 await wire.rest()
-    assert await ask_anew() == 200
+    assert await ask_again() == 200
 
 
 async def test_one_client_is_struck_and_the_other_is_not(proxy, tmp_path, admin, path):

@@ -57,7 +57,7 @@ async def test_it_is_quiet_when_nothing_was_written_for_the_time():
     assert task.result() == 1
 
 
-async def test_every_write_starts_the_time_anew():
+async def test_every_write_starts_the_time_again():
     source, clock = FakeSource(), FakeClock()
     task = Waiter(source, clock).task
 

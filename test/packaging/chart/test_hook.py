@@ -110,7 +110,7 @@ async def test_it_succeeds_when_both_workers_have_and_leaves_no_job(plane, names
     await eventually(lambda: plane.admin.get(TFJOBS.path(namespace))["items"] == [])
 
 
-async def test_it_fails_and_tells_of_each_pod_when_a_worker_fails(plane, namespace, kubelet, pod):
+async def test_it_fails_and_prints_each_pod_when_a_worker_fails(plane, namespace, kubelet, pod):
     async with operator(plane, namespaces=[namespace]):
         process = start(pod)
         names = await eventually(lambda: workers(plane, namespace), within=30)

@@ -215,7 +215,7 @@ async def test_a_lost_term_ends_the_work_without_draining_and_the_next_one_begin
     assert life.diary[6:] == ["leads", "refreshes", "works"]
 
 
-async def test_a_term_that_is_lost_while_the_caches_are_read_anew_is_over(life):
+async def test_a_term_that_is_lost_while_the_caches_are_read_again_is_over(life):
     life.informers.may_refresh.clear()
     await life.begin()
     life.elections.over.set_result(LossReason.DEADLINE)

@@ -83,7 +83,7 @@ async def test_what_was_made_before_an_error_is_told_all_the_same(harness):
     assert harness.recorder.events == [("Normal", "SuccessfulCreatePod", "Created 2 pods: j-worker-0, j-worker-1")]
 
 
-async def test_many_pods_are_told_of_by_a_few_names():
+async def test_many_pods_are_reported_by_a_few_names():
     harness = Harness()
     harness.create_job(builders.tfjob("j").workers(50))
 
@@ -134,7 +134,7 @@ async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
     assert "create podgroups.scheduling.volcano.sh j" in harness.api.calls
 
 
-async def test_a_pod_group_that_is_refused_is_told_of():
+async def test_a_pod_group_that_is_refused_is_reported():
     harness = Harness(VOLCANO)
     harness.create_job(builders.tfjob("j").workers(2))
     harness.api.fail("create podgroups", refused(403, "Forbidden", "not allowed"))

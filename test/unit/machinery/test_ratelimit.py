@@ -165,7 +165,7 @@ def test_a_wait_is_drawn_evenly_from_zero_to_the_bound():
     assert sum(waits) / len(waits) == pytest.approx(0.4, rel=0.05)
 
 
-async def test_the_growth_starts_anew_after_a_quiet_time_that_begins_when_the_wait_is_over():
+async def test_the_growth_starts_again_after_a_quiet_time_that_begins_when_the_wait_is_over():
     clock = FakeClock()
     backoff = make_backoff(clock)
     for _ in range(7):

@@ -104,7 +104,7 @@ def test_a_pod_ran_for_long_when_its_container_did(main, long):
     ],
     ids=["never suspended", "suspended", "resumed since", "made afterwards", "of no age"],
 )
-def test_a_pod_that_ends_well_on_its_way_out_counts_unless_a_suspension_took_it_away(record, created_at, counts):
+def test_a_pod_that_ends_well_while_terminating_counts_unless_a_suspension_took_it_away(record, created_at, counts):
     job = running(tfjob().workers(1, restart="OnFailure")).job
     job = replace(job, record=record)
     main = MainContainer(0, "Completed", started_at=MORNING)
@@ -117,7 +117,7 @@ def test_a_pod_that_ends_well_on_its_way_out_counts_unless_a_suspension_took_it_
 
 
 @pytest.mark.parametrize(("kind", "counts"), [("Worker", False), ("PS", True)])
-def test_a_dynamic_worker_that_ends_well_on_its_way_out_may_be_wanted_again(kind, counts):
+def test_a_dynamic_worker_that_ends_well_while_terminating_may_be_wanted_again(kind, counts):
     job = running(
         tfjob().workers(1, restart="OnFailure").parameter_servers(1, restart="OnFailure").dynamic_workers()
     ).job

@@ -98,7 +98,7 @@ def lingering(seconds):
 
 
 @pytest.mark.parametrize(("seconds", "is_told"), [(9, False), (10, True), (3600, True)])
-def test_a_pod_that_does_not_go_is_told_of_when_it_should_long_be_gone(seconds, is_told):
+def test_a_pod_that_does_not_go_is_reported_when_it_should_long_be_gone(seconds, is_told):
     assert told(lingering(seconds)).startswith(" worker-1 (pod job-worker-1) waits: its last pod") is is_told
 
 

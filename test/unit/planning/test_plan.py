@@ -31,7 +31,7 @@ def test_a_group_comes_before_deletes_and_deletes_before_creates():
     assert kinds(seen.look().actions) == [CreatePodGroup, DeletePod, DeletePod, DeleteService, CreateReplica]
 
 
-def test_what_is_on_its_way_out_is_not_deleted_again_when_there_is_to_be_less():
+def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():
     seen = simulator(tfjob().workers(2).dynamic_workers())
     seen.settle()
     everything_runs(seen)

@@ -166,7 +166,7 @@ def test_ready_is_what_runs_or_has_succeeded_of_what_is_wanted(moves, ready):
     assert lived(tfjob().chief().workers(2), *moves).status["ready"] == ready
 
 
-def test_a_replica_that_has_succeeded_and_is_started_once_more_is_counted_once():
+def test_a_replica_that_has_succeeded_and_is_started_again_is_counted_once():
     seen = lived(tfjob().workers(2).success_policy(), everything_runs, main_ends("worker-0"))
     assert seen.status["replicaStatuses"]["Worker"]["succeeded"] == 1
     restarts_in_place("worker-0")(seen)

@@ -145,7 +145,7 @@ def test_a_certificate_of_ones_own_names_the_operator_is_valid_for_a_year_and_no
     assert not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
-async def test_a_certificate_of_ones_own_is_made_anew_long_before_it_runs_out():
+async def test_a_certificate_of_ones_own_is_created_again_long_before_it_runs_out():
     clock = FakeClock()
     own = OwnCertificate("tf-operator", clock)
     first = shown(own.context())

@@ -81,7 +81,7 @@ async def test_it_is_not_ready_while_its_credentials_cannot_be_read(clock, infor
     assert health.why_not_ready() == ["the credentials cannot be read: the plugin failed"]
 
 
-def test_a_leader_that_still_reads_its_caches_anew_is_not_ready(health, informers):
+def test_a_leader_that_still_reads_its_caches_again_is_not_ready(health, informers):
     informers.missing, informers.waited_for = ["tfjobs"], ["pods", "tfjobs"]
 
     assert health.why_not_ready() == ["the cache of tfjobs has not synced", "the cache of pods is being relisted"]

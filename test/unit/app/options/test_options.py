@@ -192,7 +192,7 @@ def test_the_gang_schedulers_that_are_known_may_be_written_in_any_case(name, sch
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_makes_no_sense_is_one_line_that_names_flag_value_and_rule(arguments, line):
+def test_what_is_invalid_is_one_line_that_names_flag_value_and_rule(arguments, line):
     assert refusal(*arguments) == line
 
 

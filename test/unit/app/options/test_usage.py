@@ -21,7 +21,7 @@ def test_the_page_is_as_wide_as_the_reader_can_see(width, widest):
     assert max(map(len, usage.text(width).splitlines())) <= widest
 
 
-def test_the_page_tells_of_every_variable():
+def test_the_page_lists_every_variable():
     for variable in (
         "KUBEFLOW_NAMESPACE",
         "USE_KUBE_CONFIG",

@@ -337,7 +337,7 @@ def test_an_object_read_live_that_is_older_than_the_cache_shows_needs_one_more_r
 # --- owners come and go -----------------------------------------------------------------------------------
 
 
-def test_a_job_created_anew_under_the_same_name_shares_nothing(writes, pods):
+def test_a_job_created_again_under_the_same_name_shares_nothing(writes, pods):
     """client-go: TestConsistencyStore_EnsureWrittenRecord, TestImmediateJobRecreation."""
     again = OwnerKey(KEY, "job-2")
     writes.wrote(JOB, "pods", uid="p", version="150")

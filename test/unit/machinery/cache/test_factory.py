@@ -103,7 +103,7 @@ async def test_all_run_together_and_are_synced_when_each_of_them_is():
     assert clock.pending == 0
 
 
-async def test_a_refresh_is_over_when_each_of_them_has_a_new_picture():
+async def test_a_refresh_is_over_when_each_of_them_has_relisted():
     clock, informers = make_informers(
         things=[Watch(mark(5), 1e9), Watch(added(thing("a", 1)), mark(6), 1e9)],
         others=[Watch(mark(5), 1e9), Watch(7.0, mark(9), 1e9)],

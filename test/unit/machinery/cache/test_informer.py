@@ -82,7 +82,7 @@ async def test_a_duplicate_and_a_replay_are_not_told():
         assert len(harness.store) == 0
 
 
-async def test_an_object_created_anew_under_its_name_is_a_deletion_and_an_addition():
+async def test_an_object_created_again_under_its_name_is_a_deletion_and_an_addition():
     async with Harness(Watch(added(A), mark(5), modified(thing("a", 9, uid="second")), 1e9)) as harness:
         assert await harness.told() == ["+a@1", "-a@1?", "+a@9"]
         assert harness.store.by_uid("uid-of-a") is None
@@ -98,7 +98,7 @@ async def test_the_deletion_of_an_object_that_was_never_seen_is_not_told():
 # --- Relists ---------------------------------------------------------------------------------------------
 
 
-async def test_a_new_picture_is_told_as_the_difference():
+async def test_a_relist_is_delivered_as_the_difference():
     """client-go: TestReflectorReplacesStoreOnUnsafeDelete, TestRealFIFO_ReplaceMakesDeletions."""
     second = added(A) + added(thing("c", 30)) + added(thing("d", 31))
 
@@ -111,7 +111,7 @@ async def test_a_new_picture_is_told_as_the_difference():
         assert {item.metadata.name for item in harness.store} == {"a", "c", "d"}
 
 
-async def test_a_new_picture_that_is_the_old_one_is_not_told():
+async def test_a_relist_without_changes_is_not_delivered():
     async with Harness(
         Watch(added(A) + added(B), mark(5), 3.0), EXPIRED, Watch(added(B) + added(A), mark(9), 1e9)
     ) as harness:
@@ -248,7 +248,7 @@ async def test_a_handler_that_gets_no_more_memory_ends_the_informer():
     assert isinstance(caught.value.exceptions[0], MemoryError)
 
 
-async def test_a_late_handler_is_told_of_all_that_is_there_and_then_of_changes():
+async def test_a_late_handler_gets_all_that_is_there_and_then_changes():
     late = Diary()
 
     async with Harness(Watch(added(A) + added(B), mark(5), 1.0, modified(thing("a", 6)), 1e9)) as harness:
@@ -290,7 +290,7 @@ async def test_an_object_is_in_the_store_and_the_version_has_moved_when_a_handle
 # --- Synced -----------------------------------------------------------------------------------------------
 
 
-async def test_synced_means_that_the_first_picture_is_complete_and_told():
+async def test_synced_means_that_the_initial_list_is_complete_and_delivered():
     waited = []
 
     async def wait():
@@ -361,7 +361,7 @@ async def test_each_namespace_has_its_selectors():
         assert queries["blue"]["labelSelector"] == "x=2"
 
 
-async def test_a_new_picture_of_one_namespace_does_not_touch_the_others():
+async def test_a_relist_of_one_namespace_does_not_touch_the_others():
     red = [Watch(added(in_namespace("red", "a", 1)), mark(10), 3.0), EXPIRED, Watch(mark(20), 1e9)]
     blue = [Watch(added(in_namespace("blue", "a", 2)), mark(8), 60.0, bookmark(30), 1e9)]
 
@@ -491,7 +491,7 @@ async def test_a_refresh_does_not_wait_for_the_pause_after_a_failure():
         assert await harness.told() == ["+a@1"]
 
 
-async def test_a_refresh_ends_with_the_first_picture_that_is_complete():
+async def test_a_refresh_ends_with_the_first_complete_list():
     failures = [errors.Unreachable("refused"), Watch(added(A), errors.ReplyLost("reset"))]
 
     async with Harness(Watch(mark(5), 1e9), *failures, Watch(added(A), mark(10), 1e9)) as harness:
@@ -513,7 +513,7 @@ async def test_a_refresh_that_nobody_waits_for_any_more_does_no_harm():
         assert not harness.task.done()
 
 
-async def test_a_refresh_before_the_informer_runs_is_its_first_picture():
+async def test_a_refresh_before_the_informer_runs_is_its_initial_list():
     harness = Harness(Watch(added(A), mark(5), 1e9))
     asked = await refreshing(harness)
     assert not asked.done()

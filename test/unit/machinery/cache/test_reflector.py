@@ -100,7 +100,7 @@ def kind_of(query):
 # --- The picture, streamed --------------------------------------------------------------------------------
 
 
-async def test_the_first_picture_is_streamed_and_followed_by_its_changes_on_the_same_watch():
+async def test_the_initial_list_is_streamed_and_followed_by_its_changes_on_the_same_watch():
     """client-go: TestWatchList."""
     script = Watch(added(A) + added(B), mark(5), modified(thing("a", 6)), deleted(thing("b", 7)), 1e9)
 
@@ -386,7 +386,7 @@ async def test_a_history_that_went_back_during_a_silence_is_noticed_when_the_sil
         assert harness.names == {"b": "7"}
 
 
-async def test_a_history_that_went_on_is_followed_without_a_new_picture():
+async def test_a_history_that_went_on_is_followed_without_a_relist():
     full = [step for number in range(60, 65) for step in (72.0, bookmark(number))]
     script = [Watch(added(A), mark(50), SERVED, errors.ReplyLost("reset")), Watch(*full), QUIET]
 
@@ -434,7 +434,7 @@ async def test_nothing_is_asked_of_an_apiserver_that_is_away_but_the_watch():
         pytest.param(Watch(line("RENAMED", A)), id="an unknown type"),
     ],
 )
-async def test_a_lasting_trouble_at_one_version_costs_a_new_picture(trouble):
+async def test_a_lasting_trouble_at_one_version_costs_a_relist(trouble):
     script = [Watch(added(A), mark(5), SERVED), *[trouble] * 99]
 
     async with Harness(*script, chance=0.999) as harness:

@@ -121,7 +121,7 @@ async def test_pauses_are_drawn_evenly_from_zero_up():
     assert 13.5 < sum(pauses) / len(pauses) < 16.5
 
 
-async def test_the_growth_starts_anew_after_two_good_minutes():
+async def test_the_growth_starts_again_after_two_good_minutes():
     """client-go: the reset of its backoff manager."""
     clock, retry = make_recovery()
     for _ in range(6):

@@ -105,7 +105,7 @@ def test_a_lease_runs_out_by_its_holders_own_measure_when_nothing_changes():
     assert seen.expires_at(15) == 160.0
 
 
-def test_a_lease_runs_out_by_our_measure_when_its_own_makes_no_sense():
+def test_a_lease_runs_out_by_our_measure_when_its_own_is_invalid():
     assert Observation(lease(holderIdentity="a", leaseDurationSeconds=2**31), at=100.0).expires_at(15) == 115.0
 
 

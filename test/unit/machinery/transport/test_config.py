@@ -102,7 +102,7 @@ async def test_what_cannot_be_a_token_is_refused_without_being_shown(account, co
     assert "sec" not in str(caught.value).replace(str(account), "")
 
 
-async def test_a_token_is_read_anew_each_time(account):
+async def test_a_token_is_read_again_each_time(account):
     source = InCluster(ENVIRONMENT, directory=account)
     await source.read()
 
