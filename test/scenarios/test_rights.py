@@ -110,7 +110,7 @@ async def _trouble(job_namespace: JobNamespace, groups: Resource) -> None:
         ("Service j-worker-0", SERVICES.path(job_namespace.namespace, "j-worker-0")),
         ("pod j-worker-0", PODS.path(job_namespace.namespace, "j-worker-0")),
     ):
-        await job_namespace.wait("j", "Created", text=f"{what} was refused")
+        await job_namespace.wait("j", "Created", text=f"{what} was rejected")
         await job_namespace.admin.delete(path)
         if what == "PodGroup":
             await _admit(job_namespace, groups, "j")

@@ -195,7 +195,7 @@ class Executor:
             await self.writer.create(owner, resource, body)
         except errors.Refused as refusal:
             if _is_answer(refusal):
-                _log.info("a create was refused", what=what, cause=refusal.name, error=str(refusal))
+                _log.info("a create was rejected", what=what, cause=refusal.name, error=str(refusal))
                 self.notes.rejections.note(owner.uid, what, refusal)
             if isinstance(refusal, errors.AlreadyExists):
                 name = ObjectKey(owner.key.namespace, str(body["metadata"]["name"]))
@@ -234,7 +234,7 @@ class Executor:
             if not _is_answer(refusal) or isinstance(refusal, errors.NotFound | errors.Conflict):
                 raise
             what = "the change of its PodGroup"
-            _log.info("a change was refused", what=what, cause=refusal.name, error=str(refusal))
+            _log.info("a change was rejected", what=what, cause=refusal.name, error=str(refusal))
             self.notes.rejections.note(owner.uid, what, refusal, is_change=True)
             return False
         return True

@@ -83,7 +83,7 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
     if disrupted := _blamed(view, PodState.DISRUPTED):
         when = _when(view, after, PodState.DISRUPTED)
-        message = f"{_list(disrupted)}; replacing{when}, which uses up no restart"
+        message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
         yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
     if tolerated := [
         failures.describe(replica.loss, view)

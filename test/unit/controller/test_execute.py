@@ -165,7 +165,7 @@ async def test_a_pod_group_that_cannot_be_changed_holds_up_no_pod_and_ends_no_jo
     await harness.settle()
     assert harness.api.calls.count("patch podgroups.scheduling.x-k8s.io j") == 4, "one that was accepted"
     assert harness.api.of(resources.PLUGIN_GROUPS)[0]["spec"]["minMember"] == 3
-    text = "the change of its PodGroup was refused: spec.queue: is closed"
+    text = "the change of its PodGroup was rejected: spec.queue: is closed"
     assert harness.recorder.events[-1] == ("Warning", "FailedCreatePod", text)
     last = harness.job["status"]["conditions"][-1]
     assert (last["type"], "refused" in last["message"]) == ("Created", False)
