@@ -103,7 +103,7 @@ soak: venv ## Live for ten minutes (SOAK_SECONDS) under random faults of every k
 	$(BIN)/pytest -s test/faults/soak.py
 
 .PHONY: bench
-bench: venv ## Measure: the first picture of 10,000 pods, and what jobs cost, each beside other clients in one run
+bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, each beside other clients in one run
 	$(BIN)/python test/bench/bench_informer.py
 	PYTHONPATH=test:hack $(BIN)/python test/bench/bench_operator.py
 

@@ -11,6 +11,10 @@ from crd.definition import Field
 
 BEGIN: Final = "<!-- fields of {top}: written by hack/generate crd -->"
 END: Final = "<!-- end of the fields of {top} -->"
+# What a reader does not need: the operator's own memory, and the fields of every condition in Kubernetes.
+HIDDEN: Final = ("status.compactRestartRecords", "status.restartRecords[].", "status.conditions[].")
+# The items of lists and maps: the row above says what they are, those below what they have.
+ITEMS: Final = ("[]", "<Type>")
 
 
 class MarkerMissingError(Exception):
@@ -18,8 +22,8 @@ class MarkerMissingError(Exception):
 
 
 def fill(page: str, fields: Iterable[Field]) -> str:
-    """Return the page with fresh tables between its markers."""
-    found = tuple(fields)
+    """Return the page with new tables between its markers."""
+    found = [field for field in fields if not field.path.startswith(HIDDEN) and not field.path.endswith(ITEMS)]
     for top in ("spec", "status"):
         mine = [field for field in found if field.path.split(".")[0] == top and field.path != top]
         page = _between(page, BEGIN.format(top=top), END.format(top=top), table(mine))

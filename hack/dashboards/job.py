@@ -57,14 +57,14 @@ def make() -> Dashboard:
                 "name",
                 "TFJob",
                 'label_values(kube_pod_owner{namespace="$namespace", owner_kind="TFJob"}, owner_name)',
-                text="The job; it has to have had pods in the time shown.",
+                text="The job; it must have had pods in the time range.",
                 is_single=True,
             ),
         ),
         rows=(
             ("All jobs of the namespace: measured by the operator, which has no series for a single job", _namespace()),
             ("Pods of the job: need kube-state-metrics", _pods()),
-            ("What they use: needs the kubelet's container metrics, too", _usage()),
+            ("Resources: also need the kubelet's container metrics", _usage()),
         ),
     )
 
@@ -76,8 +76,8 @@ def _namespace() -> list[panels.AnyPanel]:
         jobs.failures_by_reason(JOBS, width=6),
         lines(
             "Restarts by replica type and reason",
-            "Replicas started again, each minute. failed: their program failed; in-place: the kubelet restarted the "
-            "container; disrupted: evicted, preempted, or their node was lost.",
+            "Replicas restarted each minute. failed: the pod was replaced; in-place: the kubelet restarted the "
+            "container; disrupted: evicted, preempted, or the node was lost.",
             Ask(
                 JOBS.a_minute("tf_operator_replica_restarts_total", by="replica_type, reason"),
                 "{{replica_type}}, {{reason}}",
@@ -99,8 +99,8 @@ def _counts() -> list[panels.AnyPanel]:
             width=6,
         ),
         number(
-            "Not running yet, or not again",
-            "Jobs that wait for their pods, for the first time or after a failure. Normal is zero, or few for a short "
+            "Pending or restarting",
+            "Jobs that wait for their pods, at the start or after a failure. Normal is zero, or a few for a short "
             "time.",
             Ask(or_zero(jobs.phases(JOBS, where='phase=~"New|Created|Restarting"')), "waiting"),
             unit=COUNT,
@@ -108,14 +108,14 @@ def _counts() -> list[panels.AnyPanel]:
             steps={1: YELLOW},
         ),
         number(
-            "Succeeded, in the time shown",
+            "Succeeded, in the time range",
             "Jobs of this namespace that have succeeded.",
             Ask(JOBS.count(jobs.SUCCEEDED), "succeeded"),
             unit=COUNT,
             width=6,
         ),
         number(
-            "Failed, in the time shown",
+            "Failed, in the time range",
             "Jobs of this namespace that have failed. Normal is none.",
             Ask(JOBS.count(jobs.FAILED), "failed"),
             unit=COUNT,
@@ -132,36 +132,36 @@ def _pods() -> list[panels.AnyPanel]:
     return [
         lines(
             "Pods by phase",
-            f"The pods of the job that there are. Pending for long: no node, no image, no volume. {FROM_STATE}",
+            f"Existing pods of the job. Pending for long: no node, no image, no volume. {FROM_STATE}",
             Ask(f"{total(_owned(PODS.series('kube_pod_status_phase')), by='phase')} > 0", "{{phase}}"),
             unit=COUNT,
             stacked=True,
         ),
         lines(
             "Why containers wait",
-            "Containers of the job that do not run, by the kubelet's reason; ContainerCreating is normal for a while. "
+            "Waiting containers of the job by the kubelet's reason; ContainerCreating is normal for a while. "
             f"{FROM_STATE}",
             Ask(or_zero(total(_owned(waiting), by="reason"), by="reason"), "{{reason}}"),
             unit=COUNT,
         ),
         lines(
             "Containers restarted in place",
-            f"Restarts of each pod's tensorflow container by the kubelet, since the pod was made. {FROM_STATE}",
+            f"Restarts of each pod's tensorflow container by the kubelet, since the pod was created. {FROM_STATE}",
             Ask(f"max by (pod) ({_owned(restarts)})", "{{pod}}"),
             unit=COUNT,
         ),
         number(
-            "Ended by want of memory",
-            "Containers of the job whose last end was OOMKilled. Normal is none: otherwise the limit is below what "
-            f"the program needs. {FROM_STATE}",
+            "OOMKilled",
+            "Containers of the job that were last terminated with OOMKilled. Normal is none; else the limit is below "
+            f"what the program needs. {FROM_STATE}",
             Ask(or_zero(total(_owned(f'{ended[:-1]}, reason="OOMKilled"}}'))), "OOMKilled"),
             unit=COUNT,
             width=12,
             steps={1: RED},
         ),
         number(
-            "GPUs asked for",
-            "GPUs (nvidia.com/gpu) that the job's pods ask for; they are held also while a program does not use them. "
+            "Requested GPUs",
+            "GPUs (nvidia.com/gpu) that the job's pods request; they are held also while a program does not use them. "
             f"{FROM_STATE}",
             Ask(
                 or_zero(total(_owned(PODS.series("kube_pod_container_resource_requests", GPU)))),
@@ -179,22 +179,21 @@ def _usage() -> list[panels.AnyPanel]:
     return [
         lines(
             "CPU",
-            "Processors that each pod's tensorflow container keeps busy. One that idles while the others work waits "
-            f"for them, or for its data. {FROM_KUBELET}",
+            "Cores used by each pod's tensorflow container. One that idles while the others work waits for them, or "
+            f"for its data. {FROM_KUBELET}",
             Ask(total(_owned(cpu), by="pod"), "{{pod}}"),
             unit=COUNT,
         ),
         lines(
             "Memory",
-            "What the kubelet compares with the container's limit. A climb without end ends by OOMKilled. "
+            "Working set, which the kubelet compares with the container's limit. Growth without end ends in OOMKilled. "
             f"{FROM_KUBELET}",
             Ask(total(_owned(memory), by="pod"), "{{pod}}"),
             unit=BYTES,
         ),
         lines(
             "Network",
-            "Bytes received and sent by all pods of the job: gradients and parameters, and data that is read over the "
-            f"network. {FROM_KUBELET}",
+            f"Bytes received and sent by all pods of the job: gradients, parameters, and data. {FROM_KUBELET}",
             *(
                 Ask(
                     total(_owned(f"rate({PODS.series(f'container_network_{way}_bytes_total')}[$__rate_interval])")),

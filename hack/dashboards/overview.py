@@ -37,7 +37,7 @@ def make() -> Dashboard:
     return frame.make(
         uid=UID,
         title="TFJobs / Overview",
-        text="How all TFJobs are: what runs, what ends how, how long it takes, and in which namespaces.",
+        text="All TFJobs: what runs and waits, failures and their reasons, durations, namespaces.",
         variables=(
             frame.datasource(),
             frame.operator(),
@@ -49,10 +49,10 @@ def make() -> Dashboard:
             ),
         ),
         rows=(
-            ("Now, and in the time shown", _numbers()),
+            ("Now, and in the time range", _numbers()),
             ("Jobs", _jobs()),
             ("Failures and restarts", _failures()),
-            ("How long", _times()),
+            ("Durations", _times()),
             ("Namespaces", [_namespaces()]),
         ),
     )
@@ -69,38 +69,37 @@ def _numbers() -> list[panels.AnyPanel]:
         ),
         number(
             "Waiting",
-            "Jobs that do not run yet: their pods are being made, or wait for nodes, images or quota. Normal is a few "
-            "for a short time; a number that stays is worth a look at the pods.",
+            "Jobs that do not run yet: their pods are being created, or wait for nodes, images or quota. Normal is a "
+            "few for a short time; if the number stays, see the pods.",
             Ask(or_zero(jobs.phases(JOBS, where=WAITING)), "waiting"),
             unit=COUNT,
             steps={1: YELLOW, 20: ORANGE},
         ),
         number(
             "Restarting",
-            "Jobs that have lost a replica and have not got it back. Normal is zero, or a few after a node was "
-            "drained.",
+            "Jobs with a replica that is being replaced. Normal is zero, or a few after a node was drained.",
             Ask(or_zero(jobs.phases(JOBS, where='phase="Restarting"')), "restarting"),
             unit=COUNT,
             steps={1: ORANGE},
         ),
         number(
             "Suspended",
-            "Jobs that somebody has suspended, such as a queue that admits them later. They have no pods.",
+            "Jobs that are suspended, such as by a queue that admits them later. They have no pods.",
             Ask(or_zero(jobs.phases(JOBS, where='phase="Suspended"')), "suspended"),
             unit=COUNT,
             steps={1: PURPLE},
         ),
         number(
-            "Failed, in the time shown",
-            "Jobs that have failed. Which reasons there are, and how often, is shown below.",
+            "Failed, in the time range",
+            "Jobs that have failed. The reasons are below.",
             Ask(JOBS.count(jobs.FAILED), "failed"),
             unit=COUNT,
             steps={1: RED},
         ),
         number(
-            "Share that failed",
-            "Of all jobs that ended in the time shown, the share that failed. What is normal depends on your users: "
-            "look for a change.",
+            "Failure ratio",
+            "Failed jobs, of all that ended in the time range. What is normal depends on your users: look for a "
+            "change.",
             Ask(f"{JOBS.count(jobs.FAILED)} / clamp_min({ended}, 1)", "failed"),
             unit=SHARE,
             steps={0.1: YELLOW, 0.3: RED},
@@ -112,9 +111,8 @@ def _jobs() -> list[panels.AnyPanel]:
     return [
         jobs.by_state(JOBS, width=12),
         lines(
-            "What happens to jobs",
-            "Jobs created, ended and deleted after their time to live, each minute. Over hours, as many should end as "
-            "are created.",
+            "Jobs created and ended",
+            "Jobs created, ended and deleted by their TTL, each minute. Over hours, as many should end as are created.",
             Ask(JOBS.a_minute(jobs.CREATED), "created"),
             Ask(JOBS.a_minute(jobs.SUCCEEDED), "succeeded"),
             Ask(JOBS.a_minute(jobs.FAILED), "failed"),
@@ -130,25 +128,25 @@ def _failures() -> list[panels.AnyPanel]:
         jobs.failures_by_reason(JOBS, width=8),
         lines(
             "Limits reached",
-            "Jobs that failed because no restart was left (backoffLimit), or because they ran too long "
-            "(activeDeadlineSeconds). Normal is near zero; many at once point to a node, an image or a data set.",
-            Ask(JOBS.a_minute("tf_operator_jobs_backoff_exceeded_total"), "no restart left"),
+            "Jobs that failed by backoffLimit or activeDeadlineSeconds, each minute. Normal is near zero; many at once "
+            "point to a node, an image or a data set.",
+            Ask(JOBS.a_minute("tf_operator_jobs_backoff_exceeded_total"), "backoff limit exceeded"),
             Ask(JOBS.a_minute("tf_operator_jobs_deadline_exceeded_total"), "deadline exceeded"),
             unit=A_MINUTE,
             width=5,
         ),
         lines(
             "Restarts by reason",
-            "Replicas started again each minute: failed (their program failed), in-place (the kubelet restarted the "
-            "container), disrupted (evicted, preempted, or their node was lost). Disruptions are the cluster's doing.",
+            "Replicas restarted each minute: failed (the pod was replaced), in-place (the kubelet restarted the "
+            "container), disrupted (evicted, preempted, or the node was lost).",
             Ask(or_zero(JOBS.a_minute("tf_operator_replica_restarts_total", by="reason"), by="reason"), "{{reason}}"),
             unit=A_MINUTE,
             width=6,
         ),
         lines(
             "Conflicting writes",
-            "Changes of a job's status by another controller of TFJobs, each minute. It has to be zero: two "
-            "controllers destroy each other's jobs.",
+            "Changes of a job's status by another TFJob controller, each minute. It must be zero: two controllers "
+            "destroy each other's jobs.",
             Ask(JOBS.a_minute("tf_operator_jobs_conflicting_writes_total"), "conflicting writes"),
             unit=A_MINUTE,
             width=5,
@@ -167,16 +165,16 @@ def _times() -> list[panels.AnyPanel]:
         ),
         heat(
             "Duration of jobs",
-            "From the start of a job to its end, whichever it was. Jobs that end in seconds mostly did not do their "
+            "From the start of a job to its end, success or failure. Jobs that end in seconds mostly did not do their "
             "work.",
             Ask(JOBS.buckets(jobs.TO_END), "{{le}}"),
             width=6,
             scheme="Greens",
         ),
         lines(
-            "Longest wait",
-            "How long the job that has waited longest has been New, Created or Restarting. Lines that climb steadily "
-            "are one job that does not get on: kubectl get tfjobs -A shows which.",
+            "Oldest pending job",
+            "The longest time that a job has been New, Created or Restarting. A line that climbs steadily is one job "
+            "that makes no progress: kubectl get tfjobs -A shows it.",
             Ask(JOBS.highest("tf_operator_oldest_pending_job_age_seconds", by="phase"), "{{phase}}"),
             unit=SECONDS,
             width=6,
@@ -189,8 +187,8 @@ def _namespaces() -> panels.AnyPanel:
     by = "job_namespace"
     return rows(
         "Namespaces",
-        "Jobs that there are now, and, from Created on, what has happened in the time shown. A name leads to the jobs "
-        "of its namespace.",
+        "Existing jobs, and, from the column Created on, changes in the time range. A name links to the jobs of its "
+        "namespace.",
         by,
         {
             "Running": jobs.phases(NAMED, by=by, where='phase="Running"'),

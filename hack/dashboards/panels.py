@@ -44,7 +44,7 @@ MEANING: Final[Mapping[str, Mapping[str, str]]] = {
     },
     # Why replicas are started again; other reasons keep the colours of the palette.
     "{{reason}}": {"failed": RED, "in-place": YELLOW, "disrupted": PURPLE},
-    # How passes end.
+    # Results of reconciles.
     "{{result}}": {"success": GREEN, "requeue": ORANGE, "requeue_after": BLUE, "error": RED},
     # Series with names of their own.
     "created": {"created": YELLOW},

@@ -13,7 +13,7 @@ ENDS: Final = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job, as ``kubectl get tfjobs`` would tell of it, with its pods."""
+    """One job, as ``kubectl get tfjobs`` shows it, with its pods."""
 
     name: str
     state: str = ""

@@ -126,7 +126,7 @@ def _main(entry: Yaml | None, *, is_running: bool) -> MainContainer | None:
 
 
 def _service(entry: str | Yaml, uid: str) -> Service:
-    """A Service of ours, by its name; or a mapping, for one of 1.9 or one that is on its way out."""
+    """A Service of ours, by its name; or a mapping, for one of 1.9 or a terminating one."""
     if isinstance(entry, str):
         return Service(entry, f"uid-of-service-{entry}", job_uid_label=uid)
     _refuse_others(entry, {"name", "terminating", "label"}, "services")

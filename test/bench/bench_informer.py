@@ -1,4 +1,4 @@
-"""What it costs to take the first picture of ten thousand pods: time, CPU, memory, stalls of the event loop.
+"""The cost of the initial list of ten thousand pods: time, CPU, memory, stalls of the event loop.
 
     .venv/bin/python test/bench/bench_informer.py [--pods 10000] [--rounds 3]
 
@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=CONTENDERS, help="may be repeated")
     options = parser.parse_args()
     results = measure_all(options.only or list(CONTENDERS), pods=options.pods, rounds=options.rounds)
-    say(f"First picture of {options.pods} pods, median of {options.rounds}; in brackets: times ours.\n")
+    say(f"Initial list of {options.pods} pods, median of {options.rounds}; in brackets: times ours.\n")
     say(table(results))
     say("\nDecoding one pod, CPU:\n")
     say(decoding_table(measure_decoding(rounds=options.rounds)))

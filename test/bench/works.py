@@ -142,7 +142,7 @@ def wait_calm(log: AuditLog) -> None:
 
 
 def quiet(contender: running, log: AuditLog) -> Figures:
-    """What it costs that nothing happens."""
+    """The cost of idling."""
     before, mark = contender.cpu, log.mark()
     time.sleep(QUIET_SECONDS)
     share = 100 * (contender.cpu - before) / QUIET_SECONDS

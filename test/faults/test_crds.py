@@ -1,4 +1,4 @@
-"""Faults 44 to 46: the CRD is deleted and made anew, updated, or cannot be converted, while it is in use."""
+"""Faults 44 to 46: the CRD is deleted and created again, updated, or cannot be converted, while it is in use."""
 
 import time
 
@@ -25,7 +25,7 @@ def control_plane(tmp_path_factory, plane_programs):
         yield plane
 
 
-async def test_a_crd_that_was_deleted_and_made_anew_is_worked_for_again(proxy, field, start):
+async def test_a_crd_that_was_deleted_and_created_again_is_worked_for_again(proxy, field, start):
     """Fault 44: within 30 s of its return; what was remembered of the old Widgets is forgotten."""
     controller = await start()
     unseen = proxy.on(watch(COPIES, event="ADDED"), do=faults.hold())

@@ -1,4 +1,4 @@
-"""Faults 7, 8, 12, 16 and 18: the first picture, and whatever can go wrong while it is taken."""
+"""Faults 7, 8, 12, 16 and 18: the initial list, and what can go wrong with it."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ async def test_a_token_that_expires_between_two_pages_never_yields_half_a_list(p
     assert len(controller.widgets.store) == 510
 
 
-async def test_a_version_from_the_future_is_given_up_for_a_new_picture(proxy, field, start):
+async def test_a_version_from_the_future_is_given_up_for_a_relist(proxy, field, start):
     """Fault 8: far ahead of the apiserver, which would accept a watch from there, and be silent up to it."""
     await field.want("w", 2)
     ahead = proxy.on(watch(WIDGETS, event=INITIAL_END), do=faults.set_version(99_999_999), at_most=1)

@@ -112,7 +112,7 @@ async def test_an_etcd_that_was_killed_amid_writes_is_caught_up_with(proxy, fiel
     assert proxy.calls(delete(COPIES)) == ()
 
 
-async def test_an_operator_that_slept_through_a_compaction_takes_new_pictures(proxy, field, control_plane, tmp_path):
+async def test_an_operator_that_slept_through_a_compaction_relists(proxy, field, control_plane, tmp_path):
     """Fault 39 and L1: it is stopped, its watches end, and what it has missed is compacted away."""
     kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig", client="copier")
     async with copier_process(kubeconfig, field.namespace) as process:
@@ -270,7 +270,7 @@ def take_snapshot(plane, folder):
 
 
 def restore_snapshot(plane, folder):
-    """Put back what was kept; the apiserver is started anew, as the procedure demands."""
+    """Put back what was kept; the apiserver is started again, as the procedure demands."""
     plane.servers["kube-apiserver"].kill()
     plane.servers["etcd"].kill()
     shutil.rmtree(plane.layout.etcd_data)
@@ -280,7 +280,7 @@ def restore_snapshot(plane, folder):
 
 
 async def uids_of_copies(field):
-    """The UIDs of all copies by name: what was deleted and made anew has another one."""
+    """The UIDs of all copies by name: what was deleted and created again has another one."""
     copies = await field.admin.list(CONFIG_MAPS.path(field.namespace), labelSelector=copier.LABEL)
     return {copy["metadata"]["name"]: copy["metadata"]["uid"] for copy in copies}
 

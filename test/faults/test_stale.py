@@ -134,7 +134,7 @@ async def test_whoever_reads_from_a_stale_apiserver_makes_nothing_twice(proxy, h
 
 
 async def test_a_new_operator_at_a_stale_apiserver_waits_until_it_knows(proxy, hop, field, start):
-    """Fault 42, S1 and S4: its first picture is a consistent one, or none."""
+    """Fault 42, S1 and S4: its initial list is a consistent one, or none."""
     first = await start()
     await field.want("w", 3)
     await field.settled(first)

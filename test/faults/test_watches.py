@@ -136,7 +136,7 @@ async def test_an_etcd_without_a_leader_costs_no_picture(proxy, field, start):
 
 
 async def test_a_watch_without_bookmarks_serves_as_well(proxy, field, start):
-    """Fault 11: no bookmark but the one that ends the first picture; silence means a new watch, from where we are."""
+    """Fault 11: no bookmark but the one that ends the initial list; silence means a new watch, from where we are."""
     proxy.on(watch("*", event="BOOKMARK", where=lambda body: "annotations" not in body["metadata"]), do=faults.drop(),
              at_least=0)  # fmt: skip
     controller = await start(timing=Timing(silence=1.0))

@@ -56,7 +56,7 @@ async def test_a_finished_job_goes_when_its_time_has_come(job_namespace: JobName
         )
 
 
-async def test_a_pod_that_cannot_start_is_told_of_once(job_namespace: JobNamespace) -> None:
+async def test_a_pod_that_cannot_start_is_reported_once(job_namespace: JobNamespace) -> None:
     """Pod, reason and text in a condition after 10 s, one event; the job waits on."""
     job = builders.tfjob("j").chief().workers(2)
     await job_namespace.begin(job)

@@ -14,7 +14,7 @@ from support.operator_fixture import make_namespaces, make_operator_fixture
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Running", ["j-chief-0", "j-worker-0"]), ("All", [])])
-async def test_a_pod_that_ends_between_the_look_and_the_delete_is_judged_anew(
+async def test_a_pod_that_ends_between_the_look_and_the_delete_is_judged_again(
     control_plane: ControlPlane, tmp_path: Path, policy: str, left: list[str]
 ) -> None:
     """Under Running it has ended by then, so it stays readable; under All it goes whatever it does."""

@@ -17,22 +17,22 @@ ARGUMENTS = (QUICK,)
 
 async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace: JobNamespace) -> None:
     """Neither counted nor touched, whatever becomes of it."""
-    stranger = builders.pod("stranger").labels(child_labels("j", "Worker", 1)).body()
-    await job_namespace.admin.create(PODS.path(job_namespace.namespace), stranger)
+    unowned = builders.pod("unowned").labels(child_labels("j", "Worker", 1)).body()
+    await job_namespace.admin.create(PODS.path(job_namespace.namespace), unowned)
     await job_namespace.submit(builders.tfjob("j").workers(2))
-    await job_namespace.wait_pods("j-worker-0", "j-worker-1", "stranger")
-    await job_namespace.run("j-worker-0", "j-worker-1", "stranger")
+    await job_namespace.wait_pods("j-worker-0", "j-worker-1", "unowned")
+    await job_namespace.run("j-worker-0", "j-worker-1", "unowned")
     await job_namespace.wait_counts("Worker", active=2)
-    await job_namespace.kubelet.fail("stranger", Exit(1))
+    await job_namespace.kubelet.fail("unowned", Exit(1))
     await job_namespace.quiet(1.0)
     assert states(await job_namespace.job()) == ["Created", "Running"]
     await job_namespace.edit_policy(suspend=True)
-    await job_namespace.wait_pods("stranger")
+    await job_namespace.wait_pods("unowned")
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["with our labels", "without labels"])
 async def test_a_job_waits_for_a_name_that_is_taken(job_namespace: JobNamespace, labelled: bool) -> None:
-    """A pod of another owner has our name: told once, left alone, and made as soon as the name is free."""
+    """A pod of unowned has our name: told once, left alone, and made as soon as the name is free."""
     other = await _another_job(job_namespace)
     taken = builders.pod("j-worker-0").owned_by(other).labels(child_labels("j", "Worker", 0) if labelled else {})
     before = await job_namespace.admin.create(PODS.path(job_namespace.namespace), taken.body())

@@ -1,4 +1,4 @@
-"""The operator is killed and started anew: at any moment of a life, and the life ends the same.
+"""The operator is killed and started again: at any moment of a life, and the life ends the same.
 
 "Restarted" is SIGKILL and a fresh process; what happens while nobody is there counts as well.
 """
@@ -79,7 +79,7 @@ async def test_what_happens_to_pods_while_nobody_is_there_is_found(
 async def test_a_finished_job_is_left_alone_for_ever(
     job_namespace: JobNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    """Without its pods and Services, over two restarts, each of which lists everything anew: not one write."""
+    """Without its pods and Services, over two restarts, each of which lists everything again: not one write."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1))
     await job_namespace.succeed("j-worker-1")
     await job_namespace.wait_counts("Worker", succeeded=1)
@@ -122,7 +122,7 @@ async def test_a_job_that_is_replaced_by_another_of_its_name_meanwhile_is_no_mem
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
 async def test_every_way_of_deleting_a_job_works(job_namespace: JobNamespace, propagation: str) -> None:
-    """Orphaned pods are left alone, and nothing is made for a job that is on its way out."""
+    """Orphaned pods are left alone, and nothing is made for a job that is terminating."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2))
     before = await job_namespace.uids()
     mark = job_namespace.mark()

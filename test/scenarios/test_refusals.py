@@ -75,7 +75,7 @@ async def test_a_template_that_is_impossible_fails_the_job_with_the_servers_word
     assert await job_namespace.pods() == {}
 
 
-async def test_a_namespace_that_is_on_its_way_out_is_left_alone(job_namespace: JobNamespace) -> None:
+async def test_a_namespace_that_is_terminating_is_left_alone(job_namespace: JobNamespace) -> None:
     """At most one attempt a minute, and nothing that would keep the namespace."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").clean_pods("All"))
     body = {"metadata": {"finalizers": ["test.tf-operator/hold"]}}

@@ -93,7 +93,7 @@ async def _tour_of_a_leader(plane: ControlPlane) -> None:
 
 async def _trouble(job_namespace: JobNamespace, groups: Resource) -> None:
     """A job whose names are all taken, which has it ask by whom; and that is suspended twice: the event is counted."""
-    strangers = {
+    foreign = {
         PODS.path(job_namespace.namespace): builders.pod("j-worker-0").body(),
         SERVICES.path(job_namespace.namespace): builders.service("j-worker-0").body(),
         groups.path(job_namespace.namespace): {
@@ -102,7 +102,7 @@ async def _trouble(job_namespace: JobNamespace, groups: Resource) -> None:
             "metadata": {"name": "j"},
         },
     }
-    for path, body in strangers.items():
+    for path, body in foreign.items():
         await job_namespace.admin.create(path, body)
     await job_namespace.submit(builders.tfjob("j").workers(1))
     for what, path in (
@@ -110,7 +110,7 @@ async def _trouble(job_namespace: JobNamespace, groups: Resource) -> None:
         ("Service j-worker-0", SERVICES.path(job_namespace.namespace, "j-worker-0")),
         ("pod j-worker-0", PODS.path(job_namespace.namespace, "j-worker-0")),
     ):
-        await job_namespace.wait("j", "Created", text=f"{what} was refused")
+        await job_namespace.wait("j", "Created", text=f"{what} was rejected")
         await job_namespace.admin.delete(path)
         if what == "PodGroup":
             await _admit(job_namespace, groups, "j")

@@ -13,7 +13,7 @@ pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
 
 
-async def test_suspending_takes_everything_away_and_resuming_begins_anew(job_namespace: JobNamespace) -> None:
+async def test_suspending_takes_everything_away_and_resuming_begins_again(job_namespace: JobNamespace) -> None:
     """Pods and Services go whatever the policy, startTime stays meanwhile, and is a new one afterwards."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1).clean_pods("None"))
     before = (await job_namespace.wait_status(ready="3/3"))["status"]

@@ -1,7 +1,7 @@
 """Random jobs and random histories of their pods, with an operator that may be killed after any write.
 
 What must hold for every order of events, whatever the job: the safety rules of the fault catalogue that a plan can
-break (S1 to S5, S9, S10, S16), and that a job that nothing happens to is left alone. The rules are told of the
+break (S1 to S5, S9, S10, S16), and that a job that nothing happens to is left alone. The rules are those of the
 simulator, with numbers counted by the test itself, never by the code that is tested.
 """
 

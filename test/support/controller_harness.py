@@ -116,7 +116,7 @@ class FakeInformer:
     lacking: bool = False
 
     def is_stale(self, namespace: str) -> bool:
-        """Whether a new picture of the one namespace that there is was refused."""
+        """Whether a relist of the only namespace was refused."""
         return self.lacking and namespace == KEY.namespace
 
 

@@ -119,7 +119,7 @@ class JobNamespace:
     # --- Children --------------------------------------------------------------------------------------------------
 
     async def pods(self) -> dict[str, Json]:
-        """The pods by name, also those on their way out."""
+        """The pods by name, also terminating ones."""
         return {pod["metadata"]["name"]: pod for pod in await self.admin.list(PODS.path(self.namespace))}
 
     async def uids(self) -> dict[str, str]:
@@ -131,7 +131,7 @@ class JobNamespace:
         return {found["metadata"]["name"] for found in await self.admin.list(SERVICES.path(self.namespace))}
 
     async def wait_pods(self, *names: str, within: float = PATIENCE) -> dict[str, Json]:
-        """Wait until there are exactly these pods, none of them on its way out."""
+        """Wait until there are exactly these pods, none of them terminating."""
 
         async def check() -> dict[str, Json]:
             found = await self.pods()
@@ -173,7 +173,7 @@ class JobNamespace:
         return await eventually(check, within=within)
 
     async def wait_leaving(self, name: str) -> Json:
-        """Wait until a pod is on its way out; the pod."""
+        """Wait until a pod is terminating; the pod."""
 
         async def check() -> Json:
             found = (await self.pods())[name]

@@ -47,7 +47,7 @@ def main_ends(replica: str, code: int = 0) -> Move:
 
 
 def restarts_in_place(replica: str, times: int = 1) -> Move:
-    """The program ends badly, and the kubelet has started it anew."""
+    """The program ends badly, and the kubelet has started it again."""
 
     def restarted(pod: Pod, simulator: Simulator) -> Pod:
         last_termination = MainContainer(1, "Error", "", simulator.now, simulator.now)
@@ -57,7 +57,7 @@ def restarts_in_place(replica: str, times: int = 1) -> Move:
 
 
 def a_sidecar_restarts(replica: str, times: int = 1) -> Move:
-    """Another container than the program's ends badly, and the kubelet has started it anew."""
+    """Another container than the program's ends badly, and the kubelet has started it again."""
     return _change(replica, lambda pod, _: replace(pod, restarts=pod.restarts + times), only_running=True)
 
 

@@ -72,7 +72,7 @@ class PodLife:
         return "terminated" not in states.get(MAIN_CONTAINER, {})
 
     def lives_at(self, revision: int) -> bool:
-        """Whether it existed then, and was neither Succeeded nor Failed; also on its way out."""
+        """Whether it existed then, and was neither Succeeded nor Failed; also terminating."""
         body = self._at(revision)
         return body is not None and body["status"].get("phase") not in _OVER
 
@@ -82,7 +82,7 @@ class PodLife:
         return self._was(revision, "Succeeded") and found is not None and not _is_disrupted(found)
 
     def was_told_to_stop(self, since: int) -> bool:
-        """Whether it was on its way out, from this revision on or later, before it ended in any way."""
+        """Whether it was terminating, from this revision on or later, before it ended in any way."""
         for version in self.versions:
             if version.body is not None and version.body["status"].get("phase") in _OVER:
                 return version.revision > since and "deletionTimestamp" in version.body["metadata"]
@@ -120,7 +120,7 @@ def lives_of(history: History, children: Iterable[Revision]) -> Iterator[PodLife
 
 
 def _is_made_by_a_test(body: Json) -> bool:
-    """Strangers and forgeries say nothing about the operator; the tests' own clients are called ``test-...``."""
+    """Pods of others and forgeries say nothing about the operator; the tests' own clients are called ``test-...``."""
     managers = [entry.get("manager", "") for entry in body["metadata"].get("managedFields", ())]
     return bool(managers) and str(managers[0]).startswith("test-")
 

@@ -111,7 +111,7 @@ class RealNamespace:
         self.kubectl.run("exec", f"{name}-{replica}", "--container=tensorflow", "--", "touch", "/tmp/end")
 
     def events(self, name: str, *, reason: str) -> list[Json]:
-        """What has been told of the job under one reason."""
+        """The events of the job with one reason."""
         found = self.kubectl.list("events")
         return [it for it in found if it["involvedObject"]["name"] == name and it["reason"] == reason]
 

@@ -132,7 +132,7 @@ class Simulator:
         return plan
 
     def settle(self) -> None:
-        """Passes until there is nothing left to do now, and every pod that is on its way out has gone."""
+        """Reconcile until there is nothing left to do now, and every terminating pod is gone."""
         for _ in range(_MOST_PASSES):
             writes, crashes = self.writes, self.crash_after
             try:

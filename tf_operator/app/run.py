@@ -16,7 +16,7 @@ from tf_operator.app.http import certificates, endpoints, health, metrics_auth, 
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
-from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.transport.config import ConfigurationError
 
 _log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ def run(options: Options, *, make_controller: wiring.MakeController = wiring.mak
         _log.error("cannot start", error=str(error))
         return 1
     except Exception:  # noqa: BLE001 (reported in the log, and by the exit code)
-        _log.exception("a part of the process has died")
+        _log.exception("a part of the process failed")
         return 1
     _log.info("ended")
     return 0
@@ -52,14 +52,7 @@ async def _run(options: Options, make_controller: wiring.MakeController) -> None
 async def _live(options: Options, make_controller: wiring.MakeController) -> None:
     """Build everything, and live until a signal."""
     clock = SystemClock()
-    lease = options.election.name if options.election else ""
-    metrics = registry.Metrics(
-        controllers=[api.controller for api in options.apis],
-        workers=options.workers,
-        lease=lease,
-        namespaces=options.namespaces,
-        clock=clock,
-    )
+    metrics = _metrics(options, clock)
     monitor = loop_monitor.LoopMonitor(clock, metrics.loop)
     probes = health.Health(clock, monitor.heartbeat)
     reviewer = metrics_auth.Reviewer(clock, endpoints.METRICS_PATH)
@@ -113,6 +106,16 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             wait_until_clear=conflicts.wait_until_clear,
         )
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch())
+
+
+def _metrics(options: Options, clock: Clock) -> registry.Metrics:
+    return registry.Metrics(
+        controllers=[api.controller for api in options.apis],
+        workers=options.workers,
+        lease=options.election.name if options.election else "",
+        namespaces=options.namespaces,
+        clock=clock,
+    )
 
 
 def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -27,12 +27,12 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
         if kinds:
             yield "Failures", f"{_listed(kinds)} ({policy}): {_failure(job, policy)}"
     if job.has_dynamic_workers:
-        yield "Workers", "are dynamic: their number may change while the job runs, and those that fail are done without"
+        yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
     for limit in _limits(job.run_policy):
         yield "Limit", limit
     yield "Clean-up", f"cleanPodPolicy {job.run_policy.clean_pods}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
-        yield "Deletion", f"of the job and all that is left of it, {seconds} s after its end"
+        yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
     if (size := found.gang_size) is not None:
         yield "Gang", f"{found.settings.gang_scheduler} starts {size} pods together, or none"
 
@@ -72,7 +72,7 @@ def _limits(policy: RunPolicy) -> Iterator[str]:
     if (seconds := policy.deadline_seconds) is not None:
         yield f"{seconds} s from its start, then the job fails (activeDeadlineSeconds)"
     if (seconds := policy.startup_deadline_seconds) is not None:
-        yield f"all replicas have to run within {seconds} s from its start, or the job fails (startupDeadlineSeconds)"
+        yield f"all replicas must run within {seconds} s from its start, or the job fails (startupDeadlineSeconds)"
 
 
 def _listed(kinds: list[ReplicaType]) -> str:

@@ -81,7 +81,7 @@ def _items(node: dict[str, Any] | list[Any]) -> Iterable[Any]:
 def _objects(document: object) -> Iterator[Body]:
     """The object that a document is, or those that a list holds."""
     if not isinstance(document, Mapping):
-        raise ManifestError("a document in it is no object")
+        raise ManifestError("a document in it is not an object")
     items = document.get("items")
     if not text_of(document, "kind").endswith("List") or not isinstance(items, list):
         yield document

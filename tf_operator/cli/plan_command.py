@@ -25,14 +25,14 @@ Shows what the operator would make of a TFJob: pods, Services, PodGroup and TF_C
 cluster; what would be made is decided by the operator's own code. What is wrong goes to standard error, one a line as
 'file: field: rule'; unknown fields are named there, too."""
 _EPILOG: Final = """\
-exit codes: 0 all is well; 1 a manifest is wrong; 2 wrong usage, or a file that cannot be read"""
+exit codes: 0 no errors; 1 a manifest has errors; 2 wrong usage, or a file that cannot be read"""
 
 
 def add_command(commands: "Commands") -> None:
     """Put ``plan`` into the grammar."""
     parser = commands.add_parser(
         "plan",
-        help="show what would be made of a manifest, and what is wrong with it",
+        help="show what the operator would create for a manifest, and its errors",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         allow_abbrev=False,
@@ -50,11 +50,9 @@ def add_command(commands: "Commands") -> None:
         "--output",
         choices=("wide", "yaml"),
         metavar="FORMAT",
-        help="wide: every replica with its TF_CONFIG; yaml: all objects in full, as kubectl takes them",
+        help="wide: every replica with its TF_CONFIG; yaml: all objects in full, as kubectl accepts them",
     )
-    parser.add_argument(
-        "-n", "--namespace", default="", metavar="NAME", help="where the jobs go (default: as they say)"
-    )
+    parser.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace of jobs without one")
     parser.add_argument("--cluster-domain", default="", metavar="DOMAIN", help="the operator's CUSTOM_CLUSTER_DOMAIN")
     parser.add_argument(
         "--gang-scheduler-name", default="", metavar="NAME", help="the operator's flag of this name, as in volcano"
@@ -102,9 +100,9 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
         if validate.is_job(manifest.body):
             jobs.append(manifest)
         else:
-            _report(manifest.where, f"passed over: {_shown(manifest)} is no {registry.kinds()}")
+            _report(manifest.where, f"skipped: {_shown(manifest)} is not a {registry.kinds()}")
     if is_valid and not jobs:
-        _report(", ".join(names), f"there is no {registry.kinds()} in it")
+        _report(", ".join(names), f"contains no {registry.kinds()}")
     return jobs, is_valid
 
 

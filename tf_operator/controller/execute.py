@@ -191,7 +191,7 @@ class Executor:
                 self.notes.rejections.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
             if not _is_answer(refusal):
                 raise
-            _log.info("a create was refused", what=child.what, cause=refusal.name, error=str(refusal))
+            _log.info("a create was rejected", what=child.what, cause=refusal.name, error=str(refusal))
             self.notes.rejections.note(owner.uid, child.what, refusal)
             raise _CreateRejected from refusal
         if child.is_announced:
@@ -206,7 +206,7 @@ class Executor:
         except errors.Refused as refusal:
             if not _is_answer(refusal) or isinstance(refusal, errors.NotFound | errors.Conflict):
                 raise
-            _log.info("a change was refused", what=action.what, cause=refusal.name, error=str(refusal))
+            _log.info("a change was rejected", what=action.what, cause=refusal.name, error=str(refusal))
             self.notes.rejections.note(owner.uid, action.what, refusal, is_change=True)
             return False
         return True

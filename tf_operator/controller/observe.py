@@ -128,7 +128,9 @@ class Observer:
                     found.append(read(raw))
                 except (msgspec.DecodeError, RecursionError) as error:
                     # As in the caches: one object that a tenant has made unreadable costs only itself.
-                    _log.warning("an object cannot be read", resource=str(resource), error=errors.one_line(str(error)))
+                    _log.warning(
+                        "an object cannot be decoded", resource=str(resource), error=errors.one_line(str(error))
+                    )
             token = page.token
             if not token:
                 return found, page.resource_version

@@ -84,7 +84,7 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         return
     if disrupted := _blamed(view, PodState.DISRUPTED):
         when = _when(view, after, PodState.DISRUPTED)
-        message = f"{_list(disrupted)}; replacing{when}, which uses up no restart"
+        message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
         yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
     if tolerated := [
         failures.describe(replica.loss) for replica in view.replicas if replica.loss and _is_newly_tolerated(replica)

@@ -21,18 +21,18 @@ def note(view: JobView, found: PendingRecord | None) -> str:
     if found:
         return f" {sentence(found, view)}"
     if problems := spec_problems.tolerated(view):
-        return f" Its spec is invalid, and it goes on as in training-operator 1.9: {spec_problems.text(problems)}."
+        return f" Its spec is invalid, and it continues as under training-operator 1.9: {spec_problems.text(problems)}."
     if not view.replicas:
         return " It has no replicas: nothing runs until there are some."
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
-        return " No pod is made before the gang scheduler has admitted its PodGroup."
+        return " No pod is created before the gang scheduler has admitted its PodGroup."
     return ""
 
 
 def sentence(found: PendingRecord, view: JobView) -> str:
     """The trouble in words. They do not change with the time, so that a job that is stuck is quiet."""
     if found.kind is PendingKind.REJECTED:
-        return f"{found.what} was refused: {found.reason}".rstrip()
+        return f"{found.what} was rejected: {found.reason}".rstrip()
     why = found.reason
     if found.kind is PendingKind.STARTING:
         why = f"{why} for more than {view.snapshot.settings.starting_is_told_after // timedelta(minutes=1)} min"

@@ -50,7 +50,7 @@ def _too_large_environment(job: TrainingJob, domain: str) -> tuple[FieldError, .
     advice = (
         ""
         if job.tf_config_format is TFConfigFormat.SPARSE
-        else f"; with spec.tfConfigFormat {TFConfigFormat.SPARSE} a replica is told only of those that it needs"
+        else f"; with spec.tfConfigFormat {TFConfigFormat.SPARSE} a replica sees only the replicas that it needs"
     )
     rule = (
         f"must be at most {fitting} with names of this length, is {largest.count}: {constants.TF_CONFIG} would have"

@@ -1,4 +1,4 @@
-{{/* The flags of `tf-operator run`, as docs/operations.md tells of them; every value that has a flag is passed on. */}}
+{{/* The flags of `tf-operator run`, as docs/operations.md lists them; every value that has a flag becomes an argument. */}}
 {{- define "tf-operator.arguments" -}}
 {{- range .Values.watch.namespaces }}
 - --namespace={{ . }}

@@ -1,7 +1,7 @@
 {{- /* Generated from manifests/rbac and manifests/overlays/protected-metrics: edit it and run hack/generate chart. */ -}}
 
 {{- define "tf-operator.rules" -}}
-# get: a live look before anything irreversible; list, watch: the cache; delete: ttlSecondsAfterFinished.
+# get: a live read before anything irreversible; list, watch: the cache; delete: ttlSecondsAfterFinished.
 - apiGroups: [kubeflow.org]
   resources: [tfjobs]
   verbs: [get, list, watch, delete]
@@ -14,7 +14,7 @@
 - apiGroups: [kubeflow.org]
   resources: [tfjobs/finalizers]
   verbs: [update]
-# Pods and services are created and deleted, never changed. get: whose is the one that has our name already?
+# Pods and services are created and deleted, never changed. get: who owns an object that already has the name?
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete]
@@ -22,7 +22,7 @@
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, delete, deletecollection]
-# patch: a repeated event is counted up instead of written again.
+# patch: the count of a repeated event is updated.
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
@@ -60,18 +60,18 @@
 {{- end -}}
 
 {{- define "tf-operator.metricsAuthRules" -}}
-# Who shows this token? The answer tells the user's name and groups, and whether the token is any good.
+# Whose token is this? The reply has the user's name and groups.
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
   verbs: [create]
-# May they read /metrics? Whoever has this right can find out what anybody may do.
+# May this user read /metrics? With this right, one can find out what any user may do.
 - apiGroups: [authorization.k8s.io]
   resources: [subjectaccessreviews]
   verbs: [create]
 {{- end -}}
 
 {{- define "tf-operator.metricsReaderRules" -}}
-# A path of ours, not an object of the API server.
+# A path of the operator, not an object of the API server.
 - nonResourceURLs: [/metrics]
   verbs: [get]
 {{- end -}}

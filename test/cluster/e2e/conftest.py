@@ -69,7 +69,7 @@ def admin(cluster, tmp_path_factory):
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The release, and how to look at it."""
+    """The release, and how to query it."""
 
     helm: Helm
     kubectl: Kubectl

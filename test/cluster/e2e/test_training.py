@@ -9,7 +9,7 @@ PARAMETER_SERVERS, MIRRORED = "digits-parameter-servers", "digits-mirrored"
 
 
 def accuracy(log):
-    """What a training has told of its result, from 0 to 100."""
+    """What a training has reported as its result, from 0 to 100."""
     (percent,) = re.findall(r"^Accuracy on 360 held-out digits: ([0-9.]+)%$", log, re.MULTILINE)
     return float(percent)
 

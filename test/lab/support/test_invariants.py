@@ -130,7 +130,7 @@ def test_a_pod_that_was_deleted_before_it_ended_well_may_run_again(tale):
 
 def test_what_is_nobodys_must_not_be_deleted_and_nothing_is_deleted_twice():
     tale = Tale().pod("a", phase="Pending")
-    assert "S7" in Tale().broken(("delete", "pods", NS, "stranger"))
+    assert "S7" in Tale().broken(("delete", "pods", NS, "other-pod"))
     assert "S6" not in tale.broken(("delete", "pods", NS, "j-worker-0"))
     assert "S6" in tale.broken(*[("delete", "pods", NS, "j-worker-0")] * 2)
 

@@ -27,7 +27,7 @@ def test_grafanas_library_reads_a_dashboard_and_writes_the_same_again(body):
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_the_page_on_monitoring_tells_of_a_dashboard_and_shows_it(name):
+def test_the_page_on_monitoring_lists_a_dashboard_and_shows_it(name):
     picture = ROOT / "docs" / "images" / f"{name}.png"
     page = (ROOT / "docs" / "monitoring.md").read_text()
 

@@ -1,4 +1,4 @@
-"""Each file of manifests/examples can be applied as it is, and once more."""
+"""Each file of manifests/examples can be applied as it is, and again."""
 
 import re
 from pathlib import Path

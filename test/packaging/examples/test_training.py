@@ -40,7 +40,7 @@ def test_a_program_asks_tensorflow_who_it_is_and_reads_no_environment(path):
     assert "getenv" not in text
 
 
-def test_the_readme_tells_of_every_file():
+def test_the_readme_lists_every_file():
     linked = set(re.findall(r"\]\(([\w.-]+)\)", (FOLDER / "README.md").read_text()))
 
     assert linked == {path.name for path in FOLDER.iterdir()} - {"README.md", "__pycache__"}

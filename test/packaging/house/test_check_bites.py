@@ -23,7 +23,7 @@ def tree(tmp_path):
 
 
 def make(tree, *targets):
-    """Run make in the copy, with the tools of the original, which must not be installed anew from the copy."""
+    """Run make in the copy, with the tools of the original, which must not be installed from the copy."""
     venv = ROOT / ".venv"
     return subprocess.run(
         ["make", "--no-print-directory", f"VENV={venv}", f"--assume-old={venv}/.installed", *targets],

@@ -64,7 +64,7 @@ def ask(prometheus, name, seconds, **wishes):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def watched(monitored):
-    """The live operator, what others tell of its pods beside it, and scrapes enough for every rate."""
+    """The live operator, what other exporters report about its pods, and scrapes enough for every rate."""
     prometheus = monitored.prometheus
     with PodMetrics.up(monitored.plane.admin, [monitored.namespace]) as address:
         prometheus.scrape(Target("pods", address))

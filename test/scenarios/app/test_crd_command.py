@@ -39,7 +39,7 @@ async def test_the_definition_is_applied_where_there_is_none_and_served_when_the
 
 
 def is_gone(admin):
-    """Deleting a definition takes a moment, in which it cannot be made anew."""
+    """Deleting a definition takes a moment, in which it cannot be created again."""
     try:
         admin.get(PATH)
     except ApiRefusedError as refusal:

@@ -106,7 +106,7 @@ async def wait_for(process, token, status):
 
 @pytest.mark.usefixtures("rights")
 async def test_metrics_are_for_those_whom_the_apiserver_allows(plane, token):
-    prometheus, stranger = token("prometheus", may_read=True), token("stranger", may_read=False)
+    prometheus, outsider = token("prometheus", may_read=True), token("outsider", may_read=False)
     elsewhere = token("elsewhere", may_read=True, audience="another-service")
     async with operator(plane, arguments=SECURE) as process:
         body = await wait_for(process, prometheus, 200)
@@ -114,12 +114,12 @@ async def test_metrics_are_for_those_whom_the_apiserver_allows(plane, token):
         assert (await scraped(process))[0] == 401
         assert (await scraped(process, "garbage"))[0] == 401
         assert (await scraped(process, elsewhere))[0] == 401
-        status, words = await scraped(process, stranger)
+        status, words = await scraped(process, outsider)
         assert (status, "nonResourceURLs" in words) == (403, True)
 
         probes = await process.address(1)
         assert (await asyncio.to_thread(fetch, f"{probes}/readyz")) == (200, "ok\n")
-        assert not [secret for secret in (prometheus, stranger, elsewhere) if secret in str(process.records)]
+        assert not [secret for secret in (prometheus, outsider, elsewhere) if secret in str(process.records)]
 
 
 async def test_nobody_is_let_in_when_the_operator_may_not_ask_and_the_log_says_what_is_missing(plane, token):
@@ -160,7 +160,7 @@ async def test_a_flood_of_bad_tokens_is_turned_away_and_the_scraper_is_not(plane
 
     assert {status for status, _ in found} == {401, 429}
     asked = [line for line in body.splitlines() if line.startswith("rest_client_requests_total") and '"POST"' in line]
-    # The scraper's two reviews (and perhaps some before its role was known), ten strangers at once, two a second.
+    # The scraper's two reviews (and perhaps some before its role was known), ten unknown tokens at once, two a second.
     assert sum(float(line.rpartition(" ")[2]) for line in asked) < 40
 
 

@@ -142,7 +142,7 @@ async def test_a_job_that_breaks_a_rule_can_still_be_labelled(upgrade):
 
 
 async def test_a_job_that_no_rule_can_read_cannot_be_edited_any_more(upgrade):
-    """Told in docs/api.md: it gets a status, and can be deleted and made anew."""
+    """As docs/api.md says: it gets a status, and can be deleted and created again."""
     found = OF_THE_WRONG_TYPE | UNSCALABLE
     for number, malformed in enumerate(found.values()):
         await upgrade.create(malformed, f"j-{number}")

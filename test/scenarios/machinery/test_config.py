@@ -188,7 +188,7 @@ async def test_the_authority_of_the_apiserver_is_replaced_without_a_restart(own_
             return x509.load_pem_x509_certificate(shown.encode()) == x509.load_pem_x509_certificate(certificate)
 
         await eventually(is_served, within=90, every=0.2)
-        # More calls than connections that are open: some have to be made anew.
+        # More calls than connections that are open: some have to be opened again.
         with pytest.raises(errors.Unreachable, match="certificate verify failed"):
             await asyncio.gather(*(api.create(REVIEWS, "", {}) for _ in range(5)))
 

@@ -167,7 +167,7 @@ def test_a_bug_is_logged_with_its_traceback_and_ends_the_process_with_1(kubeconf
 
     assert run.run(Options(kubeconfig=kubeconfig, **NOWHERE), make_controller=broken) == 1
     last = records(capsys)[-1]
-    assert last["message"] == "a part of the process has died"
+    assert last["message"] == "a part of the process failed"
     assert "LookupError: no" in last["exception"]
 
 

@@ -66,7 +66,7 @@ def test_each_limit_of_the_job_is_listed():
     assert limits == [
         "3 restarts in all, then the job fails (backoffLimit)",
         "60 s from its start, then the job fails (activeDeadlineSeconds)",
-        "all replicas have to run within 5 s from its start, or the job fails (startupDeadlineSeconds)",
+        "all replicas must run within 5 s from its start, or the job fails (startupDeadlineSeconds)",
     ]
     assert not [text for word, text in sentences(WORKERS) if word == "Limit"]
 
@@ -77,7 +77,7 @@ def test_the_clean_up_is_explained(policy):
 
 
 def test_the_deletion_is_explained():
-    assert dict(sentences(WORKERS.ttl(60)))["Deletion"] == "of the job and all that is left of it, 60 s after its end"
+    assert dict(sentences(WORKERS.ttl(60)))["Deletion"] == "of the job and its remaining objects, 60 s after its end"
 
 
 def test_dynamic_workers_are_mentioned():

@@ -47,7 +47,7 @@ def test_a_list_without_items_is_an_object_like_others():
     [
         pytest.param("", "there is no object in it", id="nothing"),
         pytest.param("# a comment\n---\n", "there is no object in it", id="a comment"),
-        pytest.param("- kind: TFJob\n", "a document in it is no object", id="a list without a kind"),
+        pytest.param("- kind: TFJob\n", "a document in it is not an object", id="a list without a kind"),
         pytest.param("{kind: [", "line 1, column 9", id="broken off"),
         pytest.param('{"a":' * 150 + "1" + "}" * 150, "is nested too deeply", id="too many levels"),
         pytest.param(f'{{"a": {"1" * 5000}}}', "line 1, column 7: '1111", id="more digits than Python reads"),

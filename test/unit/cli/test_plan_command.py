@@ -103,7 +103,7 @@ def test_objects_that_are_no_jobs_are_passed_over(plan):
     code, _, complaints = plan({"kind": "List", "items": [claim, JOB.body()]})
 
     assert code == 0
-    assert complaints == "0.json#1: passed over: PersistentVolumeClaim data is no TFJob\n"
+    assert complaints == "0.json#1: skipped: PersistentVolumeClaim data is not a TFJob\n"
 
 
 def test_files_without_a_job_are_an_error(plan):
@@ -111,8 +111,8 @@ def test_files_without_a_job_are_an_error(plan):
 
     assert code == 1
     assert complaints.splitlines() == [
-        "0.json: passed over: an object without a kind is no TFJob",
-        "0.json: there is no TFJob in it",
+        "0.json: skipped: an object without a kind is not a TFJob",
+        "0.json: contains no TFJob",
     ]
 
 

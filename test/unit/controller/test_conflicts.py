@@ -152,7 +152,7 @@ async def test_what_was_written_before_we_looked_does_not_count(lookout):
     assert not lookout.watching.done()
 
 
-async def test_a_change_that_is_seen_while_the_caches_are_read_anew_counts(lookout):
+async def test_a_change_that_is_seen_while_the_caches_are_read_again_counts(lookout):
     lookout.handler.on_update(job(("manager", EARLIER)), job(("manager", NOW)))
     await lookout.begin()
     await lookout.clock.advance(2)

@@ -86,7 +86,7 @@ async def test_whoever_gave_way_waits_behind_what_came_later_until_it_is_done(ha
 @pytest.mark.parametrize(
     ("error", "bugs"),
     [(refused(409, "Conflict"), 0), (NotLeading("no"), 0), (ZeroDivisionError("bug"), 1)],
-    ids=["hindered", "not leading", "a bug"],
+    ids=["failed", "not leading", "a bug"],
 )
 async def test_a_pass_that_did_not_end_well_comes_back_after_a_growing_delay(harness, error, bugs):
     controller = make(harness, error, error)

@@ -88,7 +88,7 @@ async def test_what_was_made_before_an_error_is_told_all_the_same(harness):
     assert harness.recorder.events == [("Normal", "SuccessfulCreatePod", "Created 2 pods: j-worker-0, j-worker-1")]
 
 
-async def test_many_pods_are_told_of_by_a_few_names():
+async def test_many_pods_are_reported_by_a_few_names():
     harness = Harness()
     harness.create_job(builders.tfjob("j").workers(50))
 

@@ -1,4 +1,4 @@
-"""What a pass is told of a job, from caches and live."""
+"""The snapshot of a job, from caches and live."""
 
 import msgspec
 import pytest
@@ -78,8 +78,8 @@ async def test_live_lists_are_read_to_their_last_page(harness, monkeypatch):
 
 
 async def test_what_has_our_labels_and_another_owner_is_not_ours(harness):
-    stranger = harness.api.of(resources.PODS)[0]
-    labels = stranger["metadata"]["labels"]
+    foreign = harness.api.of(resources.PODS)[0]
+    labels = foreign["metadata"]["labels"]
     metadata = {"name": "j-worker-7", "namespace": "ns", "labels": labels}
     harness.api.put(resources.PODS, {"metadata": metadata})
     harness.sync()

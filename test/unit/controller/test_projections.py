@@ -362,7 +362,7 @@ def test_why_a_pod_ended_is_told_in_the_words_of_who_knows(status, reason, messa
     assert (found.reason, found.message) == (reason, message)
 
 
-def test_a_pod_on_its_way_out_tells_until_when_it_has_time():
+def test_a_pod_that_is_terminating_tells_until_when_it_has_time():
     leaving = pod(phase="Running")
     leaving["metadata"]["deletionTimestamp"] = "2026-03-01T08:00:30Z"
 

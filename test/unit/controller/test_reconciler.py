@@ -260,7 +260,7 @@ async def test_a_refused_create_is_told_and_tried_again_with_growing_delays():
     delays = [later - earlier for earlier, later in pairwise(times)]
     assert [round(delay) for delay in delays] == [1, 2, 4]
     told = [event for event in harness.recorder.events if event[1] == "FailedCreatePod"]
-    assert told == [("Warning", "FailedCreatePod", "pod j-worker-0 was refused: exceeded quota: gpus")]
+    assert told == [("Warning", "FailedCreatePod", "pod j-worker-0 was rejected: exceeded quota: gpus")]
     await harness.settle()
     assert harness.notes.rejections.get(harness.job["metadata"]["uid"]) is None
     assert "refused" not in harness.job["status"]["conditions"][-1]["message"]
@@ -295,8 +295,8 @@ async def test_a_child_of_ours_that_is_there_already_is_taken_as_made():
 
 async def test_a_name_that_is_another_s_is_never_touched():
     harness = Harness()
-    stranger = {"metadata": {"name": "j-worker-0", "namespace": "ns", "labels": {"whose": "mine"}}}
-    kept = harness.api.put(resources.PODS, stranger)
+    foreign = {"metadata": {"name": "j-worker-0", "namespace": "ns", "labels": {"whose": "mine"}}}
+    kept = harness.api.put(resources.PODS, foreign)
     harness.create_job(builders.tfjob("j").workers(1))
 
     for _ in range(6):

@@ -176,7 +176,7 @@ async def test_a_large_job_gives_way_after_its_share_and_says_so_in_no_status_an
     assert harness.recorder.events == []
 
 
-async def test_however_many_shares_it_takes_one_event_tells_of_the_pods(harness):
+async def test_however_many_shares_it_takes_one_event_names_the_pods(harness):
     harness.queue.add(OTHER)
     while (await harness.reconciler.reconcile(KEY)).turn is Turn.GIVES_WAY:
         harness.sync()

@@ -153,7 +153,7 @@ def test_a_quantity_that_a_scheduler_has_written_in_its_own_form_is_the_same(fou
     assert tuple(patch.body["spec"]["minResources"]["memory"] for patch in made) == patched
 
 
-def test_a_group_on_its_way_out_is_not_changed():
+def test_a_group_that_is_terminating_is_not_changed():
     group = PodGroup("job", "g", "Running", {"minMember": 9}, is_terminating=True)
 
     assert gang.actions(seen_with(tfjob().workers(2), VOLCANO, group)) == ()

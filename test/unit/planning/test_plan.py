@@ -32,7 +32,7 @@ def test_deletes_come_before_the_group_and_the_group_before_pods():
     assert [action.stage for action in found] == sorted((action.stage for action in found), key=list(Stage).index)
 
 
-def test_what_is_on_its_way_out_is_not_deleted_again_when_there_is_to_be_less():
+def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():
     seen = simulator(tfjob().workers(2).dynamic_workers())
     seen.settle()
     everything_runs(seen)

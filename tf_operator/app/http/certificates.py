@@ -52,7 +52,7 @@ class GivenCertificate:
         try:
             self._context = self._read()
         except CertificateError as error:
-            _log.warning("the new certificate of /metrics is of no use; the old one stays", error=str(error))
+            _log.warning("the new certificate of /metrics is invalid; keeping the old one", error=str(error))
         else:
             _log.info("the certificate of /metrics was renewed", file=str(self._files[0]))
 

@@ -209,5 +209,5 @@ class _Site(web.Server):
         try:
             return await page(PageRequest(request.headers, request.remote or ""))
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)
-            _log.exception("a page could not be made", path=request.path)
-            return Reply(500, b"This page could not be made; the log says why.\n")
+            _log.exception("a page could not be rendered", path=request.path)
+            return Reply(500, b"This page could not be rendered; see the log.\n")

@@ -1,8 +1,8 @@
-"""The text of all metrics, made at most once a second for however many scrapers.
+"""The text of all metrics, rendered at most once a second, however many scrapers there are.
 
-Sampling is done by the operator's event loop, rendering by a thread: a page may have megabytes, and meanwhile probes
-have to be answered. Whoever asks while a page is being made, or soon after, gets the same page. How long it is shared
-grows with what it costs, so scrapers can never use up more than a part of a processor, which work would lack.
+The operator's event loop samples, a thread renders: a page may have megabytes, and probes must be answered meanwhile.
+All scrapers that ask during a rendering, or soon after, share the page. The time for which it is shared grows with the
+cost of rendering, so scrapers use only a part of a core.
 
 Lives on the event loop of the HTTP server. Neighbours: ``registry`` has the metrics, ``http.endpoints`` the page.
 """

@@ -85,7 +85,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.whole(least=1, most=1000),
         "16",
         "N",
-        "How many jobs are reconciled at the same time.",
+        "Number of jobs that are reconciled concurrently.",
     ),
     Flag(
         "override-existing-controller",
@@ -117,10 +117,10 @@ FLAGS: tuple[Flag, ...] = (
         REACH,
         flag_types.rate,
         # The Go operator's 20 and 30 make a job of 1000 replicas take minutes. The API server protects itself by
-        # priority and fairness; this is only the point from which on we would be the noisy one.
+        # priority and fairness; this limit only keeps the operator from being the noisy one.
         "500",
         "RATE",
-        "How many requests a second for jobs, on average. Watches, events and the Lease have budgets of their own.",
+        "Average requests per second for jobs; negative: no limit. Watches, events and Leases have their own.",
     ),
     Flag(
         "kube-api-burst",
@@ -128,7 +128,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.whole(least=1, most=1_000_000),
         "1000",
         "N",
-        "How many requests at once after a quiet time.",
+        "Burst of requests for jobs.",
     ),
     Flag(
         "leader-elect",
@@ -136,7 +136,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.switch,
         "true",
         "",
-        "Work only while holding a Lease, so that several replicas can stand by. Without it there must be only one.",
+        "Work only while holding a Lease, so that several replicas can stand by. Without it, run only one replica.",
     ),
     Flag("leader-election-id", LEAD, flag_types.name, "tf-operator", "NAME", "The name of the Lease."),
     Flag(
@@ -170,7 +170,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.positive_duration,
         "2s",
         "DURATION",
-        "The time between two attempts to get or keep the Lease.",
+        "The time between attempts to acquire or renew the Lease.",
     ),
     Flag(
         "restart-delay-base",
@@ -178,16 +178,16 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.duration,
         "1s",
         "DURATION",
-        "How long the first replacement of a failed replica is delayed; the delay doubles with each further one.",
+        "The backoff of the first replacement of a failed replica; it doubles each time.",
     ),
-    Flag("restart-delay-cap", RESTART, flag_types.duration, "5m", "DURATION", "The longest such delay."),
+    Flag("restart-delay-cap", RESTART, flag_types.duration, "5m", "DURATION", "The maximum backoff."),
     Flag(
         "restart-delay-reset",
         RESTART,
         flag_types.duration,
         "10m",
         "DURATION",
-        "A replica that has run for this long starts again with the shortest delay.",
+        "A replica that ran for this long starts with the base backoff again.",
     ),
     Flag(
         "metrics-bind-address",
@@ -195,7 +195,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.address,
         ":8080",
         "ADDRESS",
-        "Where Prometheus finds /metrics; 0 for nowhere.",
+        "The address of /metrics; 0 disables it.",
     ),
     Flag(
         "metrics-secure",
@@ -203,27 +203,27 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.switch,
         "false",
         "",
-        "Serve /metrics by HTTPS, and only to those whose bearer token the API server allows to get /metrics. Needs "
-        "the right to create TokenReviews and SubjectAccessReviews.",
+        "Serve /metrics by HTTPS, to bearer tokens whose users the API server allows to get /metrics. Needs the right "
+        "to create TokenReviews and SubjectAccessReviews.",
     ),
     Flag(
         "metrics-cert-path",
         SHOW,
         flag_types.text,
         "",
-        "FOLDER",
-        "The folder with the certificate for /metrics, which is read again when it changes. Without it, the operator "
-        "makes a certificate that nobody can verify.",
+        "DIRECTORY",
+        "The directory of the certificate for /metrics, reloaded when it changes. Without it, the operator uses a "
+        "self-signed certificate.",
     ),
-    Flag("metrics-cert-name", SHOW, flag_types.text, "tls.crt", "NAME", "The file of the certificate in that folder."),
-    Flag("metrics-cert-key", SHOW, flag_types.text, "tls.key", "NAME", "The file of its key in that folder."),
+    Flag("metrics-cert-name", SHOW, flag_types.text, "tls.crt", "NAME", "The certificate file in that directory."),
+    Flag("metrics-cert-key", SHOW, flag_types.text, "tls.key", "NAME", "The key file in that directory."),
     Flag(
         "health-probe-bind-address",
         SHOW,
         flag_types.address,
         ":8081",
         "ADDRESS",
-        "Where the kubelet finds /healthz and /readyz; 0 for nowhere.",
+        "The address of /healthz and /readyz; 0 disables them.",
     ),
     Flag(
         "log-format",
@@ -231,7 +231,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.choice("json", "console"),
         "json",
         "FORMAT",
-        "json: one record a line, for machines. console: for people.",
+        "json, one record per line, or console, for terminals.",
     ),
     Flag(
         "log-level",
@@ -239,7 +239,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.choice("debug", "info", "warning", "error"),
         "info",
         "LEVEL",
-        "The least important records that are written: debug, info, warning or error.",
+        "The minimum level: debug, info, warning or error.",
     ),
 )
 BY_NAME = {flag.name: flag for flag in FLAGS}
@@ -259,7 +259,7 @@ IGNORED = {
         IgnoredFlag("pytorch-init-container-max-tries", _OTHER_KINDS),
         IgnoredFlag("mpi-kubectl-delivery-image", _OTHER_KINDS),
         IgnoredFlag("zap-devel", "see --log-format", is_switch=True),
-        IgnoredFlag("zap-stacktrace-level", "a failure always shows where it happened"),
+        IgnoredFlag("zap-stacktrace-level", "errors always have a traceback"),
         IgnoredFlag("zap-time-encoding", "times are always RFC 3339"),
         # What the manifests of tf-operator 0.5 to 1.2 carry.
         IgnoredFlag("alsologtostderr", "logs always go to standard error", is_switch=True),

@@ -8,14 +8,14 @@ from tf_operator.app.options import flags
 _INTRODUCTION = """
 usage: tf-operator run [--FLAG=VALUE ...]
 
-Runs the operator until SIGTERM: watches TFJobs, and creates and deletes what they need.
-Flags are those of Kubeflow's training-operator, and are spelt as in Go: one dash or two, --flag=value or
---flag value, and a switch is turned off by --switch=false. A flag wins over its environment variable.
+Runs the operator until SIGTERM: watches TFJobs, and creates and deletes what they need. Flags are those of
+Kubeflow's training-operator in Go's grammar: one dash or two, --flag=value or --flag value, --switch=false.
+A flag overrides its environment variable.
 """
 _VARIABLES = """
-MY_POD_NAME is this replica's name in the Lease and in events; CUSTOM_CLUSTER_DOMAIN is put behind the host
+MY_POD_NAME is this replica's name in the Lease and in events; CUSTOM_CLUSTER_DOMAIN is appended to the host
 names in TF_CONFIG. Flags of the Go operator that have no effect on TFJobs (--webhook-..., --pytorch-...,
---mpi-..., --zap-...) are accepted with a warning.
+--mpi-..., --zap-...) are ignored with a warning.
 """
 
 

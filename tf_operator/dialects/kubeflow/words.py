@@ -13,7 +13,7 @@ from tf_operator.api.report import EventKind
 
 
 class Reason:
-    """Reasons of conditions and of the events that tell of them."""
+    """Reasons of conditions and of their events."""
 
     CREATED: Final = "TFJobCreated"
     RUNNING: Final = "TFJobRunning"

@@ -48,7 +48,7 @@ class ObjectDecoder(Generic[T]):
             metadata = responses.read_metadata(raw)
             self._instruments.undecodable()
             reason = errors.excerpt(f"{type(error).__name__}: {error}".encode())
-            _log.warning("an object cannot be read", key=str(metadata.key), uid=metadata.uid, error=reason)
+            _log.warning("an object cannot be decoded", key=str(metadata.key), uid=metadata.uid, error=reason)
             return metadata, None
         return item.metadata, item
 

@@ -218,7 +218,7 @@ class Reflector:
         self._was_cut_off = self._was_cut_off or ending is not None or self._moved_at < self._ends_at - 1
         if self._is_hopeless(ending):
             if self._promised and not self.is_absent:
-                self._log.warning("the list cannot be read; what is cached is left alone until it can", cause=kind)
+                self._log.warning("the list failed; the cache is not used until a list succeeds", cause=kind)
             self._release()
             self._refused(self._scope.namespace)
         if self._version is None:

@@ -64,7 +64,7 @@ class Fence:
     def check(self) -> None:
         """Raise ``NotLeading`` unless a write may start now. What follows must not wait for anything."""
         if not self.is_open:
-            raise NotLeading("the lease is not, or no longer surely, ours")
+            raise NotLeading("the Lease is not held, or may have expired")
 
     def open_until(self, moment: float) -> None:
         """Let writes start before ``moment``. It never moves back: replies may overtake each other."""

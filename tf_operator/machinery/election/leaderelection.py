@@ -73,7 +73,7 @@ class ElectionConfig:
 
     @property
     def longest_stall(self) -> float:
-        """The age of a heartbeat at which work counts as stuck. A dead leader is forgiven as long."""
+        """The age of a heartbeat at which work counts as stuck. A dead leader keeps the Lease for as long."""
         return self.lease_duration
 
 
@@ -110,7 +110,7 @@ class LeaderElector:
     ) -> None:
         """``identity`` is for this process only: see ``election_thread.make_identity``."""
         if not identity:
-            raise ValueError("an empty identity in a Lease means that it is nobody's")
+            raise ValueError("the identity must not be empty")
         self._lock = lock
         self._identity = identity
         self._clock = clock
@@ -256,7 +256,7 @@ class LeaderElector:
                     lease = None  # it is not as we know it: read it
                     await self._clock.sleep(self._config.retry_period / 10)
         except TimeoutError:
-            self._log.warning("the Lease could not be released; it runs out by itself")
+            self._log.warning("the Lease could not be released; it will expire")
 
     async def _is_released(self, lease: Lease | None) -> bool:
         try:

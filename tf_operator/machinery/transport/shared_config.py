@@ -114,4 +114,4 @@ class SharedConfig:
     def _check(self, found: ClientConfig) -> None:
         if self._config is not None and found.host != self._config.host:
             # What is remembered of one cluster must never be acted upon in another.
-            raise ConfigurationError(f"another apiserver is named now, {found.host}: restart to go there")
+            raise ConfigurationError(f"the API server is now {found.host}: restart the operator to use it")

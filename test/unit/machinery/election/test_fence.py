@@ -15,7 +15,7 @@ def fence(clock):
 
 def test_a_fence_is_closed_before_it_was_ever_opened(fence):
     assert not fence.is_open
-    with pytest.raises(NotLeading, match="not, or no longer surely, ours"):
+    with pytest.raises(NotLeading, match="not held, or may have expired"):
         fence.check()
 
 

@@ -461,5 +461,5 @@ def test_durations_that_do_not_work_together_are_refused(durations, message):
 
 
 def test_an_empty_identity_is_refused(store, clock):
-    with pytest.raises(ValueError, match="empty identity"):
+    with pytest.raises(ValueError, match="identity must not be empty"):
         Candidate(store, clock, "")
