@@ -261,6 +261,7 @@ BROKEN = {
         kubeconfig(cluster={"server": f"https://u:{SECRET}@h"}),
         "'server' must not hold a user or a password",
     ),
+    "a path that is no text": (kubeconfig(cluster={"server": "https://h", "certificate-authority": 5}), "cannot read"),
     "a server that is no address": (kubeconfig(cluster={"server": "https://[::1"}), "malformed"),
     "a server without a host": (kubeconfig(cluster={"server": "https://:6443"}), "'server' has to be http(s)://host"),
     "a socks proxy": (
