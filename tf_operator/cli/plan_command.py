@@ -127,4 +127,7 @@ def _shown(manifest: Manifest) -> str:
 
 
 def _report(where: str, what: str) -> None:
-    sys.stderr.write(f"{where}: {what}\n")
+    # Names and values of somebody's manifest: on a terminal, control characters could hide or rewrite what is reported.
+    line = f"{where}: {what}"
+    visible = (char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
+    sys.stderr.write(f"{''.join(visible)}\n")

@@ -141,3 +141,11 @@ def test_wrong_usage_is_told_apart_from_a_wrong_manifest(arguments):
         main.main(["plan", *arguments])
 
     assert stopped.value.code == 2
+
+
+def test_control_characters_of_a_manifest_are_shown_and_not_sent_to_the_terminal(plan):
+    body = JOB.body() | {"spec": {"x\x1b[2Jy": 1, "tfReplicaSpecs": {}}}
+    _, _, complaints = plan(body, {"kind": "\x1b]0;title\x07", "metadata": {"name": "n\rm"}})
+
+    assert "spec.x\\x1b[2Jy: unknown field" in complaints
+    assert "passed over: \\x1b]0;title\\x07 n\\rm is no TFJob" in complaints

@@ -182,7 +182,8 @@ def _entry(files: Mapping[Path, Mapping[str, Any]], section: str, name: object) 
                 body = entry.get(_SECTIONS[section]) or {}
                 if not isinstance(body, dict):
                     raise ConfigurationError(f"kubeconfig {path}: {_SECTIONS[section]} {name!r} is no mapping")
-                absolute = {field: str(path.parent.absolute() / body[field]) for field in _PATHS if body.get(field)}
+                folder = path.parent.absolute()
+                absolute = {field: str(folder / str(body[field])) for field in _PATHS if body.get(field)}
                 return _Entry(path, {**body, **absolute})
     raise ConfigurationError(f"kubeconfig {_names(files)}: there is no {_SECTIONS[section]} {name!r}")
 

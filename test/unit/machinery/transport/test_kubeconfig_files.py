@@ -219,6 +219,7 @@ BROKEN_CLUSTERS = {
         {"server": f"https://u:{SECRET}@h"},
         "'server' must not hold a user or a password",
     ),
+    "a path that is no text": ({"certificate-authority": 5}, "cannot read"),
     "an invalid server": ({"server": "https://[::1"}, "malformed"),
     "a server without a host": ({"server": "https://:6443"}, "'server' has to be http(s)://host"),
     "a socks proxy": ({"proxy-url": f"socks5://u:{SECRET}@p"}, "'proxy-url' has to be http:// or https://"),
