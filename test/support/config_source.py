@@ -1,8 +1,11 @@
 """Where tests get the configuration of a connection from."""
 
-import asyncio
+from typing import TYPE_CHECKING
 
 from tf_operator.machinery.transport.config import ClientConfig
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class ConfigSource:
