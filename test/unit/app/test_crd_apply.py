@@ -9,7 +9,6 @@ from support.fake_clock import FakeClock
 from support.loopback import Loopback, reply
 from tf_operator.app import crd_apply
 from tf_operator.app.crd_apply import NotServed, apply
-from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.config import ClientConfig
 
@@ -35,11 +34,11 @@ def seen_as(**conditions):
     return reply(200, json.dumps({**CRD, "status": {"conditions": listed}}).encode())
 
 
-class Impatient(SystemClock):
-    """Waits for nothing."""
+class HastyClock(FakeClock):
+    """Time passes at once for whatever sleeps."""
 
     async def sleep(self, seconds):
-        await super().sleep(0)
+        await self.advance(seconds)
 
 
 async def test_the_definition_is_applied_as_a_whole_by_force_and_waited_for():
@@ -50,7 +49,7 @@ async def test_the_definition_is_applied_as_a_whole_by_force_and_waited_for():
         *(seen_as(**ESTABLISHED), reply(200, b"{}")),
     ]
     async with Loopback(answers) as server:
-        await apply(CRD, at(server), Impatient())
+        await apply(CRD, at(server), HastyClock())
 
     patch, *reads = server.seen
     assert (patch.method, json.loads(patch.body)) == ("PATCH", CRD)
@@ -64,17 +63,17 @@ async def test_the_definition_is_applied_as_a_whole_by_force_and_waited_for():
 async def test_the_right_to_list_the_objects_is_not_needed():
     denied = reply(403, b'{"kind":"Status","reason":"Forbidden","message":"not you"}')
     async with Loopback([seen_as(), seen_as(**ESTABLISHED), denied]) as server:
-        await apply(CRD, at(server), Impatient())
+        await apply(CRD, at(server), HastyClock())
 
 
 @pytest.mark.parametrize(
     ("conditions", "why"), [({"NamesAccepted": "False"}, "so it is"), ({}, "it is not established yet")]
 )
 async def test_a_definition_that_is_never_served_is_an_error_with_the_reason(conditions, why, monkeypatch):
-    monkeypatch.setattr(crd_apply, "SERVED_WITHIN", 0.05)
+    monkeypatch.setattr(crd_apply, "SERVED_WITHIN", 2)
     async with Loopback(seen_as(**conditions)) as server:
-        with pytest.raises(NotServed, match=why):
-            await apply(CRD, at(server), SystemClock())
+        with pytest.raises(NotServed, match=f"not served after 2 s: {why}"):
+            await apply(CRD, at(server), HastyClock())
 
 
 async def test_a_refusal_is_an_error_of_the_api():

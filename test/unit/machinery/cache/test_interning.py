@@ -97,7 +97,8 @@ def test_labels_are_a_mapping_that_cannot_be_changed():
     assert (labels.get("other"), len(labels), "index" in labels) == (None, 2, True)
     assert repr(labels) == "Labels({'job': 'mnist', 'index': '1'})"
     turned = Labels((("index", "1"), ("job", "mnist")))
-    assert (labels, hash(labels)) == (turned, hash(turned))
+    assert labels == Labels((("job", "mnist"), ("index", "1"))) == turned
+    assert hash(labels) == hash(turned)
     assert labels not in (Labels((("job", "mnist"), ("index", "2"))), {})
     with pytest.raises(TypeError):
         labels["job"] = "other"

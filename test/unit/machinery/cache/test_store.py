@@ -43,6 +43,7 @@ def test_an_index_can_be_added_to_a_store_that_is_in_use():
     store.put(projected("c", 3, size=3))
 
     assert [item.metadata.name for item in store.by_index("size", "3")] == ["a", "c"]
+    assert (store.count("size", "3"), store.count("size", "5")) == (2, 0)
 
 
 def test_the_same_index_can_be_added_again_and_another_one_of_its_name_cannot():

@@ -302,7 +302,8 @@ async def test_every_call_has_a_time_limit(verb, begun, code):
 
 
 async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
-    async with serving(OK, clock=clock, budget=TokenBucket(clock, qps=0.01, burst=1)) as api:
+    instruments, budget = Counted(), TokenBucket(clock, qps=0.01, burst=1)
+    async with serving(OK, clock=clock, budget=budget, instruments=instruments) as api:
         await CALLS["create"](api)
         call = asyncio.ensure_future(CALLS["create"](api))
         await clock.advance(99)
@@ -310,6 +311,7 @@ async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
         assert len(api.server.seen) == 1
         await clock.advance(1)
         assert await call == BODY
+    assert instruments.waits == [("create", 0), ("create", 100)]
 
 
 # Credentials
