@@ -197,6 +197,16 @@ class FaultProxy:
         """Send each request to the next apiserver."""
         self._engine.route = fault_engine.in_turn(len(self._accesses))
 
+    def end(self) -> None:
+        """Take all rules off; AssertionError when one did not strike as often as it has to."""
+        for rule in self._rules:
+            rule.off()
+        self.assert_fired()
+
+    def begin(self) -> None:
+        """Forget rules and calls: one proxy may serve one test after the other."""
+        self._rules, self._engine.rules, self._engine.calls = [], (), []
+
     # Evidence
 
     def calls(self, trigger: Trigger | None = None) -> tuple[Call, ...]:
