@@ -57,21 +57,17 @@ class Helm:
         return self.ok("template", release, chart, "--namespace", "tf-operator", values=values or {})
 
     def objects(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> list[Json]:
-        """The same as objects."""
         return parsed(self.render(values, chart=chart))
 
 
 def parsed(text: str) -> list[Json]:
-    """The objects in a text of manifests."""
     return [body for body in yaml.load_all(text, Loader=yaml.CSafeLoader) if body]
 
 
 def one(objects: list[Json], kind: str, name: str = "") -> Json:
-    """The object of a kind, and of a name where there are several."""
     (found,) = [body for body in objects if body["kind"] == kind and name in {"", body["metadata"]["name"]}]
     return found
 
 
 def of_kind(objects: list[Json], kind: str) -> list[Json]:
-    """All objects of a kind."""
     return [body for body in objects if body["kind"] == kind]

@@ -43,29 +43,23 @@ class JobLife:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.versions[0].place.name
 
     @property
     def last(self) -> Json:
-        """How it was at last, or last before it was deleted."""
         return self.versions[-1].last_body
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was deleted."""
         return self.versions[-1].body is None
 
     def bodies(self) -> Iterator[Json]:
-        """Every version."""
         return (version.body for version in self.versions if version.body is not None)
 
     def statuses(self) -> Iterator[Json]:
-        """Every status."""
         return (body.get("status", {}) for body in self.bodies())
 
     def before(self, revision: int) -> Json:
-        """How it was when this revision was written."""
         return [version.last_body for version in self.versions if version.revision <= revision][-1]
 
     def policy_of(self, kind: str) -> str:
@@ -96,7 +90,6 @@ def check(history: History, sent: Requests, *, namespaces: Collection[str], waiv
 
 
 def job_lives(history: History, namespace: str) -> Iterator[JobLife]:
-    """The jobs that ever were in a namespace."""
     versions: dict[str, list[Revision]] = defaultdict(list)
     for entry in history.of(TFJOBS.qualified, namespace):
         versions[entry.uid].append(entry)
@@ -273,7 +266,6 @@ def _deletes_once(history: History, sent: Requests, namespace: str) -> Iterator[
 
 
 def pairwise_by_replica(pods: Iterable[PodLife]) -> Iterator[tuple[PodLife, PodLife]]:
-    """Each pod with the one that took its place."""
     replicas: dict[tuple[str, str], list[PodLife]] = defaultdict(list)
     for pod in pods:
         replicas[pod.replica].append(pod)
@@ -282,7 +274,6 @@ def pairwise_by_replica(pods: Iterable[PodLife]) -> Iterator[tuple[PodLife, PodL
 
 
 def _pairs(pods: tuple[PodLife, ...]) -> Iterator[tuple[PodLife, PodLife]]:
-    """Each pod with each that was born later."""
     return ((pod, later) for index, pod in enumerate(pods) for later in pods[index + 1 :])
 
 

@@ -49,10 +49,6 @@ class Kubelet:
         """Running: init containers are done, all others run."""
         return await self._change(name, lambda p, now: pod_status.running(p, now, is_ready=is_ready))
 
-    async def set_ready(self, name: str, is_ready: bool) -> Json:
-        """What the readiness probes of the running containers say."""
-        return await self._change(name, lambda p, now: pod_status.ready(p, now, is_ready=is_ready))
-
     async def exit(self, name: str, exits: Mapping[str, Exit]) -> Json:
         """Some containers end, the others go on; the phase follows by the kubelet's rule."""
         return await self._change(name, lambda p, now: pod_status.exited(p, now, exits))
@@ -82,10 +78,6 @@ class Kubelet:
     async def evict(self, name: str) -> Json:
         """Failed, reason Evicted, no container statuses: the node ran out of memory."""
         return await self._change(name, pod_status.evicted)
-
-    async def preempt(self, name: str) -> Json:
-        """What the scheduler does to a pod that is in the way: say so in a condition, then delete it."""
-        return await self.disrupt(name, "PreemptionByScheduler", "preempting to make room for a higher priority")
 
     async def lose_node(self, name: str) -> Json:
         """The pod's node is silent: phase Unknown, and the pod is deleted but nobody confirms it.
@@ -131,7 +123,6 @@ class Kubelet:
         await self.api.patch(self._path(name), patch, "strategic")
 
     async def pod(self, name: str) -> Json:
-        """The pod as it is now."""
         return await self.api.get(self._path(name))
 
     async def is_gone(self, pod: Json) -> bool:

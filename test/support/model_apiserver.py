@@ -173,7 +173,6 @@ class Watcher:
         self.position = int(request.query.get("resourceVersion", "0"))
 
     def covers(self, namespace: str) -> bool:
-        """Whether objects of this namespace are watched."""
         return _covers(self._request, namespace)
 
     def wake(self) -> None:
@@ -181,17 +180,14 @@ class Watcher:
         self._woken.set()
 
     def send(self, chunk: bytes) -> None:
-        """Send this next."""
         self._outbox.append(chunk)
         self.wake()
 
     def end(self, how: errors.ApiError | None) -> None:
-        """End, after what is on its way."""
         self._is_over, self._error = True, how
         self.wake()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What the client reads."""
         if "sendInitialEvents" in self._request.query:
             for chunk in self._picture():
                 yield chunk

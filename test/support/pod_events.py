@@ -23,7 +23,6 @@ def everything_runs(simulator: Simulator) -> None:
 
 
 def runs(replica: str) -> Move:
-    """One pod is started."""
     return _change(replica, lambda pod, simulator: _running(pod, simulator.now) if pod.phase == "Pending" else pod)
 
 
@@ -123,7 +122,6 @@ def time_passes(seconds: float) -> Move:
 
 
 def the_operator_sleeps(seconds: float) -> Move:
-    """No operator runs for a while."""
     return lambda simulator: simulator.sleep_through(seconds)
 
 
@@ -139,7 +137,6 @@ def the_operator_misses(*moves: Move) -> Move:
 
 
 def suspend(simulator: Simulator) -> None:
-    """Somebody suspends the job."""
     simulator.edit({"spec": {"runPolicy": {"suspend": True}}})
 
 

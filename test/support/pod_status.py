@@ -109,16 +109,6 @@ def running(pod: Json, now: str, *, is_ready: bool = True) -> Json:
     return _settled(pod, status, now)
 
 
-def ready(pod: Json, now: str, *, is_ready: bool) -> Json:
-    """The readiness of every running container, as its probe found it."""
-    status = _status_of(pod)
-    for spec, group in _containers(pod):
-        state = _state(status, group, spec["name"])
-        if "running" in state:
-            _write(status, group, spec, state, is_ready=is_ready)
-    return _settled(pod, status, now)
-
-
 def exited(pod: Json, now: str, exits: Mapping[str, Exit]) -> Json:
     """The named containers have ended for the time being; the others go on. The phase follows."""
     status = _status_of(pod)

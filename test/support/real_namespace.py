@@ -66,7 +66,6 @@ class RealNamespace:
         return self.kubectl.namespace
 
     def job(self, name: str) -> Json:
-        """The TFJob."""
         found = self.kubectl.get("tfjob", name)
         assert found is not None, f"there is no TFJob {self.name}/{name}"
         return found
@@ -111,7 +110,6 @@ class RealNamespace:
         self.kubectl.run("exec", f"{name}-{replica}", "--container=tensorflow", "--", "touch", "/tmp/end")
 
     def events(self, name: str, *, reason: str) -> list[Json]:
-        """What has been told of the job under one reason."""
         found = self.kubectl.list("events")
         return [it for it in found if it["involvedObject"]["name"] == name and it["reason"] == reason]
 
@@ -190,7 +188,6 @@ def training(name: str, *, steps: int, image: str, restart: str = "", pod: Mappi
 
 
 def small_job(name: str, program: Program, *, workers: int = 1, **run_policy: str | int) -> Json:
-    """A job of workers that need no TensorFlow."""
     template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [program.container()]}}
     worker = {"replicas": workers, "restartPolicy": "OnFailure", "template": template}
     return {
