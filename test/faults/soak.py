@@ -53,7 +53,7 @@ REQUESTS = [
     faults.delay(1),
 ]
 WRITES = [faults.late_write(seconds=5)]
-OPENINGS = [faults.gone(), faults.empty_watch(), faults.trickle(5000)]
+OPENINGS = [faults.gone(), faults.empty_watch(), faults.trickle(100_000)]
 LINES = [
     faults.delay(0.5),
     faults.duplicate(),

@@ -96,7 +96,7 @@ class FakeInformer:
     lacking: bool = False
 
     def is_stale(self, namespace: str) -> bool:
-        """Whether a new picture of the one namespace that there is was refused."""
+        """Whether the relist of the one namespace that there is was refused."""
         return self.lacking and namespace == KEY.namespace
 
 

@@ -162,9 +162,9 @@ def restarts_are_counted_once(life: JobLife) -> Iterator[str]:
         return  # what was taken away on purpose is no restart
     replaced = [pod for pod, later in pairwise_by_replica(life.pods) if pod.failed_before(later.born)]
     in_place = sum(pod.restarts for pod in life.pods)
-    told = life.last.get("status", {}).get("restarts", 0)
-    if told != len(replaced) + in_place:
-        yield f"{told} restarts were told, of {len(replaced)} replacements after a failure and {in_place} in place"
+    reported = life.last.get("status", {}).get("restarts", 0)
+    if reported != len(replaced) + in_place:
+        yield f"{reported} restarts are reported: {len(replaced)} pods were replaced, {in_place} restarted in place"
 
 
 def status_of_others_stays(life: JobLife) -> Iterator[str]:
@@ -221,10 +221,10 @@ def counts_are_those_of_the_pods(life: JobLife) -> Iterator[str]:
     if life.last["spec"].get("runPolicy", {}).get("managedBy", _US) != _US:
         return
     running = Counter(pod.kind for pod in life.pods if pod.runs_at_last)
-    told = {kind.lower(): found.get("active", 0) for kind, found in status.get("replicaStatuses", {}).items()}
-    for kind in told.keys() | running.keys():
-        if told.get(kind, 0) != running[kind]:
-            yield f"{told.get(kind, 0)} {kind} are told to be active, and {running[kind]} are"
+    reported = {kind.lower(): found.get("active", 0) for kind, found in status.get("replicaStatuses", {}).items()}
+    for kind in reported.keys() | running.keys():
+        if reported.get(kind, 0) != running[kind]:
+            yield f"{reported.get(kind, 0)} {kind} are reported as active, and {running[kind]} are"
 
 
 RULES: Mapping[str, Rule] = {

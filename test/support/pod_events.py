@@ -46,7 +46,7 @@ def main_ends(replica: str, code: int = 0) -> Move:
 
 
 def restarts_in_place(replica: str, times: int = 1) -> Move:
-    """The program ends badly, and the kubelet has started it anew."""
+    """The program ends badly, and the kubelet has started it again."""
 
     def restarted(pod: Pod, simulator: Simulator) -> Pod:
         last_termination = MainContainer(1, "Error", "", simulator.now, simulator.now)
@@ -56,7 +56,7 @@ def restarts_in_place(replica: str, times: int = 1) -> Move:
 
 
 def a_sidecar_restarts(replica: str, times: int = 1) -> Move:
-    """Another container than the program's ends badly, and the kubelet has started it anew."""
+    """Another container than the program's ends badly, and the kubelet has started it again."""
     return _change(replica, lambda pod, _: replace(pod, restarts=pod.restarts + times), only_running=True)
 
 
@@ -82,7 +82,7 @@ def is_stuck(replica: str, why: str) -> Move:
 
 
 def is_drained(replica: str) -> Move:
-    """Somebody empties the node: the pod is deleted, and its program told to stop."""
+    """Somebody empties the node: the pod is deleted, and its program gets SIGTERM."""
 
     def drained(pod: Pod, simulator: Simulator) -> Pod:
         main = pod.main if simulator.is_polite else MainContainer(143, "Error", "", simulator.now, simulator.now)
@@ -103,7 +103,7 @@ def is_deleted(replica: str) -> Move:
 
 
 def is_deleted_gracefully(replica: str) -> Move:
-    """Somebody deletes the pod: its program is told to stop."""
+    """Somebody deletes the pod: its program gets SIGTERM."""
     return _change(replica, lambda pod, _: replace(pod, is_terminating=True))
 
 
@@ -141,7 +141,7 @@ def suspend(simulator: Simulator) -> None:
 
 
 def stops_politely(simulator: Simulator) -> None:
-    """From now on programs that are told to stop end with 0, after they have saved their work."""
+    """From now on programs that get SIGTERM end with 0, after they have saved their work."""
     simulator.is_polite = True
 
 

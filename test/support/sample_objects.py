@@ -43,7 +43,7 @@ def projected(name: str, version: int | str, *, namespace: str = "ns", uid: str 
 
 
 class Diary:
-    """A handler that writes down what it is told, as short texts in order."""
+    """A handler that writes down what it gets, as short texts in order."""
 
     def __init__(self) -> None:
         self.entries: list[str] = []

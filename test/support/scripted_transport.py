@@ -2,7 +2,7 @@
 
     server = ScriptedTransport(
         clock,
-        Watch(added(thing("a", 1)), mark(5), 240.0),          # a streamed picture; then 240 s of silence; then EOF
+        Watch(added(thing("a", 1)), mark(5), 240.0),          # a streamed list;  then 240 s of silence; then EOF
         errors.Unreachable("refused"),                         # instead of a reply
         Watch(modified(thing("a", 7)), errors.ReplyLost("reset")),
         page([thing("a", 7)], version=8),
@@ -182,7 +182,7 @@ def bookmark(version: int | str) -> bytes:
 
 
 def mark(version: int | str) -> bytes:
-    """The bookmark that ends a streamed picture."""
+    """The bookmark that ends a streamed list."""
     annotations = {INITIAL_EVENTS_END: "true"}
     return line("BOOKMARK", {"metadata": {"resourceVersion": str(version), "annotations": annotations}})
 

@@ -65,7 +65,7 @@ class Simulator:
     crash_after: int | None = None
     """The write after which the operator is killed, once."""
     is_polite: bool = False
-    """Whether programs save their work and end with 0 when they are told to stop, instead of being killed."""
+    """Whether programs save their work and end with 0 when they get SIGTERM, instead of being killed."""
 
     writes: int = 0
     is_deleted: bool = False
