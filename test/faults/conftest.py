@@ -1,130 +1,239 @@
-"""Fixtures of the fault tests: a controller on the machinery, a proxy before it, and an administrator past it."""
+"""Fixtures of the fault tests: the operator as a process, a proxy before it, and an administrator past it.
+
+A test that asks for ``operator`` gets the process of its module, in the module's namespace; one that asks for ``start``
+starts its own in a namespace of its own. Either way ``proxy`` is the one before that process, without earlier rules and
+calls, and the history of the jobs is held against the invariants at the end.
+"""
 
 import asyncio
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
+import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
+from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
+from lab.fault_proxy.trigger import opening, watch
 from lab.tools.get import programs
-from support import copier, oracle
+from support import builders, invariants, operator_process, oracle
 from support.api import Api, RefusedError
-from support.copier import Copier
-from support.crds import create_crd
-from support.resources import CONFIG_MAPS, Json
+from support.history import NOW, Recorder
+from support.operator_process import OperatorProcess
+from support.resources import PODS, SERVICES, TFJOBS
 from support.settle import eventually, settle
-from tf_operator.machinery.clock import Clock, SystemClock
-from tf_operator.machinery.ratelimit import TokenBucket
-from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.machinery.transport.connection import Connection
-from tf_operator.machinery.transport.kubeconfig import KubeConfig
-from tf_operator.meta import ObjectKey
+
+ARGUMENTS = ("--leader-elect=false", "--restart-delay-base=50ms")
+_SERIAL = count(1)
+
+
+def pytest_collection_modifyitems(items):
+    """One event loop for all tests of a module: they share processes, whose logs are read in it."""
+    for item in items:
+        if pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 
 @dataclass
 class Field:
-    """One namespace with Widgets in it, and what a test does to them."""
+    """One namespace with jobs in it, and what a test does to them. Jobs are named in short, such as ``w``."""
 
     admin: Api
     namespace: str
     plane: ControlPlane
+    proxy: FaultProxy
+    suffix: str = ""
+    waived: set[str] = field(default_factory=set)
+    """Invariants that do not hold on purpose."""
 
-    @property
-    def widgets(self) -> str:
-        """The path of the Widgets."""
-        return oracle.WIDGETS.path(self.namespace)
+    def name(self, job):
+        return f"{job}{self.suffix}"
 
-    async def want(self, name: str, copies: int, **extra: Any) -> Json:
-        """Have a Widget ask for so many copies, whether it is there or not."""
+    def pod(self, job, index):
+        """The name of a worker's pod and of its Service."""
+        return f"{job}{self.suffix}-worker-{index}"
+
+    def path(self, job):
+        return TFJOBS.path(self.namespace, self.name(job))
+
+    async def want(self, job, workers, *, note=None, ballast=0):
+        """Have a job want so many workers, whether it exists or not; ``ballast`` bytes are in no pod of it."""
+        template = {"spec": {"containers": [{"name": "tensorflow", "image": "training:test"}]}}
+        template["spec"]["containers"][0]["env"] = [{"name": "BALLAST", "value": "x" * ballast}]
+        specs = {"Worker": {"replicas": workers}} | (
+            {"Evaluator": {"replicas": 0, "template": template}} if ballast else {}
+        )
+        patch = {"spec": {"tfReplicaSpecs": specs}}
+        if note is not None:
+            patch["metadata"] = {"annotations": {"note": str(note)}}
+        built = builders.tfjob(self.name(job)).workers(workers).dynamic_workers().merged(patch)
         try:
-            return await self.admin.create(self.widgets, copier.widget(name, copies, **extra))
+            return await self.admin.create(TFJOBS.path(self.namespace), built.body())
         except RefusedError as refused:
             if refused.status != 409:
                 raise
-            return await self.admin.patch(f"{self.widgets}/{name}", {"spec": {"copies": copies, **extra}})
+            return await self.admin.patch(self.path(job), patch)
 
-    async def delete_copy(self, name: str) -> None:
-        """Take a copy away, as a user might."""
-        await self.admin.delete(CONFIG_MAPS.path(self.namespace, name))
+    async def job(self, job):
+        return await self.admin.get(self.path(job))
 
-    async def store_raw(self, body: bytes) -> None:
-        """Have a Widget stored as these bytes, which no JSON library needs to be able to write."""
-        kubectl = programs("kubectl")["kubectl"]
+    async def uid(self, job):
+        return (await self.job(job))["metadata"]["uid"]
+
+    async def delete_job(self, job):
+        await self.admin.delete(self.path(job))
+
+    async def delete_pod(self, job, index):
+        await self.admin.delete(PODS.path(self.namespace, self.pod(job, index)))
+
+    async def has_pods(self, job, workers):
+        """Whether all these workers of a job have pods."""
+        pods = await self.admin.list(PODS.path(self.namespace))
+        return {self.pod(job, index) for index in range(workers)} <= {pod["metadata"]["name"] for pod in pods}
+
+    async def collect_garbage(self):
+        """Delete what belongs to no job any more, as the garbage collector does."""
+        living = {job["metadata"]["uid"] for job in await self.admin.list(TFJOBS.path(self.namespace))}
+        for kind in (PODS, SERVICES):
+            for child in await self.admin.list(kind.path(self.namespace)):
+                if child["metadata"]["ownerReferences"][0]["uid"] not in living:
+                    with suppress(RefusedError):  # the operator was faster
+                        await self.admin.delete(kind.path(self.namespace, child["metadata"]["name"]))
+
+    async def store_raw(self, body):
+        """Have a job stored as these bytes, which no JSON library needs to be able to write."""
         config = f"--kubeconfig={self.plane.kubeconfig('admin')}"
-        command = (kubectl, config, "create", "--raw", self.widgets, "-f", "-")
+        command = (programs("kubectl")["kubectl"], config, "create", "--raw", TFJOBS.path(self.namespace), "-f", "-")
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         _, complaint = await process.communicate(body)
         assert process.returncode == 0, complaint.decode()
 
-    async def quiet(self, seconds: float, *, within: float = 30) -> None:
+    async def quiet(self, seconds, *, within=30):
         """Wait until nothing has been written in this namespace for so long."""
         await settle(self.plane.etcd_url, quiet_for=seconds, within=within, namespace=self.namespace)
 
-    async def uid(self, name: str) -> str:
-        """The UID of a Widget."""
-        uid: str = (await self.admin.get(f"{self.widgets}/{name}"))["metadata"]["uid"]
-        return uid
-
-    def key(self, name: str) -> ObjectKey:
-        """The key of an object in this namespace."""
-        return ObjectKey(self.namespace, name)
-
-    async def settled(self, controller: Copier, *, within: float = 60) -> None:
+    async def settled(self, process, *, within=60):
         """Wait until everything is in order."""
-        await eventually(lambda: oracle.in_order(controller, self.admin, self.namespace), within=within)
+        await eventually(lambda: oracle.in_order(process, self.admin, self.namespace), within=within)
+
+    async def settled_without_orphans(self, process, *, within=60):
+        """The same, in a control plane without a garbage collector."""
+
+        async def check():
+            await self.collect_garbage()
+            return await oracle.in_order(process, self.admin, self.namespace)
+
+        await eventually(check, within=within)
+
+    async def relist(self, resource):
+        """Have an informer relist."""
+        gone = self.proxy.on(opening(resource), do=faults.gone(), at_most=1)
+        self.proxy.now(watch(resource), do=faults.cut())
+        await self.proxy.until(gone.has_fired, within=30)
+
+    def created(self):
+        """How often each pod was created, by job and index, such as ``w-0``."""
+        return Counter(name.replace(f"{self.suffix}-worker-", "-") for name in oracle.pods_created(self.proxy))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def admin(control_plane):
+    async with Api(control_plane.kubeconfig("admin")) as api:
+        yield api
 
 
 @pytest.fixture
-async def field(admin: Api, namespace: str, control_plane: ControlPlane) -> Field:
-    """The namespace of the test, ready for Widgets."""
-    await create_crd(admin, copier.WIDGET_CRD)
-    return Field(admin, namespace, control_plane)
+def is_shared(request):
+    """Whether the test attacks the operator of its module."""
+    return "operator" in request.fixturenames
 
 
 @pytest.fixture
-def proxy(control_plane: ControlPlane) -> Iterator[FaultProxy]:
+def proxy(request, control_plane, is_shared):
     """A proxy before the session's apiserver; a fault of it that never struck fails the test."""
-    with FaultProxy(control_plane.kubeconfig("admin")) as running:
+    if not is_shared:
+        with FaultProxy(control_plane.kubeconfig("operator")) as running:
+            yield running
+        return
+    shared = request.getfixturevalue("shared_proxy")
+    shared.begin()
+    yield shared
+    shared.end()
+
+
+@pytest.fixture(scope="module")
+def shared_proxy(control_plane):
+    with FaultProxy(control_plane.kubeconfig("operator")) as running:
         yield running
 
 
-Start = Callable[..., Awaitable[Copier]]
+@pytest.fixture(scope="module")
+def shared_namespace(request, control_plane):
+    return control_plane.make_namespace(request.module.__name__)
 
 
-@asynccontextmanager
-async def copying(kubeconfig: Path, namespace: str, *, clock: Clock, **options: Any) -> AsyncIterator[Copier]:
-    """A controller at work. That it ends by itself, or leaves a task behind, fails the test."""
-    async with Connection(KubeConfig(str(kubeconfig)), clock=clock) as connection:
-        client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=1000, burst=1000))
-        controller = Copier(client, clock, namespace=namespace, **options)
-        task = asyncio.ensure_future(controller.run())
-        try:
-            yield controller
-            if task.done():
-                task.result()
-                raise AssertionError("the controller ended by itself")
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+@pytest_asyncio.fixture(loop_scope="module")
+async def field(request, admin, proxy, control_plane, is_shared):
+    """The namespace of the test; its history is judged in the end."""
+    if is_shared:
+        namespace, suffix = request.getfixturevalue("shared_namespace"), f"-{next(_SERIAL)}"
+    else:
+        namespace, suffix = control_plane.make_namespace(request.node.name), ""
+    found = Field(admin, namespace, control_plane, proxy, suffix)
+    if not getattr(request.module, "IS_RECORDED", True):
+        yield found
+        return
+    async with Recorder(control_plane.etcd_url, start=NOW) as recorder:
+        yield found
+        history = await recorder.stop()
+    for life in invariants.job_lives(history, namespace):
+        for name, rule in invariants.RULES.items():
+            assert name in found.waived or list(rule(life)) == [], name
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_operator(control_plane, shared_proxy, shared_namespace, tmp_path_factory):
+    kubeconfig = shared_proxy.kubeconfig(tmp_path_factory.mktemp("shared") / "kubeconfig", client="operator")
+    # One fault after the other lengthens its pauses; so they pass faster.
+    async with running(control_plane, kubeconfig, shared_namespace, speed=3) as process:
+        yield process
+        assert await process.terminate() == 0
 
 
 @pytest.fixture
-async def start(proxy: FaultProxy, field: Field, tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts controllers behind the proxy, with a clock and a timing as the test likes; they end with the test."""
+def operator(field, module_operator):
+    """The operator of the module, alive."""
+    assert module_operator.exit_code is None, module_operator.records[-5:]
+    return module_operator
+
+
+@asynccontextmanager
+async def running(plane, kubeconfig, namespace, *, until="workers started", arguments=ARGUMENTS, **disturbed):
+    """An operator that serves one namespace. That it logs an error which nobody expects fails the test."""
+    process = await operator_process.start(
+        plane, namespaces=[namespace], arguments=arguments, kubeconfig=kubeconfig, probe=disturbed
+    )
+    try:
+        await process.wait_for(until, within=60)
+        yield process
+        # One that was to end has said why.
+        assert process.exit_code is not None or process.unexpected() == []
+    finally:
+        if process.exit_code is None:
+            await process.kill()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def start(proxy, field, tmp_path):
+    """Starts operators behind the proxy, disturbed as the test likes; they end with the test."""
     async with AsyncExitStack() as stack:
 
-        async def started(*, clock: Clock | None = None, past_proxy: bool = False, **options: Any) -> Copier:
-            if past_proxy:
-                kubeconfig = field.plane.kubeconfig("admin")
-            else:
-                kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig", client="copier")
-            running = copying(kubeconfig, field.namespace, clock=clock or SystemClock(), **options)
-            return await stack.enter_async_context(running)
+        async def started(*, kubeconfig=None, client="operator", **options) -> OperatorProcess:
+            kubeconfig = kubeconfig or proxy.kubeconfig(tmp_path / "kubeconfig", client=client)
+            return await stack.enter_async_context(running(field.plane, kubeconfig, field.namespace, **options))
 
         yield started

@@ -1,10 +1,10 @@
 """A long life under random faults: ``make soak`` (10 minutes; SOAK_SECONDS, SOAK_SEED).
 
-A Copier lives as a process of its own behind the proxy. Widgets come, grow, shrink and go, users take copies away,
-and of all requests and all lines of watches one in twenty is struck by a fault of any kind; every now and then a
-connection dies, hangs or cannot be made. In the end the faults stop, and everything has to be in order: the
-apiserver holds what the Widgets ask for, the caches equal the apiserver, no copy was ever found to exist without a
-reason to look for it, and the process has grown neither in memory nor in tasks nor in file descriptors.
+The operator runs as a process behind the proxy. Jobs come, grow, shrink and go, users delete pods, and one in twenty
+of all requests and lines of watches is struck by a fault of any kind; every now and then a connection dies, hangs or
+cannot be made. In the end the faults stop, and everything has to be in order: the apiserver holds what the jobs want,
+the caches equal the apiserver, nothing was ever found to exist without a reason to look for it, and the process has
+grown neither in memory nor in tasks nor in file descriptors.
 
 Not among the faults: what no network does to TLS. A line that is dropped from the middle of a stream, or a bookmark
 that lies about its version, would deceive any client. No test of the gate: pytest does not collect it by itself.
@@ -23,17 +23,15 @@ import pytest
 
 from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import anything, create, opening, watch, write
-from support import copier, oracle
+from lab.fault_proxy.trigger import anything, opening, watch, write
+from support import oracle
 from support.api import RefusedError
-from support.copier_process import copier_process
-from support.resources import CONFIG_MAPS
 from support.settle import eventually
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
 SEED = int(os.environ.get("SOAK_SEED", "0"))
 SHARE = 0.05
-WIDGETS = 12
+JOBS = 12
 MOST_GROWTH = 10_000_000
 MOST_REQUESTS = 100
 """A second, on the average: what the changes of a busy day take, but no tight loop."""
@@ -55,7 +53,7 @@ REQUESTS = [
     faults.delay(1),
 ]
 WRITES = [faults.late_write(seconds=5)]
-OPENINGS = [faults.gone(), faults.empty_watch(), faults.trickle(5000)]
+OPENINGS = [faults.gone(), faults.empty_watch(), faults.trickle(100_000)]
 LINES = [
     faults.delay(0.5),
     faults.duplicate(),
@@ -84,19 +82,19 @@ STRUCK = [
 @pytest.fixture
 def proxy(control_plane):
     """A proxy whose chances come from the seed."""
-    with FaultProxy(control_plane.kubeconfig("admin"), seed=SEED) as running:
+    with FaultProxy(control_plane.kubeconfig("operator"), seed=SEED) as running:
         yield running
 
 
 @dataclass
 class Users:
-    """Whoever has Widgets, at random; and the garbage collector."""
+    """Whoever has jobs, at random."""
 
     field: object
     chance: random.Random = field(default_factory=lambda: random.Random(SEED))
     acts: Counter = field(default_factory=Counter)
     lives: Counter = field(default_factory=Counter)
-    """How often each Widget was deleted: the next one gets another name, as the old one's copies may still be there."""
+    """How often each job was deleted: the next one gets another name, as the old one's pods may still be there."""
 
     async def live(self, end):
         """Change something several times a second."""
@@ -104,12 +102,10 @@ class Users:
             act = self.chance.choices([self.want, self.drop, self.take_away], weights=[8, 1, 1])[0]
             self.acts[act.__name__] += 1
             try:
-                await act(self.chance.randrange(WIDGETS))
+                await act(self.chance.randrange(JOBS))
             except RefusedError as refused:
                 if refused.status != 404:
                     raise
-            if not self.chance.randrange(20):
-                await self.collect_garbage()
             await asyncio.sleep(self.chance.uniform(0.05, 0.4))
 
     def name(self, number):
@@ -119,19 +115,11 @@ class Users:
         await self.field.want(self.name(number), self.chance.randrange(6))
 
     async def drop(self, number):
-        await self.field.admin.delete(f"{self.field.widgets}/{self.name(number)}")
+        await self.field.delete_job(self.name(number))
         self.lives[number] += 1
 
     async def take_away(self, number):
-        await self.field.delete_copy(f"{self.name(number)}-0")
-
-    async def collect_garbage(self):
-        """Take away the copies of Widgets that are gone."""
-        living = {widget["metadata"]["uid"] for widget in await self.field.admin.list(self.field.widgets)}
-        for copy in await self.field.admin.list(CONFIG_MAPS.path(self.field.namespace), labelSelector=copier.LABEL):
-            if copy["metadata"]["ownerReferences"][0]["uid"] not in living:
-                with suppress(RefusedError):  # the controller may have been faster
-                    await self.field.delete_copy(copy["metadata"]["name"])
+        await self.field.delete_pod(self.name(number), 0)
 
 
 async def break_connections(proxy, end):
@@ -165,31 +153,28 @@ class Size:
 
 
 @pytest.mark.timeout(SECONDS + 400)
-async def test_a_long_life_under_random_faults_ends_in_order(proxy, field, tmp_path):
-    kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig", client="copier")
+async def test_a_long_life_under_random_faults_ends_in_order(proxy, field, start):
     users = Users(field)
-    async with copier_process(kubeconfig, field.namespace) as process:
-        await process.hear("synced")
-        rules = [
-            proxy.on(trigger, do=fault, chance=share / len(kinds), at_least=0)
-            for trigger, share, kinds in STRUCK
-            for fault in kinds
-        ]
-        began = time.monotonic()
-        end = began + SECONDS
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(users.live(end))
-            tasks.create_task(break_connections(proxy, end))
-            await asyncio.sleep(SECONDS / 5)
-            early = Size.of(process.pid)
-        requests = proxy.count()
-        for rule in rules:
-            rule.off()
-        stopped = time.monotonic()
-        await eventually(lambda: in_order(process, users), within=240, every=1)
-        healed = time.monotonic() - stopped
-        late = Size.of(process.pid)
-        alive = await process.tasks()
+    operator = await start()
+    rules = [
+        proxy.on(trigger, do=fault, chance=share / len(kinds), at_least=0)
+        for trigger, share, kinds in STRUCK
+        for fault in kinds
+    ]
+    end = time.monotonic() + SECONDS
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(users.live(end))
+        tasks.create_task(break_connections(proxy, end))
+        await asyncio.sleep(SECONDS / 5)
+        early = Size.of(operator.pid)
+    requests = proxy.count()
+    for rule in rules:
+        rule.off()
+    stopped = time.monotonic()
+    await eventually(lambda: oracle.in_order(operator, field.admin, field.namespace), within=240, every=1)
+    healed = time.monotonic() - stopped
+    late = Size.of(operator.pid)
+    alive = (await operator.caches())["tasks"]
 
     struck = sum(rule.fired for rule in rules)
     report = [
@@ -202,27 +187,8 @@ async def test_a_long_life_under_random_faults_ends_in_order(proxy, field, tmp_p
     print("", *report, sep="\n")  # noqa: T201
     assert struck >= requests / 50, "that was no hard life"
     assert late.memory - early.memory <= MOST_GROWTH
-    assert late.files <= 20
-    assert alive <= 20
+    assert late.files <= 80
+    assert alive <= 60
     assert requests / SECONDS <= MOST_REQUESTS
     assert oracle.blind_repeats(proxy) == []
-    assert unexplained(proxy) == []
-
-
-async def in_order(process, users):
-    """In order, when the orphans are gone."""
-    if process.has_ended:
-        raise RuntimeError(f"the process ended by itself: {await process.ended()}")
-    await users.collect_garbage()
-    return await oracle.in_order(await process.caches(), users.field.admin, users.field.namespace)
-
-
-def unexplained(proxy):
-    """Copies that were found to exist although no reply about them had been lost, or was late, before."""
-    doubtful, found = set(), []
-    for call in proxy.calls(create("configmaps")):
-        if call.code == 409 and call.name not in doubtful:
-            found.append(call.name)
-        if call.code != 201 or call.upstream_code != 201 or call.ending not in {"clean", ""}:
-            doubtful.add(call.name)
-    return found
+    assert oracle.unexplained(proxy) == []

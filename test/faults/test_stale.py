@@ -1,9 +1,8 @@
-"""Faults 41 to 43: an apiserver that is behind the others, because it has lost touch with etcd."""
+"""An apiserver that is behind the others, because it has lost touch with etcd."""
 
 import asyncio
 import threading
 from contextlib import contextmanager
-from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,10 +13,8 @@ from lab.fault_proxy.proxy import FaultProxy
 from lab.fault_proxy.trigger import create, delete, watch
 from support import oracle
 from support.api import Api
-from support.scaled_clock import ScaledClock
+from support.resources import TFJOBS
 from support.settle import eventually
-
-COPIES = "configmaps"
 
 
 class Hop:
@@ -106,35 +103,37 @@ def hop(control_plane):
 @pytest.fixture
 def proxy(control_plane, hop):
     """In front of both apiservers; the second one is the stale one when the hop is frozen."""
-    with FaultProxy(control_plane.kubeconfig("admin"), control_plane.kubeconfig("admin", server="second")) as running:
+    kubeconfigs = [control_plane.kubeconfig("operator", server=server) for server in ("kube-apiserver", "second")]
+    with FaultProxy(*kubeconfigs) as running:
         yield running
     hop.go_on()  # also after a test that has failed amid it
 
 
-async def test_whoever_reads_from_a_stale_apiserver_makes_nothing_twice(proxy, hop, field, start):
-    """Fault 41, S11: all reads go to an apiserver that stops amid our writes, which go to one that goes on."""
+async def test_an_operator_that_reads_from_a_stale_apiserver_creates_nothing_twice(proxy, hop, field, start):
+    """All reads go to an apiserver that stops amid our writes, which go to one that goes on."""
     proxy.route(reads=1, writes=0)
-    controller = await start(clock=ScaledClock(10))
+    operator = await start(speed=10)
     await field.want("shrunk", 3)
-    await field.settled(controller)
-    stopped = proxy.on(create(COPIES), do=faults.call(hop.freeze), nth=2)
+    await field.settled(operator)
+    stopped = proxy.on(create("pods"), do=faults.call(hop.freeze), nth=2)
     await field.want("w", 5)
     await proxy.until(stopped.has_fired)
     await eventually(lambda: hop.is_frozen)
-    await field.want("shrunk", 1)
-    for _ in range(20):
-        controller.queue.add(field.key("w"))
+    shrunk = await field.want("shrunk", 1)
+    for note in range(20):
+        await field.want("w", 5, note=note)
         await asyncio.sleep(0.2)
-    assert controller.widgets.store.get(field.key("shrunk")).spec.copies == 3, "the stale apiserver was not stale"
+    cached = (await operator.caches())["jobs"]["shrunk"][1]
+    assert cached != shrunk["metadata"]["resourceVersion"], "the stale apiserver was not stale"
     hop.go_on()
-    await field.settled(controller)
+    await field.settled(operator)
 
-    assert sorted(call.name for call in proxy.calls(delete(COPIES))) == ["shrunk-1", "shrunk-2"]
-    oracle.no_copy_twice(proxy)
+    assert sorted(call.name for call in proxy.calls(delete("pods"))) == [field.pod("shrunk", 1), field.pod("shrunk", 2)]
+    oracle.nothing_twice(proxy)
 
 
 async def test_a_new_operator_at_a_stale_apiserver_waits_until_it_knows(proxy, hop, field, start):
-    """Fault 42, S1 and S4: its initial list is a consistent one, or none."""
+    """Its first list is a consistent one, or none."""
     first = await start()
     await field.want("w", 3)
     await field.settled(first)
@@ -142,27 +141,26 @@ async def test_a_new_operator_at_a_stale_apiserver_waits_until_it_knows(proxy, h
     with hop.frozen():
         await field.want("w", 5)
         await field.settled(first)
-        made = proxy.count(create(COPIES))
+        await first.kill()
+        created = proxy.count(create("pods"))
 
         proxy.route(reads=1, writes=0)
-        second = await start(clock=ScaledClock(10))
+        second = await start(speed=10, until="started")
         await asyncio.sleep(5)
-        assert not second.widgets.has_synced
-        assert proxy.count(create(COPIES)) == made
+        assert True not in (await second.caches())["synced"].values()
+        assert proxy.count(create("pods")) == created
     await field.settled(second)
-    await field.settled(first)
 
-    oracle.no_copy_twice(proxy)
+    oracle.nothing_twice(proxy)
 
 
-async def test_requests_that_go_to_a_fresh_and_a_stale_apiserver_in_turn_make_nothing_twice(proxy, hop, field, start):
-    """Fault 43: a load balancer alternates; what was once seen is not unseen."""
+async def test_requests_that_go_to_a_fresh_and_a_stale_apiserver_in_turn_create_nothing_twice(proxy, hop, field, start):
+    """A load balancer alternates; the caches never go back."""
     proxy.alternate()
-    controller = await start(clock=ScaledClock(10))
+    operator = await start(speed=10)
     await field.want("w", 3)
-    await field.settled(controller)
+    await field.settled(operator)
     await both_serve(field)
-    unseen = [deletions_of(informer) for informer in (controller.widgets, controller.copies)]
 
     with hop.frozen():
         await field.want("w", 5)
@@ -172,28 +170,14 @@ async def test_requests_that_go_to_a_fresh_and_a_stale_apiserver_in_turn_make_no
             # Opened again, some at the one and some at the other.
             if proxy.open_watches(watch()):
                 proxy.now(watch(), do=faults.cut())
-    await field.settled(controller)
+    await field.settled(operator)
 
-    assert unseen == [[], []]
-    assert proxy.calls(delete(COPIES)) == ()
-    made = oracle.copies_made(proxy)
-    assert len(made) == len(set(made))
+    assert (await operator.caches())["deleted"] == {}
+    assert proxy.calls(delete()) == ()
+    assert set(field.created().values()) == {1}
 
 
 async def both_serve(field):
     """Have the second apiserver fill its cache, which it does when it is first asked: else it would have no answer."""
     async with Api(field.plane.kubeconfig("admin", server="second")) as api:
-        await eventually(lambda: api.list(field.widgets, resourceVersion="0"))
-
-
-def deletions_of(informer):
-    """The names of what an informer tells is gone, from now on."""
-    names = []
-    informer.add_handler(
-        SimpleNamespace(
-            on_add=lambda item: None,
-            on_update=lambda old, new: None,
-            on_delete=lambda last, final_state_known: names.append(last.metadata.name),
-        )
-    )
-    return names
+        await eventually(lambda: api.list(TFJOBS.path(field.namespace), resourceVersion="0"))

@@ -85,7 +85,7 @@ class InformerMachine(RuleBasedStateMachine):
     )
     def start(self, scopes, seed, streams, in_stream):
         self.namespaces = {scope.namespace for scope in scopes}
-        self.server.streams_pictures = streams
+        self.server.streams_lists = streams
         self.server.expires_in_stream = in_stream
         self.informer = Informer(
             THINGS,
@@ -170,7 +170,7 @@ class InformerMachine(RuleBasedStateMachine):
 
     @rule()
     def forget_how_to_stream(self):
-        self.server.streams_pictures = False
+        self.server.streams_lists = False
 
     @precondition(lambda self: self.server.history)
     @rule(back=st.integers(1, 5))

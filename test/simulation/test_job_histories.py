@@ -1,7 +1,7 @@
 """Random jobs and random histories of their pods, with an operator that may be killed after any write.
 
-What must hold for every order of events, whatever the job: the safety rules of the fault catalogue that a plan can
-break (S1 to S5, S9, S10, S16), and that a job that nothing happens to is left alone. The rules are those of the
+What must hold for every order of events, whatever the job: the invariants that a plan can break
+(``support/invariants.py``), and that a job that nothing happens to is left alone. The rules are those of the
 simulator, with numbers counted by the test itself, never by the code that is tested.
 """
 
@@ -209,17 +209,16 @@ class Histories(RuleBasedStateMachine):
     # --- What holds --------------------------------------------------------------------------------------------
 
     def check_creates(self, made, finished, done):
-        """S2, S3, S4; S1 is in the simulator itself, where a second pod of one name cannot be made."""
-        assert not (made and finished), "S4: something was created for a job that had ended"
+        """The simulator itself refuses a second pod of one name."""
+        assert not (made and finished), "something was created for a job that had ended"
         counts = {spec.type: spec.count for spec in self.simulator.job.replicas}
         for pod in made:
-            assert pod.index < counts[pod.type], "S2"
-            assert pod.name == f"job-{pod.type.label}-{pod.index}", "S2"
-            assert pod.index not in done.get(pod.type, ()), "S3: a replica that has succeeded was run again"
+            assert pod.index < counts[pod.type], "a pod of no replica"
+            assert pod.name == f"job-{pod.type.label}-{pod.index}", "a pod of no replica"
+            assert pod.index not in done.get(pod.type, ()), "a replica that has succeeded was run again"
 
     @invariant()
     def restarts_are_counted_exactly(self):
-        """S5."""
         if self.simulator is None:
             return
         record = self.simulator.record
@@ -231,7 +230,6 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def conditions_follow_their_rules(self):
-        """S4, S9."""
         if self.simulator is None or not self.simulator.records:
             return
         status, conditions = self.simulator.status, self.simulator.status["conditions"]
@@ -252,11 +250,11 @@ class Histories(RuleBasedStateMachine):
             assert not {"Running", "Restarting"} & true
         assert ("completionTime" in status) == is_finished
         self.end = self.end or (status if is_finished else None)
-        assert self.end in (None, status), "S4: a finished job has changed"
+        assert self.end in (None, status), "a finished job has changed"
 
     @invariant()
     def live_pods_agree_on_the_cluster(self):
-        """S10. With dynamic workers each pod has a part of its own."""
+        """With dynamic workers each pod has a part of its own."""
         if self.simulator is None or self.simulator.job.has_dynamic_workers:
             return
         seen = [self.simulator.clusters.get(pod.uid) for pod in self.simulator.pods.values()]
@@ -264,7 +262,6 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def counts_are_what_is_there(self):
-        """S16."""
         if self.simulator is None or self.simulator.record.is_finished or self.simulator.is_deleted:
             return
         for spec in self.simulator.job.replicas:

@@ -1,6 +1,6 @@
 """Several electors on one Lease, through anything that networks, clocks and schedulers do.
 
-Safety: at most one fence is open at any moment (S12 of the fault catalogue), whatever happens, except that somebody
+Safety: at most one fence is open at any moment, whatever happens, except that somebody
 with the right to do so takes the Lease from its holder: the holder learns of that with its next renewal. Liveness:
 once the faults have ended, somebody leads within lease duration + retry period + 3 s.
 

@@ -60,7 +60,6 @@ class Request:
 
     @property
     def tally(self) -> Tally:
-        """What it counts as."""
         return Tally(self.verb, self.resource, self.code)
 
 
@@ -93,7 +92,6 @@ class Requests:
         return type(self)(tuple(entry for entry in self if entry.verb not in _READS))
 
     def of(self, resource: str) -> Self:
-        """Those for one resource, or for one subresource."""
         return type(self)(tuple(entry for entry in self if entry.resource == resource))
 
     def tally(self) -> Counter[Tally]:

@@ -101,7 +101,6 @@ class Autopilot:
         self._flight = self._spawn(self._fly())
 
     def land(self) -> None:
-        """Leave every pod as it is."""
         for task in self._work:
             task.cancel()
 

@@ -51,7 +51,6 @@ class ObjectBuilder:
     corrections: tuple[Json, ...] = ()
 
     def named(self, name: str) -> Self:
-        """The same object under another name."""
         return replace(self, name=name)
 
     def in_namespace(self, namespace: str) -> Self:
@@ -59,11 +58,9 @@ class ObjectBuilder:
         return replace(self, namespace=namespace)
 
     def labels(self, labels: Mapping[str, str]) -> Self:
-        """Add labels."""
         return replace(self, label_map={**self.label_map, **labels})
 
     def annotations(self, annotations: Mapping[str, str]) -> Self:
-        """Add annotations."""
         return replace(self, annotation_map={**self.annotation_map, **annotations})
 
     def owned_by(self, owner: Json, *, controller: bool = True) -> Self:
@@ -79,7 +76,6 @@ class ObjectBuilder:
         return replace(self, corrections=(*self.corrections, deepcopy(patch)))
 
     def body(self) -> Json:
-        """The object as a fresh dict."""
         body: Json = self._content()
         body["metadata"] = _without_empty(
             name=self.name,
@@ -115,7 +111,6 @@ class TFJobBuilder(ObjectBuilder):
         return replace(self, replica_specs={**self.replica_specs, kind: spec})
 
     def chief(self, *, restart: str = "", template: Template | None = None) -> Self:
-        """One Chief."""
         return self.replicas("Chief", 1, restart=restart, template=template)
 
     def master(self, *, restart: str = "", template: Template | None = None) -> Self:
@@ -123,7 +118,6 @@ class TFJobBuilder(ObjectBuilder):
         return self.replicas("Master", 1, restart=restart, template=template)
 
     def workers(self, count: int = 1, *, restart: str = "", template: Template | None = None) -> Self:
-        """Workers."""
         return self.replicas("Worker", count, restart=restart, template=template)
 
     def parameter_servers(self, count: int = 1, *, restart: str = "", template: Template | None = None) -> Self:
@@ -131,7 +125,6 @@ class TFJobBuilder(ObjectBuilder):
         return self.replicas("PS", count, restart=restart, template=template)
 
     def evaluators(self, count: int = 1, *, restart: str = "", template: Template | None = None) -> Self:
-        """Evaluators."""
         return self.replicas("Evaluator", count, restart=restart, template=template)
 
     def success_policy(self, policy: str = "AllWorkers") -> Self:
@@ -227,11 +220,9 @@ class ServiceBuilder(ObjectBuilder):
     ports: tuple[Json, ...] = ()
 
     def selecting(self, labels: Mapping[str, str]) -> Self:
-        """Select the pods with these labels."""
         return replace(self, selector={**self.selector, **labels})
 
     def port(self, name: str, number: int) -> Self:
-        """Add a port."""
         return replace(self, ports=(*self.ports, {"name": name, "port": number}))
 
     def _content(self) -> Json:
@@ -252,7 +243,6 @@ def pod(name: str = "pod") -> PodBuilder:
 
 
 def service(name: str = "service") -> ServiceBuilder:
-    """A service of nobody's."""
     return ServiceBuilder(name)
 
 

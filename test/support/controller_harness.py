@@ -59,8 +59,14 @@ class Recorder:
         self.events: list[tuple[str, str, str]] = []
 
     def event(self, regarding: Reference, severity: Severity, *, reason: str, message: str) -> None:
-        """Remember it."""
         self.events.append((severity, reason, message))
+
+
+def _counted(text: str) -> Any:  # noqa: ANN401 (it stands for methods of different types)
+    def count(self: "Counts", namespace: str, *more: float | str, **labels: str) -> None:
+        self.told.append(text.format(namespace, *more, **labels))
+
+    return count
 
 
 class Counts(JobInstruments):
@@ -69,41 +75,15 @@ class Counts(JobInstruments):
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def created(self, namespace: str) -> None:
-        """Remember it."""
-        self.told.append(f"created {namespace}")
-
-    def succeeded(self, namespace: str) -> None:
-        """Remember it."""
-        self.told.append(f"succeeded {namespace}")
-
-    def failed(self, namespace: str, reason: str) -> None:
-        """Remember it."""
-        self.told.append(f"failed {namespace} {reason}")
-
-    def restarted(self, namespace: str, *, replica_type: str, reason: str) -> None:
-        """Remember it."""
-        self.told.append(f"restarted {namespace} {replica_type} {reason}")
-
-    def deleted(self, namespace: str) -> None:
-        """Remember it."""
-        self.told.append(f"deleted {namespace}")
-
-    def backoff_exceeded(self, namespace: str) -> None:
-        """Remember it."""
-        self.told.append(f"backoff {namespace}")
-
-    def deadline_exceeded(self, namespace: str) -> None:
-        """Remember it."""
-        self.told.append(f"deadline {namespace}")
-
-    def time_to_running(self, namespace: str, seconds: float) -> None:
-        """Remember it."""
-        self.told.append(f"running {namespace} {seconds:g}")
-
-    def duration(self, namespace: str, seconds: float, *, outcome: str) -> None:
-        """Remember it."""
-        self.told.append(f"{outcome} after {seconds:g}")
+    created = _counted("created {}")
+    succeeded = _counted("succeeded {}")
+    failed = _counted("failed {} {}")
+    restarted = _counted("restarted {} {replica_type} {reason}")
+    deleted = _counted("deleted {}")
+    backoff_exceeded = _counted("backoff {}")
+    deadline_exceeded = _counted("deadline {}")
+    time_to_running = _counted("running {} {:g}")
+    duration = _counted("{outcome} after {1:g}")
 
 
 @dataclass(slots=True)
@@ -169,7 +149,6 @@ class Harness:
 
     @property
     def job(self) -> Json:
-        """The job as the apiserver has it."""
         return self.api.objects[str(JOBS), KEY]
 
     def set_pod(self, name: str, **status: object) -> None:

@@ -42,16 +42,13 @@ class FakeApi:
         return stored
 
     def of(self, resource: Resource) -> list[Json]:
-        """All objects of a resource, by name."""
         return [body for (name, _), body in sorted(self.objects.items()) if name == str(resource)]
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """Read one object."""
         self._call("get", resource, key.name)
         return self._stored(resource, key)
 
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> Json:
-        """Create one object."""
         key = ObjectKey(namespace, body["metadata"]["name"])
         self._call("create", resource, key.name)
         if (str(resource), key) in self.objects:

@@ -33,7 +33,6 @@ class FakeTimer:
         return self._callback is not None
 
     def cancel(self) -> None:
-        """Forget the callback."""
         self._callback = None
 
     def fire(self) -> None:
@@ -53,11 +52,9 @@ class FakeClock(Clock):
         self._order = count()
 
     def now(self) -> datetime:
-        """The virtual wall clock."""
         return self._wall_at_zero + timedelta(seconds=self._monotonic)
 
     def monotonic(self) -> float:
-        """The virtual monotonic clock."""
         return self._monotonic
 
     def call_at(self, when: float, callback: Callable[[], object]) -> FakeTimer:

@@ -65,12 +65,10 @@ class Helm:
         return _rendered[key]
 
     def objects(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> list[Json]:
-        """The same as objects, which all callers share."""
         return parsed(self.render(values, chart=chart))
 
 
 def parsed(text: str) -> list[Json]:
-    """The objects in a text of manifests, which all callers share."""
     return [body for part in text.split("\n---\n") for body in _documents(part)]
 
 
@@ -81,11 +79,9 @@ def _documents(text: str) -> tuple[Json, ...]:
 
 
 def one(objects: list[Json], kind: str, name: str = "") -> Json:
-    """The object of a kind, and of a name where there are several."""
     (found,) = [body for body in objects if body["kind"] == kind and name in {"", body["metadata"]["name"]}]
     return found
 
 
 def of_kind(objects: list[Json], kind: str) -> list[Json]:
-    """All objects of a kind."""
     return [body for body in objects if body["kind"] == kind]

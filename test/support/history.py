@@ -12,9 +12,8 @@ because the planes never compact; the recorder outlives a restart of etcd and fa
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, Self
 
 import aiohttp
@@ -30,7 +29,6 @@ UNREADABLE: Json = {"metadata": {}}
 """Stands in for a body that is nested deeper than the decoder goes: the change itself still shows."""
 
 _PROTOBUF = b"k8s\0"
-_OVER = {"Succeeded", "Failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,6 @@ class Revision:
 
     @property
     def last_body(self) -> Json:
-        """The body, or of a deleted object the one it had last."""
         return self.body or self.previous or {}
 
     @property
@@ -58,7 +55,6 @@ class Revision:
 
     @property
     def uid(self) -> str:
-        """The object's UID."""
         return str(self.last_body.get("metadata", {}).get("uid", ""))
 
     @property
@@ -68,7 +64,6 @@ class Revision:
 
     @property
     def owner_uids(self) -> frozenset[str]:
-        """The UIDs of all owners."""
         owners = self.last_body.get("metadata", {}).get("ownerReferences", ())
         return frozenset(owner["uid"] for owner in owners)
 
@@ -96,23 +91,6 @@ class History:
     def owned_by(self, uid: str) -> tuple[Revision, ...]:
         """The revisions of every object that named this UID as an owner."""
         return tuple(entry for entry in self.revisions if uid in entry.owner_uids)
-
-    def live_pods(self, owner_uid: str = "") -> Iterator[tuple[Revision, Mapping[Place, Json]]]:
-        """After every change of a pod, the pods that exist and are neither Succeeded nor Failed.
-
-        Terminating pods live. With ``owner_uid``, only pods that name this owner. The mapping is a view
-        that the next step changes. Complete for a recording from revision 1; of one from NOW, a pod that
-        existed before shows up with its first change.
-        """
-        alive: dict[Place, Json] = {}
-        for entry in self.of("pods"):
-            if owner_uid and owner_uid not in entry.owner_uids:
-                continue
-            if entry.body is None or entry.body.get("status", {}).get("phase") in _OVER:
-                alive.pop(entry.place, None)
-            else:
-                alive[entry.place] = entry.body
-            yield entry, MappingProxyType(alive)
 
 
 def history_of(changes: Iterable[Change]) -> History:

@@ -1,4 +1,4 @@
-"""What has to hold at every moment of every job's life, whatever was done to it: the invariants of the fault catalogue.
+"""What has to hold at every moment of every job's life, whatever was done to it.
 
 Each function takes the lives of one job from the history of the store, and yields what contradicts it, in words.
 ``check`` holds all of them against a recording of some namespaces, from their creation to a quiet end. Nothing of the
@@ -43,29 +43,23 @@ class JobLife:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.versions[0].place.name
 
     @property
     def last(self) -> Json:
-        """How it was at last, or last before it was deleted."""
         return self.versions[-1].last_body
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was deleted."""
         return self.versions[-1].body is None
 
     def bodies(self) -> Iterator[Json]:
-        """Every version."""
         return (version.body for version in self.versions if version.body is not None)
 
     def statuses(self) -> Iterator[Json]:
-        """Every status."""
         return (body.get("status", {}) for body in self.bodies())
 
     def before(self, revision: int) -> Json:
-        """How it was when this revision was written."""
         return [version.last_body for version in self.versions if version.revision <= revision][-1]
 
     def policy_of(self, kind: str) -> str:
@@ -86,17 +80,19 @@ def check(history: History, sent: Requests, *, namespaces: Collection[str], waiv
             for name, rule in RULES.items():
                 if name not in waived:
                     found += [f"{name}: {namespace}/{life.name}: {text}" for text in rule(life)]
-        if "S7" not in waived:
-            found += [f"S7: {namespace}: {text}" for text in _touches_nothing_of_others(history, sent, namespace)]
-        if "S6" not in waived:
-            found += [f"S6: {namespace}: {text}" for text in _deletes_once(history, sent, namespace)]
+        if "only own objects" not in waived:
+            found += [
+                f"only own objects: {namespace}: {text}"
+                for text in _touches_nothing_of_others(history, sent, namespace)
+            ]
+        if "one delete" not in waived:
+            found += [f"one delete: {namespace}: {text}" for text in _deletes_once(history, sent, namespace)]
         lacking = [entry for entry in sent.by(namespace=namespace) if entry.decision == "forbid"]
         found += [f"rights: {namespace}: {entry.verb} {entry.resource} is not granted" for entry in lacking]
     assert not found, "\n".join(found[:20])
 
 
 def job_lives(history: History, namespace: str) -> Iterator[JobLife]:
-    """The jobs that ever were in a namespace."""
     versions: dict[str, list[Revision]] = defaultdict(list)
     for entry in history.of(TFJOBS.qualified, namespace):
         versions[entry.uid].append(entry)
@@ -106,14 +102,14 @@ def job_lives(history: History, namespace: str) -> Iterator[JobLife]:
 
 
 def one_live_pod_for_each_replica(life: JobLife) -> Iterator[str]:
-    """S1: at every revision."""
+    """At every revision."""
     for pod, other in _pairs(life.pods):
         if pod.replica == other.replica and pod.lives_at(other.born):
             yield f"{pod.name} and {other.name} lived at revision {other.born}"
 
 
 def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
-    """S2: every pod is of a replica that the job wanted when it was made, or a moment before."""
+    """Every pod is of a replica that the job wanted when it was made, or a moment before."""
     for pod in life.pods:
         specs = [body["spec"]["tfReplicaSpecs"] for body in _recent(life, pod.born)]
         kind, index = pod.replica
@@ -125,7 +121,7 @@ def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
 
 
 def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
-    """S3: unless it is restarted always; what ended well only because it was stopped by us has not succeeded."""
+    """Unless it is restarted always; what ended well only because it was stopped by us has not succeeded."""
     suspended = [entry.revision for entry in life.versions if _is_true(entry.last_body, "Suspended")]
     is_dynamic = any(body["spec"].get("enableDynamicWorker") for body in life.bodies())
     for pod, later in _pairs(life.pods):
@@ -138,7 +134,7 @@ def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
 
 
 def ends_are_final(life: JobLife) -> Iterator[str]:
-    """S4: one end, that is never left; nothing is made after it."""
+    """One end, that is never left; nothing is made after it."""
     ended_at = None
     for version in life.versions:
         ends = [kind for kind in _ENDS if _is_true(version.body or version.last_body, kind)]
@@ -157,7 +153,7 @@ def ends_are_final(life: JobLife) -> Iterator[str]:
 
 
 def restarts_are_counted_once(life: JobLife) -> Iterator[str]:
-    """S5: the count never falls, and is that of the pods that failed and were replaced, and of restarts in place."""
+    """The count never falls, and is that of the pods that failed and were replaced, and of restarts in place."""
     for field in ("restarts", "disruptions"):
         counts = [status.get(field, 0) for status in life.statuses()]
         if any(later < earlier for earlier, later in pairwise(counts)):
@@ -166,13 +162,13 @@ def restarts_are_counted_once(life: JobLife) -> Iterator[str]:
         return  # what was taken away on purpose is no restart
     replaced = [pod for pod, later in pairwise_by_replica(life.pods) if pod.failed_before(later.born)]
     in_place = sum(pod.restarts for pod in life.pods)
-    told = life.last.get("status", {}).get("restarts", 0)
-    if told != len(replaced) + in_place:
-        yield f"{told} restarts were told, of {len(replaced)} replacements after a failure and {in_place} in place"
+    reported = life.last.get("status", {}).get("restarts", 0)
+    if reported != len(replaced) + in_place:
+        yield f"{reported} restarts are reported: {len(replaced)} pods were replaced, {in_place} restarted in place"
 
 
 def status_of_others_stays(life: JobLife) -> Iterator[str]:
-    """S8: a condition that is not ours is never lost."""
+    """A condition that is not ours is never lost."""
     for earlier, later in pairwise(life.statuses()):
         kept = {entry["type"] for entry in later.get("conditions", ())}
         for entry in earlier.get("conditions", ()):
@@ -181,7 +177,7 @@ def status_of_others_stays(life: JobLife) -> Iterator[str]:
 
 
 def conditions_follow_the_automaton(life: JobLife) -> Iterator[str]:
-    """S9: and their times never go back."""
+    """And their times never go back."""
     for earlier, later in pairwise([{}, *life.bodies()]):
         before, after = _state(earlier), _state(later)
         if before and after and before != after and after not in _AFTER.get(before, set()):
@@ -193,7 +189,7 @@ def conditions_follow_the_automaton(life: JobLife) -> Iterator[str]:
 
 
 def pods_agree_on_the_cluster(life: JobLife) -> Iterator[str]:
-    """S10: those that live at the same time, of the same spec."""
+    """Those that live at the same time, of the same spec."""
     if any(body["spec"].get("enableDynamicWorker") for body in life.bodies()):
         return  # there, each worker knows itself only
     for pod, other in _pairs(life.pods):
@@ -203,7 +199,7 @@ def pods_agree_on_the_cluster(life: JobLife) -> Iterator[str]:
 
 
 def nothing_outlives_the_job(life: JobLife) -> Iterator[str]:
-    """S13: unless its children were to be orphaned; and we hold nothing back by a finalizer."""
+    """Unless its children were to be orphaned; and we hold nothing back by a finalizer."""
     finalizers = {name for body in life.bodies() for name in body["metadata"].get("finalizers", ())}
     for pod in life.pods:
         finalizers |= pod.finalizers
@@ -218,35 +214,35 @@ def nothing_outlives_the_job(life: JobLife) -> Iterator[str]:
 
 
 def counts_are_those_of_the_pods(life: JobLife) -> Iterator[str]:
-    """S16: at the end, of a job that goes on."""
+    """At the end, of a job that goes on."""
     status = life.last.get("status", {})
     if life.is_gone or any(_is_true(life.last, kind) for kind in (*_ENDS, "Suspended")) or not status:
         return
     if life.last["spec"].get("runPolicy", {}).get("managedBy", _US) != _US:
         return
     running = Counter(pod.kind for pod in life.pods if pod.runs_at_last)
-    told = {kind.lower(): found.get("active", 0) for kind, found in status.get("replicaStatuses", {}).items()}
-    for kind in told.keys() | running.keys():
-        if told.get(kind, 0) != running[kind]:
-            yield f"{told.get(kind, 0)} {kind} are told to be active, and {running[kind]} are"
+    reported = {kind.lower(): found.get("active", 0) for kind, found in status.get("replicaStatuses", {}).items()}
+    for kind in reported.keys() | running.keys():
+        if reported.get(kind, 0) != running[kind]:
+            yield f"{reported.get(kind, 0)} {kind} are reported as active, and {running[kind]} are"
 
 
 RULES: Mapping[str, Rule] = {
-    "S1": one_live_pod_for_each_replica,
-    "S2": pods_are_of_the_spec,
-    "S3": nothing_that_succeeded_runs_again,
-    "S4": ends_are_final,
-    "S5": restarts_are_counted_once,
-    "S8": status_of_others_stays,
-    "S9": conditions_follow_the_automaton,
-    "S10": pods_agree_on_the_cluster,
-    "S13": nothing_outlives_the_job,
-    "S16": counts_are_those_of_the_pods,
+    "one live pod": one_live_pod_for_each_replica,
+    "pods of the spec": pods_are_of_the_spec,
+    "success is final": nothing_that_succeeded_runs_again,
+    "ends are final": ends_are_final,
+    "restarts": restarts_are_counted_once,
+    "status of others": status_of_others_stays,
+    "conditions": conditions_follow_the_automaton,
+    "one cluster": pods_agree_on_the_cluster,
+    "nothing outlives the job": nothing_outlives_the_job,
+    "counts": counts_are_those_of_the_pods,
 }
 
 
 def _touches_nothing_of_others(history: History, sent: Requests, namespace: str) -> Iterator[str]:
-    """S7: whatever is written is a job's, by its owner reference."""
+    """Whatever is written is a job's, by its owner reference."""
     owned: dict[tuple[str, str], set[str]] = defaultdict(set)
     jobs = {entry.uid for entry in history.of(TFJOBS.qualified, namespace)}
     for entry in history.revisions:
@@ -260,7 +256,7 @@ def _touches_nothing_of_others(history: History, sent: Requests, namespace: str)
 
 
 def _deletes_once(history: History, sent: Requests, namespace: str) -> Iterator[str]:
-    """S6, as far as requests show it: every object gets one DELETE at most."""
+    """As far as requests show it: every object gets one DELETE at most."""
     deletes = Counter(
         (request.resource, request.name)
         for request in sent.by(namespace=namespace)
@@ -273,7 +269,6 @@ def _deletes_once(history: History, sent: Requests, namespace: str) -> Iterator[
 
 
 def pairwise_by_replica(pods: Iterable[PodLife]) -> Iterator[tuple[PodLife, PodLife]]:
-    """Each pod with the one that took its place."""
     replicas: dict[tuple[str, str], list[PodLife]] = defaultdict(list)
     for pod in pods:
         replicas[pod.replica].append(pod)
@@ -282,7 +277,6 @@ def pairwise_by_replica(pods: Iterable[PodLife]) -> Iterator[tuple[PodLife, PodL
 
 
 def _pairs(pods: tuple[PodLife, ...]) -> Iterator[tuple[PodLife, PodLife]]:
-    """Each pod with each that was born later."""
     return ((pod, later) for index, pod in enumerate(pods) for later in pods[index + 1 :])
 
 

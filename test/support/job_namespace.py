@@ -36,7 +36,6 @@ class JobNamespace:
     # --- Jobs ------------------------------------------------------------------------------------------------------
 
     async def submit(self, job: TFJobBuilder | Json) -> Json:
-        """Create a job."""
         body = job if isinstance(job, dict) else job.body()
         return await self.admin.create(TFJOBS.path(self.namespace), body)
 
@@ -54,11 +53,9 @@ class JobNamespace:
         return stored
 
     async def job(self, name: str = "j") -> Json:
-        """The job as it is now."""
         return await self.admin.get(TFJOBS.path(self.namespace, name))
 
     async def edit(self, patch: Json, name: str = "j") -> Json:
-        """Merge something into the job."""
         return await self.admin.patch(TFJOBS.path(self.namespace, name), patch)
 
     async def edit_policy(self, name: str = "j", /, **fields: Any) -> Json:  # noqa: ANN401
@@ -123,11 +120,9 @@ class JobNamespace:
         return {pod["metadata"]["name"]: pod for pod in await self.admin.list(PODS.path(self.namespace))}
 
     async def uids(self) -> dict[str, str]:
-        """The UIDs of the pods, by name."""
         return {name: pod["metadata"]["uid"] for name, pod in (await self.pods()).items()}
 
     async def services(self) -> set[str]:
-        """The names of the Services."""
         return {found["metadata"]["name"] for found in await self.admin.list(SERVICES.path(self.namespace))}
 
     async def wait_pods(self, *names: str, within: float = PATIENCE) -> dict[str, Json]:
@@ -146,7 +141,6 @@ class JobNamespace:
         return found
 
     async def wait_services(self, *names: str, within: float = PATIENCE) -> None:
-        """Wait until there are exactly these Services."""
 
         async def check() -> bool:
             found = await self.services()
@@ -185,7 +179,6 @@ class JobNamespace:
     # --- The kubelet -----------------------------------------------------------------------------------------------
 
     async def run(self, *names: str) -> None:
-        """Have pods run."""
         await asyncio.gather(*(self.kubelet.run(name) for name in names))
 
     async def succeed(self, *names: str) -> None:
@@ -201,7 +194,6 @@ class JobNamespace:
     # --- Evidence --------------------------------------------------------------------------------------------------
 
     async def events(self, reason: str = "") -> list[Json]:
-        """What was told on TFJobs, of one reason or of all."""
         found = await self.admin.list(EVENTS.path(self.namespace))
         ours = [event for event in found if event["involvedObject"]["kind"] == "TFJob"]
         return [event for event in ours if reason in {"", event["reason"]}]
@@ -223,7 +215,6 @@ class JobNamespace:
         return AuditLog(self.plane.audit_log).mark()
 
     def sent(self, since: Mark = BEGINNING) -> Requests:
-        """What the operator has asked for in this namespace."""
         return AuditLog(self.plane.audit_log).since(since).by(user=OPERATOR.login, namespace=self.namespace)
 
     def created_pods(self, since: Mark = BEGINNING) -> int:
@@ -240,7 +231,6 @@ class JobNamespace:
 
 
 def conditions(job: Json) -> dict[str, Json]:
-    """The conditions by type, in their order."""
     return {entry["type"]: entry for entry in job.get("status", {}).get("conditions", ())}
 
 
@@ -250,7 +240,6 @@ def states(job: Json) -> list[str]:
 
 
 def pod_names(job: Json) -> list[str]:
-    """The names of all pods that a job wants."""
     specs: Mapping[str, Json] = job["spec"]["tfReplicaSpecs"]
     return [
         f"{job['metadata']['name']}-{kind.lower()}-{index}"
@@ -260,10 +249,8 @@ def pod_names(job: Json) -> list[str]:
 
 
 def moment(text: str) -> datetime:
-    """A time of the API."""
     return datetime.fromisoformat(text)
 
 
 def names(pods: Sequence[Json]) -> list[str]:
-    """The names of objects."""
     return [pod["metadata"]["name"] for pod in pods]

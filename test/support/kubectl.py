@@ -35,7 +35,6 @@ class Kubectl:
     user: str = ""
 
     def within(self, namespace: str) -> "Kubectl":
-        """The same one in another namespace."""
         return replace(self, namespace=namespace)
 
     def as_user(self, user: str) -> "Kubectl":
@@ -43,7 +42,6 @@ class Kubectl:
         return replace(self, user=user)
 
     def command(self, *arguments: str) -> list[str]:
-        """The whole command line."""
         program = programs("kubectl")["kubectl"]
         scope = [f"--namespace={self.namespace}"] if self.namespace else []
         person = [f"--as={self.user}"] if self.user else []
@@ -74,13 +72,11 @@ class Kubectl:
         self.run("apply", "--validate=strict", "--filename=-", stdin=json.dumps(body))
 
     def get(self, kind: str, name: str) -> Json | None:
-        """One object, or None when there is none."""
         text = self.run("get", kind, name, "--output=json", "--ignore-not-found")
         found: Json | None = json.loads(text) if text.strip() else None
         return found
 
     def list(self, kind: str, *, selector: str = "") -> list[Json]:
-        """All objects of a kind, or those with the labels."""
         found: list[Json] = json.loads(self.run("get", kind, "--output=json", f"--selector={selector}"))["items"]
         return found
 

@@ -123,7 +123,6 @@ class Kubelet:
         await self.api.patch(self._path(name), patch, "strategic")
 
     async def pod(self, name: str) -> Json:
-        """The pod as it is now."""
         return await self.api.get(self._path(name))
 
     async def is_gone(self, pod: Json) -> bool:

@@ -1,4 +1,4 @@
-"""Rule S12: nobody sends a write of the job unless the Lease lets them, judged by evidence that nobody can colour.
+"""No replica sends a write for jobs outside its own lease, judged by evidence that no replica can change.
 
 The Lease's history in etcd says who held it, in an order that is total. The log of the fault proxy says who sent what
 when, on one clock for all processes; what was written into the Lease ties the two together. A replica may start a
@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.fault_proxy.request import Call
-from support import copier
 from support.history import History, Revision
 from support.resources import Json
 
 IN_FLIGHT = 1.0
 """How long a request may take from its sender to the log of the proxy, on a machine that is busy with tests."""
-LEASE = "copier"
-"""The name of the Lease that copiers contend for."""
+LEASE = "tf-operator"
+"""The name of the Lease that replicas contend for."""
 LEASES = "leases.coordination.k8s.io"
-_JOB = {"configmaps", "widgets"}
+_JOB = {"pods", "services", "tfjobs"}
 _WRITES = {"create", "update", "patch", "delete"}
 
 
@@ -94,16 +93,20 @@ def _tenure(entry: Revision, call: Call) -> Tenure:
     spec = entry.last_body.get("spec", {})
     answered = call.ended_at if call.ended_at is not None else float("inf")
     is_acknowledged = call.code in {200, 201} and call.ending in {"clean", ""}
-    return Tenure(spec.get("holderIdentity") or "", call.client, call.at, answered, is_acknowledged)
+    return Tenure(_name(spec.get("holderIdentity")), call.client, call.at, answered, is_acknowledged)
+
+
+def _name(identity: str | None) -> str:
+    """Whose identity it is: the name of its pod, which is that of its entrance to the proxy, too."""
+    return (identity or "").partition("_")[0]
 
 
 def _assert_complete(history: History, calls: Sequence[Call], namespace: str) -> None:
-    """The log knows every copy that was made, and every renewal is by the very replica that it names."""
-    made = {call.name for call in calls if call.verb == "create" and call.resource == "configmaps"}
-    for entry in history.of("configmaps", namespace):
-        is_copy = copier.LABEL in entry.last_body.get("metadata", {}).get("labels", {})
-        assert not is_copy or entry.place.name in made, f"{entry.place} was made past the proxy"
+    """The log knows every pod that was created, and every renewal is by the very replica that it names."""
+    created = {call.name for call in calls if call.verb == "create" and call.resource == "pods"}
+    for entry in history.of("pods", namespace):
+        assert entry.place.name in created, f"{entry.place} was created past the proxy"
     for call in calls:
         if call.resource == "leases":
-            holder = _signature(call.document)[0]
+            holder = _name((call.document or {}).get("spec", {}).get("holderIdentity"))
             assert holder in {"", call.client}, f"{call} says that the Lease is {holder}'s"

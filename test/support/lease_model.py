@@ -29,7 +29,6 @@ def conflict() -> errors.Conflict:
 
 
 def failed() -> errors.ServerFailed:
-    """500."""
     return errors.ServerFailed(500, errors.Status(reason="InternalError"))
 
 
@@ -66,7 +65,6 @@ class LeaseStore:
 
     @property
     def holder(self) -> str:
-        """Who holds it now."""
         return str(self.spec.get("holderIdentity") or "")
 
     def put(self, spec: object, **metadata: object) -> None:
@@ -75,17 +73,14 @@ class LeaseStore:
         self._store({"metadata": {**kept, **metadata}, "spec": spec})
 
     def delete(self) -> None:
-        """Delete it."""
         self.body = None
 
     def get(self) -> Body:
-        """Read it."""
         if self.body is None:
             raise errors.NotFound(404, errors.Status(reason="NotFound"))
         return self.body
 
     def create(self, body: Mapping[str, Any]) -> Body:
-        """Make it."""
         if self.body is not None:
             raise errors.AlreadyExists(409, errors.Status(reason="AlreadyExists"))
         return self._store({**body, "metadata": {**body["metadata"], "uid": secrets.token_hex(4)}})
@@ -119,15 +114,12 @@ class LeaseApi:
         self._deliver = deliver or (lambda callback: callback())
 
     async def get(self, resource: Resource, key: ObjectKey) -> Body:
-        """Read the Lease."""
         return await self._call("get", self._store.get)
 
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> Body:
-        """Make the Lease."""
         return await self._call("create", lambda: self._store.create(body))
 
     async def update(self, resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Body:
-        """Replace the Lease."""
         return await self._call("update", lambda: self._store.update(body))
 
     async def _call(self, verb: str, carry_out: Callable[[], Body]) -> Body:

@@ -20,7 +20,6 @@ def seen(event: WatchEvent) -> tuple[str, str | None, str | None]:
 
 
 async def next_events(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str | None, str | None]]:
-    """The next ones."""
     async with asyncio.timeout(10):
         return [seen(await anext(events)) for _ in range(count)]
 

@@ -99,7 +99,6 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        """Its address, by number."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
 

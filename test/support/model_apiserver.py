@@ -30,9 +30,9 @@ Event = tuple[int, str, Json]
 class ModelApiserver(InMemory):
     """Serves one resource."""
 
-    def __init__(self, clock: FakeClock, *, streams_pictures: bool = True) -> None:
+    def __init__(self, clock: FakeClock, *, streams_lists: bool = True) -> None:
         self._clock = clock
-        self.streams_pictures = streams_pictures
+        self.streams_lists = streams_lists
         self.objects: dict[ObjectKey, Json] = {}
         self.version = 100
         self.history: list[Event] = []
@@ -122,10 +122,10 @@ class ModelApiserver(InMemory):
 
     @asynccontextmanager
     async def _watched(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        is_picture = "sendInitialEvents" in request.query
-        if is_picture and not self.streams_pictures:
+        is_list = "sendInitialEvents" in request.query
+        if is_list and not self.streams_lists:
             raise errors.refused(422, b'{"reason": "Invalid", "message": "sendInitialEvents is forbidden"}')
-        if not is_picture and int(request.query["resourceVersion"]) < self.oldest and not self.expires_in_stream:
+        if not is_list and int(request.query["resourceVersion"]) < self.oldest and not self.expires_in_stream:
             raise errors.refused(410, b'{"reason": "Expired", "message": "too old resource version"}')
         watch = Watcher(self._clock, self, request)
         self.watches.append(watch)
@@ -173,7 +173,6 @@ class Watcher:
         self.position = int(request.query.get("resourceVersion", "0"))
 
     def covers(self, namespace: str) -> bool:
-        """Whether objects of this namespace are watched."""
         return _covers(self._request, namespace)
 
     def wake(self) -> None:
@@ -181,19 +180,16 @@ class Watcher:
         self._woken.set()
 
     def send(self, chunk: bytes) -> None:
-        """Send this next."""
         self._outbox.append(chunk)
         self.wake()
 
     def end(self, how: errors.ApiError | None) -> None:
-        """End, after what is on its way."""
         self._is_over, self._error = True, how
         self.wake()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What the client reads."""
         if "sendInitialEvents" in self._request.query:
-            for chunk in self._picture():
+            for chunk in self._list():
                 yield chunk
         elif self.position < self._server.oldest:
             status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
@@ -209,7 +205,7 @@ class Watcher:
         if self._error is not None:
             raise self._error
 
-    def _picture(self) -> Iterator[bytes]:
+    def _list(self) -> Iterator[bytes]:
         self.position = self._server.version
         for body in list(self._server._visible(self._request)):
             yield line("ADDED", body)

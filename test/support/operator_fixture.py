@@ -57,12 +57,10 @@ class OperatorFixture:
 
     @property
     def process(self) -> OperatorProcess:
-        """The process that works now."""
         assert self._shift is not None, "no operator runs"
         return self._shift
 
     def job_namespace(self) -> JobNamespace:
-        """A namespace that nobody has used."""
         namespace = self._free.pop(0)
         return JobNamespace(self.plane, self.admin, Kubelet(self.nodes, namespace), namespace)
 

@@ -4,8 +4,9 @@
         ...
         await process.kill()            # SIGKILL; start another one to see what it remembers
 
-Its log is read while it runs: ``records`` are what it has said so far, one JSON object each. At the end of the block
-it gets SIGTERM, has to end with exit code 0, and must not have logged an error or a bug that nobody expected.
+Its log is read while it runs: ``records`` are what it has logged so far, one JSON object each. At the end of the block
+it gets SIGTERM, has to end with exit code 0, and must not have logged an error or a bug that nobody expected. With a
+``probe`` (``probe.Disturbance`` as a dictionary) it also shows its caches, and can be disturbed from within.
 """
 
 import asyncio
@@ -13,8 +14,9 @@ import json
 import os
 import signal
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -39,7 +41,6 @@ class OperatorProcess:
 
     @property
     def pid(self) -> int:
-        """The process ID."""
         return self._process.pid
 
     @property
@@ -47,29 +48,32 @@ class OperatorProcess:
         """What it ended with; ``None`` while it runs."""
         return self._process.returncode
 
-    def said(self, message: str) -> list[Json]:
-        """The records with this message."""
-        return [record for record in self.records if record.get("message") == message]
+    def said(self, message: str, *, since: float = 0.0) -> list[Json]:
+        """The records with this message; those that were read after a moment of the monotonic clock."""
+        return [record for record in self.records if record.get("message") == message and record["read_at"] >= since]
 
-    async def wait_for(self, event: str, *, within: float = _START_SECONDS) -> Json:
-        """Wait until it has said this, and return the first such record."""
+    async def wait_for(self, event: str, *, since: float = 0.0, within: float = _START_SECONDS) -> Json:
+        """Wait until it has logged this, and return the first such record."""
 
-        def check() -> Json | None:
+        def check() -> list[Json]:
             assert self.exit_code is None, f"it ended with {self.exit_code}: {self.records[-5:]}"
-            found = next(iter(self.said(event)), None)
-            assert found is not None, f"so far it has said {self.records[-5:]}"
+            found = self.said(event, since=since)
+            assert found, f"so far it has logged {self.records[-5:]}"
             return found
 
-        found = await eventually(check, within=within)
-        assert found is not None
-        return found
+        return (await eventually(check, within=within, every=0.02))[0]
+
+    async def caches(self) -> Json:
+        """What its caches hold now, as ``probe`` prints it."""
+        self.records = [record for record in self.records if record.get("message") != "caches"]
+        self.signal(signal.SIGUSR1)
+        return await self.wait_for("caches")
 
     async def address(self, which: int = 0) -> str:
         """An address on which it listens, as ``http://host:port``."""
         return f"http://{(await self.wait_for('listening'))['addresses'][which]}"
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal."""
         self._process.send_signal(number)
 
     async def kill(self) -> None:
@@ -101,9 +105,10 @@ class OperatorProcess:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             try:
-                self.records.append(json.loads(line))
+                record = json.loads(line)
             except ValueError:
-                self.records.append({"level": "error", "message": line.decode(errors="replace")})
+                record = {"level": "error", "message": line.decode(errors="replace")}
+            self.records.append({**record, "read_at": time.monotonic()})
 
 
 @asynccontextmanager
@@ -143,11 +148,16 @@ async def start(
     kubeconfig: Path | None = None,
     tree: Path = _ROOT,
     module: str = "tf_operator",
+    probe: Mapping[str, object] | None = None,
+    wrapper: Sequence[str] = (),
 ) -> OperatorProcess:
-    """Start an operator, on ports of its own; ``kubeconfig`` replaces the user's own, ``tree`` this version."""
+    """Start an operator, on ports of its own; ``kubeconfig`` replaces the user's own, ``tree`` this version.
+
+    ``wrapper`` is a command that runs the one after it, such as one that sets limits.
+    """
+    program = (module, "run") if probe is None else ("support.probe", json.dumps(probe))
     command = [
-        sys.executable,
-        *("-m", module, "run", "--kubeconfig", str(kubeconfig or plane.kubeconfig(user))),
+        *(*wrapper, sys.executable, "-m", *program, "--kubeconfig", str(kubeconfig or plane.kubeconfig(user))),
         *("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"),
         *(f"--namespace={namespace}" for namespace in namespaces),
         *arguments,
@@ -157,7 +167,11 @@ async def start(
         stdout=PIPE,
         stderr=asyncio.subprocess.STDOUT,
         cwd=tree,
-        env={**os.environ, **(environment or {})},
+        env={
+            **os.environ,
+            **({} if probe is None else {"PYTHONPATH": f"{tree}:{_ROOT / 'test'}"}),
+            **(environment or {}),
+        },
         limit=4 * 1024 * 1024,
     )
     return OperatorProcess(process)

@@ -23,7 +23,6 @@ def everything_runs(simulator: Simulator) -> None:
 
 
 def runs(replica: str) -> Move:
-    """One pod is started."""
     return _change(replica, lambda pod, simulator: _running(pod, simulator.now) if pod.phase == "Pending" else pod)
 
 
@@ -83,7 +82,7 @@ def is_stuck(replica: str, why: str) -> Move:
 
 
 def is_drained(replica: str) -> Move:
-    """Somebody empties the node: the pod is deleted, and its program told to stop."""
+    """Somebody empties the node: the pod is deleted, and its program gets SIGTERM."""
 
     def drained(pod: Pod, simulator: Simulator) -> Pod:
         main = pod.main if simulator.is_polite else MainContainer(143, "Error", "", simulator.now, simulator.now)
@@ -104,7 +103,7 @@ def is_deleted(replica: str) -> Move:
 
 
 def is_deleted_gracefully(replica: str) -> Move:
-    """Somebody deletes the pod: its program is told to stop."""
+    """Somebody deletes the pod: its program gets SIGTERM."""
     return _change(replica, lambda pod, _: replace(pod, is_terminating=True))
 
 
@@ -123,7 +122,6 @@ def time_passes(seconds: float) -> Move:
 
 
 def the_operator_sleeps(seconds: float) -> Move:
-    """No operator runs for a while."""
     return lambda simulator: simulator.sleep_through(seconds)
 
 
@@ -139,12 +137,11 @@ def the_operator_misses(*moves: Move) -> Move:
 
 
 def suspend(simulator: Simulator) -> None:
-    """Somebody suspends the job."""
     simulator.edit({"spec": {"runPolicy": {"suspend": True}}})
 
 
 def stops_politely(simulator: Simulator) -> None:
-    """From now on programs that are told to stop end with 0, after they have saved their work."""
+    """From now on programs that get SIGTERM end with 0, after they have saved their work."""
     simulator.is_polite = True
 
 

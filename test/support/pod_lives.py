@@ -26,12 +26,10 @@ class PodLife:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.versions[0].place.name
 
     @property
     def born(self) -> int:
-        """The revision that created it."""
         return self.versions[0].revision
 
     @cached_property
@@ -42,17 +40,14 @@ class PodLife:
 
     @property
     def kind(self) -> str:
-        """The replica type."""
         return self.replica[0]
 
     @property
     def finalizers(self) -> set[str]:
-        """Every finalizer that it ever had."""
         return {name for body in self._bodies() for name in body["metadata"].get("finalizers", ())}
 
     @property
     def configs(self) -> list[str]:
-        """Its TF_CONFIG, once or not at all."""
         containers = self.versions[0].last_body["spec"]["containers"]
         main = [entry for entry in containers if entry["name"] == MAIN_CONTAINER]
         return [entry["value"] for found in main for entry in found.get("env", ()) if entry["name"] == "TF_CONFIG"]

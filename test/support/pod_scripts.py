@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from support import pod_status
-from support.pod_status import COMPLETED, Exit, Waiting
+from support.pod_status import Exit, Waiting
 from support.resources import Json
 from support.templates import MAIN_CONTAINER
 
@@ -45,13 +45,7 @@ def unschedulable(message: str = "0/1 nodes are available.", *, after: float = 0
 
 
 def running(*, after: float = 0.0, is_ready: bool = True) -> Step:
-    """All containers run."""
     return Step(after, partial(pod_status.running, is_ready=is_ready))
-
-
-def exiting(container: str, how: Exit = COMPLETED, *, after: float = 0.0) -> Step:
-    """One container ends, the others go on."""
-    return Step(after, partial(pod_status.exited, exits={container: how}))
 
 
 def restarting(how: Exit, *, after: float = 0.0, container: str = MAIN_CONTAINER) -> Step:
@@ -60,7 +54,6 @@ def restarting(how: Exit, *, after: float = 0.0, container: str = MAIN_CONTAINER
 
 
 def succeeding(*, after: float = 0.0) -> Step:
-    """The pod is over and Succeeded."""
     return Step(after, pod_status.finished)
 
 

@@ -66,7 +66,6 @@ class RealNamespace:
         return self.kubectl.namespace
 
     def job(self, name: str) -> Json:
-        """The TFJob."""
         found = self.kubectl.get("tfjob", name)
         assert found is not None, f"there is no TFJob {self.name}/{name}"
         return found
@@ -99,8 +98,8 @@ class RealNamespace:
         def is_there() -> bool:
             state = self.state(name)
             if state in {"Succeeded", "Failed"} and state not in states:
-                raise JobEndedError(self.picture(name))
-            assert state in states, self.picture(name)
+                raise JobEndedError(self.description(name))
+            assert state in states, self.description(name)
             return True
 
         await eventually(is_there, within=within, every=_POLL_SECONDS)
@@ -111,7 +110,6 @@ class RealNamespace:
         self.kubectl.run("exec", f"{name}-{replica}", "--container=tensorflow", "--", "touch", "/tmp/end")
 
     def events(self, name: str, *, reason: str) -> list[Json]:
-        """The events of the job with one reason."""
         found = self.kubectl.list("events")
         return [it for it in found if it["involvedObject"]["name"] == name and it["reason"] == reason]
 
@@ -121,8 +119,8 @@ class RealNamespace:
         def is_so() -> bool:
             pods = self.pods(name)
             phases = {pod["status"].get("phase") for pod in pods.values()}
-            assert pods.keys() == only, self.picture(name)
-            assert not phase or phases == {phase}, self.picture(name)
+            assert pods.keys() == only, self.description(name)
+            assert not phase or phases == {phase}, self.description(name)
             return True
 
         await eventually(is_so, within=PATIENCE_SECONDS, every=_POLL_SECONDS)
@@ -133,7 +131,7 @@ class RealNamespace:
         def message() -> str:
             messages = [str(it["message"]) for it in self.job(name).get("status", {}).get("conditions") or ()]
             found = next((it for it in messages if text in it), "")
-            assert found, f"no message has {text!r}\n{self.picture(name)}"
+            assert found, f"no message has {text!r}\n{self.description(name)}"
             return found
 
         return await eventually(message, within=within, every=_POLL_SECONDS)
@@ -144,13 +142,13 @@ class RealNamespace:
         def has_said() -> str:
             said = self.log(name, replica)
             if text not in said and self.state(name) == "Failed":
-                raise JobEndedError(self.picture(name))
-            assert text in said, f"{replica} has not said {text!r} but:\n{said[-1500:]}\n{self.picture(name)}"
+                raise JobEndedError(self.description(name))
+            assert text in said, f"{replica} has not said {text!r} but:\n{said[-1500:]}\n{self.description(name)}"
             return said
 
         return await eventually(has_said, within=within, every=_POLL_SECONDS)
 
-    def picture(self, name: str) -> str:
+    def description(self, name: str) -> str:
         """How the job and its pods are, in a few lines."""
         status = self.job(name).get("status", {})
         lines = [f"TFJob {self.name}/{name}:"]
@@ -190,7 +188,6 @@ def training(name: str, *, steps: int, image: str, restart: str = "", pod: Mappi
 
 
 def small_job(name: str, program: Program, *, workers: int = 1, **run_policy: str | int) -> Json:
-    """A job of workers that need no TensorFlow."""
     template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [program.container()]}}
     worker = {"replicas": workers, "restartPolicy": "OnFailure", "template": template}
     return {

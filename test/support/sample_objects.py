@@ -39,12 +39,11 @@ def thing(name: str, version: int | str, *, namespace: str = "ns", uid: str = ""
 
 
 def projected(name: str, version: int | str, *, namespace: str = "ns", uid: str = "", **fields: object) -> Thing:
-    """The same as a projection."""
     return READ_THING(msgspec.json.encode(thing(name, version, namespace=namespace, uid=uid, **fields)))
 
 
 class Diary:
-    """A handler that writes down what it is told, as short texts in order."""
+    """A handler that writes down what it gets, as short texts in order."""
 
     def __init__(self) -> None:
         self.entries: list[str] = []
@@ -110,29 +109,23 @@ class ReflectorCounts(ReflectorInstruments):
         self.listed_items: list[int] = []
 
     def listed(self, items: int, seconds: float) -> None:
-        """Count."""
         assert seconds >= 0
         self.of["listed"] += 1
         self.listed_items.append(items)
 
     def watching(self) -> None:
-        """Count."""
         self.of["watching"] += 1
 
     def watch_ended(self, cause: str) -> None:
-        """Count by cause."""
         self.of[f"ended: {cause}"] += 1
 
     def relisted(self, cause: str) -> None:
-        """Count by cause."""
         self.of[f"relisted: {cause}"] += 1
 
     def undecodable(self) -> None:
-        """Count."""
         self.of["undecodable"] += 1
 
     def handler_failed(self) -> None:
-        """Count."""
         self.of["handler failed"] += 1
 
 

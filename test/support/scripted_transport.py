@@ -2,7 +2,7 @@
 
     server = ScriptedTransport(
         clock,
-        Watch(added(thing("a", 1)), mark(5), 240.0),          # a streamed picture; then 240 s of silence; then EOF
+        Watch(added(thing("a", 1)), mark(5), 240.0),          # a streamed list;  then 240 s of silence; then EOF
         errors.Unreachable("refused"),                         # instead of a reply
         Watch(modified(thing("a", 7)), errors.ReplyLost("reset")),
         page([thing("a", 7)], version=8),
@@ -58,7 +58,6 @@ class ScriptedReply:
         """There are none."""
 
     async def read(self) -> bytes:
-        """The whole body."""
         return b"".join([chunk async for chunk in self._chunks])
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -110,12 +109,10 @@ class ScriptedTransport(InMemory):
         self.times_asked_for_position = 0
 
     def then(self, *script: Answer) -> None:
-        """Continue the script."""
         self.script += script
 
     @property
     def queries(self) -> list[dict[str, str]]:
-        """The query of each request."""
         return [dict(request.query) for request in self.requests]
 
     @asynccontextmanager
@@ -164,17 +161,14 @@ class ScriptedTransport(InMemory):
 
 
 def line(kind: str, body: Json) -> bytes:
-    """One line of a watch."""
     return json.dumps({"type": kind, "object": body}).encode() + b"\n"
 
 
 def added(body: Json) -> bytes:
-    """An ADDED line."""
     return line("ADDED", body)
 
 
 def modified(body: Json) -> bytes:
-    """A MODIFIED line."""
     return line("MODIFIED", body)
 
 
@@ -184,12 +178,11 @@ def deleted(body: Json) -> bytes:
 
 
 def bookmark(version: int | str) -> bytes:
-    """An ordinary bookmark."""
     return line("BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
 
 
 def mark(version: int | str) -> bytes:
-    """The bookmark that ends a streamed picture."""
+    """The bookmark that ends a streamed list."""
     annotations = {INITIAL_EVENTS_END: "true"}
     return line("BOOKMARK", {"metadata": {"resourceVersion": str(version), "annotations": annotations}})
 
@@ -200,6 +193,5 @@ def failure(code: int, reason: str = "", message: str = "") -> bytes:
 
 
 def page(items: Iterable[Json], *, version: int | str, token: str = "") -> bytes:
-    """One page of a list."""
     metadata = {"resourceVersion": str(version), "continue": token}
     return json.dumps({"kind": "List", "metadata": metadata, "items": list(items)}).encode()

@@ -65,7 +65,7 @@ class Simulator:
     crash_after: int | None = None
     """The write after which the operator is killed, once."""
     is_polite: bool = False
-    """Whether programs save their work and end with 0 when they are told to stop, instead of being killed."""
+    """Whether programs save their work and end with 0 when they get SIGTERM, instead of being killed."""
 
     writes: int = 0
     is_deleted: bool = False
@@ -79,14 +79,12 @@ class Simulator:
 
     @property
     def job(self) -> TrainingJob:
-        """The job as the operator reads it."""
         if self._read is None or self._read[0] is not self.body:  # a body is replaced, never changed
             self._read = self.body, self.api.read_object(self.body)
         return self._read[1]
 
     @property
     def record(self) -> JobRecord:
-        """What is remembered of it."""
         return self.job.record
 
     @property
@@ -96,11 +94,9 @@ class Simulator:
         return found
 
     def condition(self, kind: str) -> Json | None:
-        """The condition of this type."""
         return next((entry for entry in self.status.get("conditions", []) if entry["type"] == kind), None)
 
     def observe(self) -> Snapshot:
-        """What a pass sees."""
         return Snapshot(
             self.job,
             self.now,
@@ -293,7 +289,6 @@ class Simulator:
 
 
 def simulator(job: TFJobBuilder, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
-    """A simulator in which this job has just been created."""
     body = job.in_namespace("team").body()
     body["metadata"] |= {"uid": "job-uid", "resourceVersion": "1", "generation": 1}
     return Simulator(body, settings=settings)

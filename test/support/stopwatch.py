@@ -46,7 +46,6 @@ class Stopwatch:
 
     @staticmethod
     async def passes(moment: datetime) -> None:
-        """Wait until a moment has passed."""
         await _CLOCK.sleep(max((moment - datetime.now(UTC)).total_seconds(), 0.0))
 
     async def _tick(self) -> None:

@@ -47,11 +47,9 @@ class Template:
         )
 
     def image(self, image: str) -> Self:
-        """The image of the main container."""
         return self.main(image=image)
 
     def command(self, *command: str) -> Self:
-        """The command of the main container."""
         return self.main(command=list(command))
 
     def env(self, variables: Mapping[str, str]) -> Self:
@@ -64,7 +62,6 @@ class Template:
         return self.main(ports=[*self._main().get("ports", ()), {"name": name, "containerPort": number}])
 
     def resources(self, *, requests: Mapping[str, str] = _NOTHING, limits: Mapping[str, str] = _NOTHING) -> Self:
-        """Resources of the main container."""
         given = {"requests": dict(requests), "limits": dict(limits)}
         return self.main(resources={name: value for name, value in given.items() if value})
 
@@ -75,7 +72,6 @@ class Template:
         return replace(self, containers=(*self.containers, _container(name)))
 
     def init(self, name: str = "init", **fields: object) -> Self:
-        """Add an init container."""
         return replace(self, init_containers=(*self.init_containers, {**_container(name), **fields}))
 
     def without_main(self) -> Self:
@@ -95,7 +91,6 @@ class Template:
         return replace(self, annotation_map={**self.annotation_map, **annotations})
 
     def body(self) -> Json:
-        """The template as a fresh dict."""
         spec: Json = {"containers": list(self.containers), **self.more_spec}
         if self.init_containers:
             spec["initContainers"] = list(self.init_containers)

@@ -74,7 +74,6 @@ class Workload:
     namespace: str
 
     async def submit(self) -> None:
-        """Create all of them."""
         for job, _ in jobs().values():
             await self.admin.create(TFJOBS.path(self.namespace), job.body())
 

@@ -179,6 +179,16 @@ class FaultProxy:
         turns = iter(range(1 << 62))
         self._engine.route = lambda _call: next(turns) % 2
 
+    def end(self) -> None:
+        """Take all rules off; AssertionError when one did not strike as often as it has to."""
+        for rule in self._engine.rules:
+            rule.off()
+        self._assert_fired()
+
+    def begin(self) -> None:
+        """Forget rules and calls: one proxy may serve one test after the other."""
+        self._engine.rules, self._engine.calls = (), []
+
     # Evidence
 
     def calls(self, trigger: Trigger | None = None) -> tuple[Call, ...]:

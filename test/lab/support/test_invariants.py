@@ -83,65 +83,82 @@ def test_a_life_in_order_breaks_nothing():
     assert tale.broken() == set()
 
 
-def ended_well_again(tale, *end):
-    """The pod succeeds, is gone, and another runs in its place."""
-    for fields in end:
-        tale.pod("a", **fields)
-    return tale.pod("a", phase="Succeeded", **(end[-1] if end else {})).gone("pods", "j-worker-0").pod("b")
+BREAKING = {
+    "one live pod": lambda tale: tale.pod("a").pod("b", name="other"),
+    "pods of the spec": lambda tale: tale.pod("a", index=7),
+    "success is final": lambda tale: tale.pod("a", phase="Succeeded").gone("pods", "j-worker-0").pod("b"),
+    "ends are final": lambda tale: tale.status("Created", "Failed").service(),
+    "restarts": lambda tale: tale.pod("a", phase="Failed").gone("pods", "j-worker-0").pod("b"),
+    "status of others": lambda tale: tale.status("Created", "Foreign").status("Created"),
+    "conditions": lambda tale: tale.status("Created", "Failed").status("Created", "Failed", "Running"),
+    "one cluster": lambda tale: tale.pod("a", config='{"cluster": 1}').pod("b", index=1, config='{"cluster": 2}'),
+    "nothing outlives the job": lambda tale: tale.service().gone("tfjobs", "j"),
+    "counts": lambda tale: tale.pod("a").status("Created", replicaStatuses={"Worker": {"active": 2}}),
+}
 
 
-LEAVES = {"deletionTimestamp": "t"}
-BREAKING = [
-    ("S1", lambda tale: tale.pod("a").pod("b", name="other")),
-    ("S2", lambda tale: tale.pod("a", index=7)),
-    ("S3", lambda tale: tale.pod("a", phase="Succeeded").gone("pods", "j-worker-0").pod("b")),
-    ("S3", lambda tale: ended_well_again(tale.pod("a").pod("a", phase="Succeeded").status("Created", "Suspended"))),
-    ("S4", lambda tale: tale.status("Created", "Failed").service()),
-    ("S4", lambda tale: tale.status("Succeeded", "Failed")),
-    ("S4", lambda tale: tale.status("Failed").status("Created")),
-    ("S4", lambda tale: tale.status("Failed", completionTime="a").status("Failed", completionTime="b")),
-    ("S5", lambda tale: tale.pod("a", phase="Failed").gone("pods", "j-worker-0").pod("b")),
-    ("S5", lambda tale: tale.status("Created", disruptions=2).status("Created", disruptions=1)),
-    ("S8", lambda tale: tale.status("Created", "Foreign").status("Created")),
-    ("S9", lambda tale: tale.status("Created", "Failed").status("Created", "Failed", "Running")),
-    ("S10", lambda tale: tale.pod("a", config='{"cluster": 1}').pod("b", index=1, config='{"cluster": 2}')),
-    ("S13", lambda tale: tale.service().gone("tfjobs", "j")),
-    ("S13", lambda tale: tale.pod("a", finalizers=["kubeflow.org/tfjob"])),
-    ("S16", lambda tale: tale.pod("a").status("Created", replicaStatuses={"Worker": {"active": 2}})),
-]
-
-
-@pytest.mark.parametrize(("name", "tell"), BREAKING)
+@pytest.mark.parametrize(("name", "tell"), BREAKING.items())
 def test_an_invariant_notices_what_breaks_it(name, tell):
     assert name in tell(Tale()).broken()
 
 
+def test_a_pod_that_ended_well_because_its_job_was_suspended_may_run_again():
+    tale = Tale().pod("a").status("Created", "Suspended").pod("a", deletionTimestamp="t")
+    tale.pod("a", phase="Succeeded", deletionTimestamp="t").gone("pods", "j-worker-0").pod("b")
+    assert "success is final" not in tale.broken()
+
+
+def test_a_dynamic_worker_that_was_deleted_before_it_ended_well_may_run_again():
+    tale = Tale().edited(enableDynamicWorker=True).pod("a").pod("a", deletionTimestamp="t")
+    tale.pod("a", phase="Succeeded", deletionTimestamp="t").gone("pods", "j-worker-0").pod("b")
+    assert "success is final" not in tale.broken()
+
+
+@pytest.mark.parametrize("fields", [{}, {"deletionTimestamp": "t"}], ids=["by itself", "before the suspension"])
+def test_a_pod_that_had_ended_well_before_its_job_was_suspended_must_not_run_again(fields):
+    tale = Tale().pod("a").pod("a", phase="Succeeded", **fields).status("Created", "Suspended")
+    assert "success is final" in tale.gone("pods", "j-worker-0").pod("b").broken()
+
+
 @pytest.mark.parametrize(
-    "tale",
+    "tell",
     [
-        Tale().pod("a").status("Created", "Suspended"),
-        Tale().edited(enableDynamicWorker=True).pod("a"),
+        pytest.param(lambda tale: tale.status("Succeeded", "Failed"), id="both ends"),
+        pytest.param(lambda tale: tale.status("Failed").status("Created"), id="back to life"),
+        pytest.param(
+            lambda tale: tale.status("Failed", completionTime="a").status("Failed", completionTime="b"), id="two times"
+        ),
     ],
-    ids=["suspended", "dynamic worker"],
 )
-def test_a_pod_that_was_deleted_before_it_ended_well_may_run_again(tale):
-    assert "S3" not in ended_well_again(tale, LEAVES).broken()
+def test_an_end_is_one_and_for_ever(tell):
+    assert "ends are final" in tell(Tale()).broken()
 
 
-def test_what_is_nobodys_must_not_be_deleted_and_nothing_is_deleted_twice():
+def test_a_count_that_falls_is_noticed():
+    assert "restarts" in Tale().status("Created", disruptions=2).status("Created", disruptions=1).broken()
+
+
+def test_a_finalizer_of_ours_is_noticed():
+    assert "nothing outlives the job" in Tale().pod("a", finalizers=["kubeflow.org/tfjob"]).broken()
+
+
+def test_what_is_nobodys_must_not_be_deleted():
+    assert "only own objects" in Tale().broken(("delete", "pods", NS, "other-pod"))
+
+
+def test_nothing_is_deleted_twice():
     tale = Tale().pod("a", phase="Pending")
-    assert "S7" in Tale().broken(("delete", "pods", NS, "other-pod"))
-    assert "S6" not in tale.broken(("delete", "pods", NS, "j-worker-0"))
-    assert "S6" in tale.broken(*[("delete", "pods", NS, "j-worker-0")] * 2)
+    assert "one delete" not in tale.broken(("delete", "pods", NS, "j-worker-0"))
+    assert "one delete" in tale.broken(*[("delete", "pods", NS, "j-worker-0")] * 2)
 
 
-@pytest.mark.parametrize(
-    ("fields", "waived"),
-    [({}, {"S2"}), ({"managedFields": [{"manager": "test-admin"}]}, ())],
-    ids=["waived", "a test's"],
-)
-def test_what_is_waived_or_made_by_a_test_is_left_out(fields, waived):
-    assert Tale().pod("a", index=7, phase="Pending", **fields).broken(waived=waived) == set()
+def test_what_a_module_waives_is_not_held_up():
+    assert Tale().pod("a", index=7, phase="Pending").broken(waived={"pods of the spec"}) == set()
+
+
+def test_pods_that_a_test_made_are_left_out():
+    managed = [{"manager": "test-admin"}]
+    assert Tale().pod("a", index=7, phase="Pending", managedFields=managed).broken() == set()
 
 
 def test_more_workers_may_have_been_wanted_a_moment_ago():
