@@ -16,7 +16,7 @@ from tf_operator.api.profile import Profile
 from tf_operator.api.record import FailureCause
 from tf_operator.api.report import EventKind, JobReport
 from tf_operator.dialects import merge_patch
-from tf_operator.meta import Body, GroupVersionResource, metadata_of
+from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,22 @@ class Crd:
         return crd
 
 
+class ConversionError(Exception):
+    """An object cannot be had in a version; the message says why, for the user who asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The other versions of an API: objects in them are converted, and only the API's own version is reconciled."""
+
+    versions: tuple[str, ...] = ()
+    """The newest first."""
+    convert: Callable[[Body, str], dict[str, Any]] = lambda body, _: dict(body)
+    """An object in any of its versions, in another one. Raises nothing but ``ConversionError``."""
+    without_notes: Callable[[Body], dict[str, Any]] = dict
+    """The object without what conversions have noted for the way back."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServedAPI:
     """One API that the operator serves."""
@@ -65,6 +81,19 @@ class ServedAPI:
     event_reasons: Mapping[EventKind, str] = field(hash=False)
     """The reason strings of events, for programs; of a failure it is that of its cause."""
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
+
+    conversion: Conversion = Conversion()
+
+    def has(self, body: Body) -> bool:
+        """Whether this is an object of the API, in its own version or in one that can be converted."""
+        group, _, version = text_of(body, "apiVersion").rpartition("/")
+        versions = (self.resource.version, *self.conversion.versions)
+        return text_of(body, "kind") == self.resource.kind and group == self.resource.group and version in versions
+
+    def in_own_version(self, body: Body) -> dict[str, Any]:
+        """An object of the API in the version that is reconciled; raises ``ConversionError``."""
+        found = self.conversion.convert(body, self.resource.version)
+        return self.conversion.without_notes(found) if found["apiVersion"] != body["apiVersion"] else found
 
     def read_object(self, body: Body) -> TrainingJob:
         """The job that a whole object describes."""

@@ -32,6 +32,7 @@ from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.kubeflow import status, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
+from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.meta import Body, GroupVersionResource, ObjectKey, parse_time, text_of
 
@@ -206,4 +207,5 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    conversion=CONVERSION,
 )
