@@ -63,15 +63,15 @@ def _from_v1(body: Body, version: Version) -> dict[str, Any]:
     found = _parts_from_v1(_parts(body), version)
     restored = remainder.restore(found, remainder.decode(_annotations(body).get(_fields_of(version.name))))
     lost = list(remainder.differences(_parts(body), _parts_to_v1(restored, version)))
-    text = _text(lost)
-    is_complete = text is None or len(text) <= LARGEST
+    text = remainder.encode(lost)
+    is_complete = text is not None and len(text) <= LARGEST
     return _assembled(
         body,
         version.name,
         restored,
         {
             _fields_of(version.name): None,
-            _fields_of(STORED): text if is_complete else None,
+            _fields_of(STORED): text if lost and is_complete else None,
             INCOMPLETE: None if is_complete else "true",
         },
     )
@@ -100,7 +100,9 @@ def _fields_of(version: str) -> str:
 
 
 def _text(lost: list[remainder.Difference]) -> str | None:
-    return remainder.encode(lost) if lost else None
+    """What a malformed object of an older version has there is not worth an annotation that is too large."""
+    text = remainder.encode(lost) if lost else None
+    return text if text and len(text) <= LARGEST else None
 
 
 def _annotations(body: Body) -> Body:

@@ -5,10 +5,11 @@ the way back still gives the same: so whoever changes a field in the other versi
 are as they were. No conversion has to know which fields another version lacks.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from tf_operator.dialects.fields import entries
 from tf_operator.meta import Body
@@ -50,16 +51,21 @@ def restore(came_back: Body, found: list[Difference]) -> dict[str, Any]:
     return restored
 
 
-def encode(found: list[Difference]) -> str:
-    """The text for an annotation."""
-    return json.dumps([_encoded(entry) for entry in found], separators=(",", ":"), sort_keys=True)
+def encode(found: list[Difference]) -> str | None:
+    """The text for an annotation; ``None`` when ``decode`` could not read it: it would be nested too deeply."""
+    try:
+        text = msgspec.json.encode([_encoded(entry) for entry in found], order="sorted").decode()
+        msgspec.json.decode(text)
+    except RecursionError:
+        return None
+    return text
 
 
 def decode(text: object) -> list[Difference]:
     """The differences in an annotation. A user may have written anything there: what is none is ignored."""
     try:
-        found = json.loads(text) if isinstance(text, str) else []
-    except (ValueError, RecursionError):
+        found = msgspec.json.decode(text) if isinstance(text, str) else []
+    except (msgspec.DecodeError, RecursionError):
         return []
     return [
         Difference(tuple(entry["path"]), entry.get("back", _ABSENT), entry.get("original", _ABSENT))
@@ -100,7 +106,7 @@ def _is_same(one: object, other: object) -> bool:
     if one is _ABSENT or other is _ABSENT:
         return one is other
     try:
-        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+        return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
     except RecursionError:
         return False
 
