@@ -1,9 +1,10 @@
 """The connections of one endpoint: only so many at once, and each only for so long.
 
 Anybody in the cluster may connect and then send nothing, send a byte now and then, or never read the reply. So a
-connection has a deadline for its request and one for everything. When all places are taken, the oldest connection
-that has sent no request is closed for the new one; if there is none, the oldest one whose reply is already being
-sent. Otherwise slow clients would keep the kubelet from the probes, and a healthy process would be restarted.
+connection has a deadline for its request and one for everything. When all places are taken, a connection is closed for
+the new one. Half of the places are kept for connections that have sent no request yet: while there are fewer of them,
+the oldest one whose reply is being sent is closed, otherwise the oldest of them. So the kubelet has the time to send
+its request, whatever the others do; without that, slow clients would have a healthy process restarted.
 
 One connection is one task of the loop that serves; ``server`` accepts them and reports how far each one is.
 """
@@ -80,11 +81,12 @@ class Connections:
         self._tasks = tasks
         self._tls = tls
         self._most = most
+        self._kept = most // 2
         self._open: dict[asyncio.Protocol, Connection] = {}
 
     def __len__(self) -> int:
         """How many places are taken."""
-        return sum(connection.stage is not Stage.CLOSING for connection in self._open.values())
+        return len(self._open) - self._count(Stage.CLOSING)
 
     def add(self, accepted: socket.socket) -> None:
         """Serve a connection, or close it when every place is taken by one that cannot be closed."""
@@ -119,13 +121,17 @@ class Connections:
 
     def _close_one(self) -> bool:
         """Close the one that has the least claim to its place; the place is free at once."""
-        for stage in (Stage.WAITING, Stage.SENDING):
+        stages = (Stage.WAITING, Stage.SENDING)
+        for stage in stages if self._count(Stage.WAITING) >= self._kept else reversed(stages):
             for connection in self._open.values():  # in the order in which they came
                 if connection.stage is stage and connection.task:
                     connection.stage = Stage.CLOSING
                     connection.task.cancel()
                     return True
         return False
+
+    def _count(self, stage: Stage) -> int:
+        return sum(connection.stage is stage for connection in self._open.values())
 
     def _ended(self, connection: Connection) -> None:
         self._open.pop(connection.protocol, None)

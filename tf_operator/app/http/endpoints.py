@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from tf_operator.app.http import metrics_auth
+from tf_operator.app.http import connections, metrics_auth
 from tf_operator.app.http.certificates import GivenCertificate, OwnCertificate
 from tf_operator.app.http.health import Health
 from tf_operator.app.http.metrics_auth import DECISION_WITHIN, Authorizer, Decision, Reviewer
@@ -26,6 +26,8 @@ from tf_operator.machinery.clock import Clock
 METRICS_PATH = "/metrics"
 SAMPLE_WITHIN = 1.0
 """Seconds for which a page waits for the numbers of the moment; without them it shows the last ones."""
+SCRAPES_AT_ONCE = connections.MOST // 2
+"""Requests that may wait for the page of metrics. They cannot be closed for others, and probes need places, too."""
 
 
 def endpoints(
@@ -62,11 +64,19 @@ def probe(problems: Callable[[], list[str]]) -> Page:
 
 def metrics_page(exposition: Exposition) -> Page:
     """A page for Prometheus, in the format and compression that it asks for."""
+    scrapes = 0
 
     async def page(headers: Mapping[str, str]) -> Reply:
-        rendered = await exposition.render(
-            accept=headers.get("Accept", ""), accept_encoding=headers.get("Accept-Encoding", "")
-        )
+        nonlocal scrapes
+        if scrapes >= SCRAPES_AT_ONCE:
+            return Reply(503, b"Too many requests wait for this page; try again later.\n")
+        scrapes += 1
+        try:
+            rendered = await exposition.render(
+                accept=headers.get("Accept", ""), accept_encoding=headers.get("Accept-Encoding", "")
+            )
+        finally:
+            scrapes -= 1
         encoding = {"Content-Encoding": "gzip"} if rendered.is_compressed else {}
         return Reply(200, rendered.body, {"Content-Type": rendered.content_type, **encoding})
 

@@ -161,6 +161,8 @@ class _Site(web.Server):
                 await self._clock.sleep(_PAUSE)
             else:
                 self._open.add(accepted)
+                # While the backlog is full, ``sock_accept`` returns without waiting: everything else needs a turn.
+                await self._clock.sleep(0)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """The connection is closed, whoever closed it."""

@@ -83,7 +83,7 @@ async def test_many_scrapes_of_many_jobs_cost_one_sample_and_one_rendering(made,
     monkeypatch.setattr(made.metrics, "sample", lambda: samples.append(1))
     monkeypatch.setattr(made.metrics.registry, "collect", lambda: renderings.append(1) or collect())
     (endpoint, _) = made(ONE, OTHER)
-    replies = await asyncio.gather(*(endpoint.pages["/metrics"]({}) for _ in range(32)))
+    replies = await asyncio.gather(*(endpoint.pages["/metrics"]({}) for _ in range(endpoints.SCRAPES_AT_ONCE)))
 
     assert (len(samples), len(renderings)) == (1, 1)
     assert all(b'phase="New"} 10000.0' in reply.body for reply in replies)
