@@ -34,6 +34,8 @@ _CHUNK = 64 * 1024
 _BACKLOG = 128
 _LONGEST_HEADER = 32 * 1024
 """A bearer token may have 16 kB."""
+MOST_BYTES = 96 * 1024 * 1024
+"""Bodies at one endpoint, together."""
 _PAUSE = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 # What aiohttp reports here are connections that broke and requests that are not HTTP: the other side's affair.
@@ -60,6 +62,10 @@ Page = Callable[[Mapping[str, str]], Awaitable[Reply]]
 """Makes the reply to one request from its headers, whose names have no case; runs on the server's loop."""
 
 
+Answer = Callable[[bytes], Awaitable[Reply]]
+"""Makes the reply to what was sent; runs on the server's loop."""
+
+
 class Endpoint(NamedTuple):
     """Pages, by path, at one address."""
 
@@ -67,6 +73,8 @@ class Endpoint(NamedTuple):
     pages: Mapping[str, Page]
     tls: Callable[[], ssl.SSLContext] | None = None
     """Called for each connection; without it there is no TLS."""
+    answers: Mapping[str, Answer] = {}
+    """By path, what replies to a POST."""
 
 
 @contextmanager
@@ -148,6 +156,9 @@ class _Site(web.Server):
             self._handle, logger=_SILENT, access_log=None, lingering_time=0.0, max_field_size=_LONGEST_HEADER
         )
         self._pages = endpoint.pages
+        self._answers = endpoint.answers
+        self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
+        self._room = MOST_BYTES
         self._clock = clock
         self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls)
 
@@ -185,12 +196,31 @@ class _Site(web.Server):
         return response
 
     async def _reply(self, request: web.BaseRequest) -> Reply:
-        if request.method not in {"GET", "HEAD"}:
-            return Reply(405, b"Only GET and HEAD are allowed here.\n", {"Allow": "GET, HEAD", **_TEXT})
-        if (page := self._pages.get(request.path)) is None:
-            return Reply(404, f"There is {' and '.join(sorted(self._pages))} here.\n".encode())
+        if request.method not in self._allowed:
+            text = f"Only {' and '.join(self._allowed)} are allowed here.\n"
+            return Reply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
+        known = self._answers if request.method == "POST" else self._pages
+        if request.path not in known:
+            return Reply(404, f"There is {' and '.join(sorted(known))} here.\n".encode())
         try:
-            return await page(request.headers)
+            if request.method == "POST":
+                return await self._answer(request, self._answers[request.path])
+            return await self._pages[request.path](request.headers)
+        except ConnectionError:
+            raise
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)
             _log.exception("a page could not be made", path=request.path)
             return Reply(500, b"This page could not be made; the log says why.\n")
+
+    async def _answer(self, request: web.BaseRequest, answer: Answer) -> Reply:
+        """Reply to a body. All that are being received have to fit into one limit: anybody may send."""
+        body, room = bytearray(), self._room
+        try:
+            async for piece in request.content.iter_any():
+                if len(piece) > self._room:
+                    return Reply(413, f"There is room for {room} bytes.\n".encode())
+                self._room -= len(piece)
+                body += piece
+            return await answer(bytes(body))
+        finally:
+            self._room += len(body)

@@ -1,7 +1,8 @@
 """Keeps the webhook's certificate: serves it, renews it, and makes it known to the API server.
 
 Every replica reads the Secret and serves what it finds there. The one that leads does what ``keys.next_keys`` says, and
-writes the bundle of authorities into the CRD. The Secret and the CRD are made by whoever installs the operator, so nobody has to be allowed more than to get and patch these two.
+writes the bundle of authorities into the CRD. Whoever installs the operator makes both of them, so only to get and to
+patch these two has to be allowed.
 """
 
 import base64
@@ -22,7 +23,9 @@ from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import Body, ObjectKey, resource_version_of
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
-CRDS: Final = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False)
+CRDS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
+)
 EVERY: Final = 10.0
 """Seconds between two looks; well below the minute in which every replica and API server has to know a new one."""
 

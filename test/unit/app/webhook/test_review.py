@@ -1,5 +1,6 @@
 """Conversion reviews: what the API server asks, and what it is answered."""
 
+import asyncio
 import json
 
 import pytest
@@ -17,7 +18,7 @@ def asked(*objects, version="kubeflow.org/v1beta1"):
 
 
 def answered(text):
-    return review.answer(text, v1.API.conversion.convert)
+    return asyncio.run(review.answer(text, v1.API.conversion.convert))
 
 
 def job(name, **spec):
