@@ -45,7 +45,7 @@ def render(root: Path) -> dict[Path, str]:
 def as_template(versions: list[dict[str, Any]]) -> str:
     """Each version as an entry in the list of the CRD's versions, if the chart's values ask for it."""
     entries = (
-        f"{{{{- if has {json.dumps(version['name'])} .Values.apis.kubeflow.olderVersions }}}}\n"
+        f"{{{{- if has {json.dumps(version['name'])} .Values.apis.kubeflow.oldVersions }}}}\n"
         f"{as_yaml([version])}{{{{- end }}}}\n"
         for version in versions
     )

@@ -1,6 +1,6 @@
 {{- /* Generated from hack/crd/older-versions.yaml: edit it and run hack/generate crd. */ -}}
 {{- define "tf-operator.olderVersions" }}
-{{- if has "v1beta2" .Values.apis.kubeflow.olderVersions }}
+{{- if has "v1beta2" .Values.apis.kubeflow.oldVersions }}
 - name: v1beta2
   served: true
   storage: false
@@ -123,7 +123,7 @@
                                 image:
                                   type: string
 {{- end }}
-{{- if has "v1beta1" .Values.apis.kubeflow.olderVersions }}
+{{- if has "v1beta1" .Values.apis.kubeflow.oldVersions }}
 - name: v1beta1
   served: true
   storage: false
@@ -236,7 +236,7 @@
                                 image:
                                   type: string
 {{- end }}
-{{- if has "v1alpha2" .Values.apis.kubeflow.olderVersions }}
+{{- if has "v1alpha2" .Values.apis.kubeflow.oldVersions }}
 - name: v1alpha2
   served: true
   storage: false
