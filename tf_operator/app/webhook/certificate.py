@@ -1,15 +1,15 @@
 """Keeps the webhook's certificate: serves it, renews it, and makes it known to the API server.
 
 Every replica reads the Secret and serves what it finds there. The one that leads does what ``keys.next_keys`` says, and
-writes the bundle of authorities into the CRD. Whoever installs the operator makes both of them, so only to get and to
-patch these two has to be allowed.
+writes the bundle of authorities into the CRDs. Whoever installs the operator makes all of them, so only to get and to
+patch them has to be allowed.
 """
 
 import base64
 import binascii
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -45,13 +45,14 @@ class KeptCertificate:
         guard: Callable[[], object],
         *,
         secret: ObjectKey,
-        crd: str,
+        crds: Sequence[str],
         host: str,
         clock: Clock,
     ) -> None:
         """``guard`` raises ``NotLeading`` where nothing may be written; ``host`` is the name that is asked for."""
         self._client, self._guard = client, guard
-        self._secret, self._crd, self._host = secret, ObjectKey("", crd), host
+        self._secret, self._host = secret, host
+        self._crds = [ObjectKey("", name) for name in crds]
         self._clock = clock
         self._served = Pair()
         self._context: ssl.SSLContext | None = None
@@ -102,10 +103,11 @@ class KeptCertificate:
     async def _make_known(self, bundle: bytes) -> None:
         """Only where there is a webhook: whoever installs the CRD decides that."""
         text = base64.b64encode(bundle).decode()
-        found = _webhook(await self._client.get(CRDS, self._crd))
-        if found is not None and found.get("clientConfig", {}).get("caBundle") != text:
-            change: dict[str, Any] = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}}}
-            await self._client.merge_patch(CRDS, self._crd, change)
+        for crd in self._crds:
+            found = _webhook(await self._client.get(CRDS, crd))
+            if found is not None and found.get("clientConfig", {}).get("caBundle") != text:
+                change = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}}}
+                await self._client.merge_patch(CRDS, crd, change)
 
     def _serve(self, pair: Pair) -> None:
         if pair != self._served and pair.parsed:
