@@ -27,6 +27,7 @@ import pod_server
 from kubernetes import client
 
 from tf_operator.controller.projections.pods import pod_reader
+from tf_operator.dialects import registry
 
 HERE = Path(__file__).parent
 OURS = "our informer, streamed"
@@ -103,7 +104,7 @@ def measure_decoding(*, rounds: int) -> dict[str, float]:
     """Microseconds of CPU for a pod, with everything that makes something of its JSON; the best round."""
     models = client.ApiClient()
     decoders = {
-        "our projection": pod_reader("tensorflow"),
+        "our projection": pod_reader((registry.DEFAULT,)),
         "msgspec to dict": msgspec.json.Decoder().decode,
         "json to dict": json.loads,
         "kubernetes models": lambda text: models.deserialize(text.decode(), "V1Pod", "application/json"),

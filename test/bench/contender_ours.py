@@ -9,6 +9,7 @@ from measure import Measure
 
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.projections.pods import pod_reader
+from tf_operator.dialects import registry
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.ratelimit import TokenBucket
@@ -48,7 +49,7 @@ async def main(url, authority):
     async with Connection(Source(url, authority), clock=clock) as connection:
         client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=100, burst=100))
         informers = SharedInformerFactory(client=client, clock=clock)
-        pods = informers.get(PODS, decode=pod_reader("tensorflow"), indexes={OWNER: owner_of})
+        pods = informers.get(PODS, decode=pod_reader((registry.DEFAULT,)), indexes={OWNER: owner_of})
         pods.add_handler(Jobs())
         async with measure:
             task = asyncio.ensure_future(informers.run())

@@ -18,17 +18,13 @@ from support.fake_api import FakeApi
 from support.fake_clock import FakeClock
 from support.resources import Json
 from tf_operator.controller import resources
-from tf_operator.controller.caches import OWNER, Caches, owner_of
+from tf_operator.controller.caches import OWNER, Caches, owner_of, readers
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
 from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.observe import Observer
-from tf_operator.controller.projections.jobs import StoredJob, job_reader
-from tf_operator.controller.projections.pod_groups import group_reader
-from tf_operator.controller.projections.pods import CachedPod, pod_reader
-from tf_operator.controller.projections.services import read_service
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
@@ -46,10 +42,13 @@ from tf_operator.planning.snapshot import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tf_operator.controller.projections.jobs import StoredJob
+    from tf_operator.controller.projections.pods import CachedPod
     from tf_operator.machinery.transport.client import ApiClient
 
 KEY = ObjectKey("ns", "j")
 JOBS = resources.jobs_of(v1.API)
+READERS = readers(v1.API, (v1.API,))
 
 
 class Recorder:
@@ -131,11 +130,11 @@ class Harness:
         self.groups = resources.pod_groups(settings.gang_scheduler)
         self.jobs: Store[StoredJob] = Store()
         self._children: dict[Resource, tuple[Store[Any], Callable[[bytes], Any]]] = {
-            resources.PODS: (Store({OWNER: owner_of}), pod_reader("tensorflow")),
-            resources.SERVICES: (Store({OWNER: owner_of}), read_service),
+            resources.PODS: (Store({OWNER: owner_of}), READERS.pod),
+            resources.SERVICES: (Store({OWNER: owner_of}), READERS.service),
         }
         if self.groups:
-            self._children[self.groups] = (Store({OWNER: owner_of}), group_reader(v1.API))
+            self._children[self.groups] = (Store({OWNER: owner_of}), READERS.group)
         self.queue = RateLimitedQueue[ObjectKey](self.clock, ExponentialBackoff(base=1, cap=60))
         self.debounce = Debounce()
         self.caches = self._make_caches()
@@ -178,7 +177,7 @@ class Harness:
 
     def sync(self) -> None:
         """Bring the stores up to date, and tell the handlers of pods that are gone."""
-        self._fill(self.jobs, [job_reader(v1.API)(_raw(body)) for body in self.api.of(JOBS)])
+        self._fill(self.jobs, [READERS.job(_raw(body)) for body in self.api.of(JOBS)])
         for resource, (store, read) in self._children.items():
             items = [read(_raw(body)) for body in self.api.of(resource)]
             for gone in self._fill(store, items):
@@ -208,6 +207,7 @@ class Harness:
             pods=cast("Any", informers[resources.PODS]),
             services=cast("Any", informers[resources.SERVICES]),
             groups=cast("Any", informers.get(self.groups)) if self.groups else None,
+            readers=READERS,
         )
 
     def _fill(self, store: Store[Any], items: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.meta import Body, GroupVersionResource, ObjectKey, text_of
 
 RESOURCE = GroupVersionResource("toys.example.org", "v1", "trainings", "Training")
-NAMES = {name: f"toys.example.org/{name}" for name in ("operator", "job", "type", "index", "role")}
+NAMES = {name: f"toys.example.org/{name}" for name in ("job", "type", "index", "role")}
 LABELS = Labels(**NAMES, operator_name="toy-operator", master_role="boss")
 PROFILE = Profile(RESOURCE.api_version, RESOURCE.kind, "main", "mesh", 7000, range(75, 76), "spec.roles", LABELS)
 _TYPES = {"boss": ReplicaType.CHIEF, "helper": ReplicaType.WORKER}

@@ -3,24 +3,31 @@
 from dataclasses import dataclass
 from typing import Final
 
+OPERATOR_LABEL: Final = "training.kubeflow.org/operator-name"
+"""On all children: which controller they belong to. All served APIs share its name, so one watch serves them all."""
+JOB_UID_LABEL: Final = "training.kubeflow.org/job-uid"
+"""On Services: lets all Services of one job, and of no job before or after it, be deleted by one request."""
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:
     """The labels of children: the names that an API's users select by."""
 
-    operator: str
     job: str
     type: str
     index: str
     role: str
     operator_name: str
-    """The value of ``operator``: it differs by API, so that jobs of one name in two APIs share no selector."""
+    """The controller's name, which is the value of ``OPERATOR_LABEL``.
+
+    It differs by API, so that the Services of jobs of one name in two APIs never select each other's pods.
+    """
     master_role: str = "master"
 
     @property
     def selector(self) -> dict[str, str]:
-        """What all children of an API's jobs carry. Only that is watched: memory follows our jobs, not the cluster."""
-        return {self.operator: self.operator_name}
+        """What all children of an API's jobs carry."""
+        return {OPERATOR_LABEL: self.operator_name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,3 @@ class Profile:
     replicas_field: str
     """Where a user writes the replicas; for messages that are not about one type."""
     labels: Labels
-
-
-JOB_UID_LABEL: Final = "training.kubeflow.org/job-uid"
-"""On Services: lets all Services of one job, and of no job before or after it, be deleted by one request."""

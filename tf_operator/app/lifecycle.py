@@ -1,20 +1,21 @@
 """How the process lives and ends: what runs always, what runs while it leads, and in which order it all stops.
 
     always:          informers, event recorder, measurement of the event loop
-    while leading:   the controller, after a relist of the caches
-    at the end:      1 the controller drains   2 last events are posted   3 the Lease is released   4 the rest stops
+    while leading:   the controllers, after a relist of the caches
+    at the end:      1 the controllers drain   2 last events are posted   3 the Lease is released   4 the rest stops
 
 Everything runs in one task group: a part that fails ends the process, because a process without one of its parts is
-worse than a restart. A lost term is different: another process may lead already, so the controller is cancelled at
+worse than a restart. A lost term is different: another process may lead already, so the controllers are cancelled at
 once, without draining, and this process stands for election again with warm caches.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, Self, cast
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from tf_operator.app.wiring import Runnable
 from tf_operator.machinery.cache.factory import SharedInformerFactory
@@ -64,7 +65,7 @@ class Lifecycle:
 
     def __init__(
         self,
-        controller: Runnable,
+        controllers: Mapping[str, Runnable],
         *,
         informers: SharedInformerFactory,
         recorder: EventRecorder,
@@ -74,8 +75,11 @@ class Lifecycle:
         drain_timeout: float,
         wait_until_clear: Callable[[], Awaitable[object]] = _nothing_to_wait_for,
     ) -> None:
-        """``wait_until_clear`` returns when the process may stand for election; it is called with complete caches."""
-        self._controller = controller
+        """``controllers`` by name: they begin and end together.
+
+        ``wait_until_clear`` returns when the process may stand for election; it is called with complete caches.
+        """
+        self._controllers = controllers
         self._informers = informers
         self._recorder = recorder
         self._election = election
@@ -112,9 +116,9 @@ class Lifecycle:
                 await self._lead(term)
 
     async def _lead(self, term: Term) -> None:
-        """Run the controller until the term is over, or until this is cancelled because of ``stop``."""
+        """Run the controllers until the term is over, or until this is cancelled because of ``stop``."""
         async with asyncio.TaskGroup() as work:
-            working = work.create_task(self._lasting("controller", self._work()))
+            working = work.create_task(self._work())
             try:
                 _log.warning("lost leadership", cause=str(await term.wait_over()))
             finally:
@@ -127,12 +131,16 @@ class Lifecycle:
         # the term ends it, too.
         await self._informers.refresh()
         _log.info("workers started")
-        await self._controller.run()
+        async with asyncio.TaskGroup() as tasks:
+            for name, controller in self._controllers.items():
+                with bound_contextvars(controller=name):
+                    tasks.create_task(self._lasting(f"controller {name}", controller.run()))
 
     async def _drain(self) -> None:
         try:
-            async with self._clock.timeout(self._drain_timeout):
-                await self._controller.drain()
+            async with self._clock.timeout(self._drain_timeout), asyncio.TaskGroup() as drains:
+                for controller in self._controllers.values():
+                    drains.create_task(controller.drain())
         except TimeoutError:
             _log.warning("some reconciles did not finish in time", seconds=self._drain_timeout)
         await self._recorder.drain(LAST_EVENTS)

@@ -1,7 +1,7 @@
 """``tf-operator run``: everything that exists in the process, and who is given what.
 
 Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which order all this starts and ends,
-``wiring`` what the controller is made of, ``clients`` what speaks to the API server. Exit codes: 0 after SIGTERM,
+``wiring`` what a controller is made of, ``clients`` what speaks to the API server. Exit codes: 0 after SIGTERM,
 1 when the process cannot start or a part of it has failed.
 """
 
@@ -53,7 +53,13 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
     """Build everything, and live until a signal."""
     clock = SystemClock()
     lease = options.election.name if options.election else ""
-    metrics = registry.Metrics(workers=options.workers, lease=lease, namespaces=options.namespaces, clock=clock)
+    metrics = registry.Metrics(
+        controllers=[api.controller for api in options.apis],
+        workers=options.workers,
+        lease=lease,
+        namespaces=options.namespaces,
+        clock=clock,
+    )
     monitor = loop_monitor.LoopMonitor(clock, metrics.loop)
     probes = health.Health(clock, monitor.heartbeat)
     reviewer = metrics_auth.Reviewer(clock, endpoints.METRICS_PATH)
@@ -66,35 +72,35 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         listening = stack.enter_context(server.serving(*served))
         _log.info("listening", addresses=[str(address) for address in listening])
 
-        api = await stack.enter_async_context(clients.Clients(options, clock, metrics))
-        _log.info("starting", release=clients.release(), apiserver=api.host)
-        reviewer.use(api.reviews())
-        informers, recorder, election = api.informers(), api.recorder(), api.election()
+        to_server = await stack.enter_async_context(clients.Clients(options, clock, metrics))
+        kinds = [str(api.resource) for api in options.apis]
+        _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
+        reviewer.use(to_server.reviews())
+        informers, recorder, election = to_server.informers(), to_server.recorder(), to_server.election()
         conflicts = ConflictDetector(
             clock,
             recorder=recorder,
             instruments=metrics.jobs,
             is_overridden=options.overrides_existing_controller,
         )
-        controller = make_controller(
-            wiring.ControllerContext(
-                client=api.jobs(election),
-                informers=informers,
-                recorder=recorder,
-                clock=clock,
-                options=options,
-                queue_instruments=metrics.queue,
-                pass_instruments=metrics.reconciles,
-                job_instruments=metrics.jobs,
-                job_phases=metrics.jobs.phases,
-                conflicts=conflicts,
-            )
+        context = wiring.ControllerContext(
+            client=to_server.jobs(election),
+            informers=informers,
+            recorder=recorder,
+            clock=clock,
+            options=options,
+            controllers=metrics.controllers,
+            job_instruments=metrics.jobs,
+            job_phases=metrics.jobs.phases,
+            conflicts=conflicts,
         )
-        probes.watch(informers, config=api.config)
+        controllers = {api.controller: make_controller(context, api) for api in options.apis}
+        probes.watch(informers, config=to_server.config)
         metrics.sample_informers(informers)
-        metrics.sample_queue(controller.queue)
+        for name, controller in controllers.items():
+            metrics.sample_queue(name, controller.queue)
         life = lifecycle.Lifecycle(
-            controller,
+            controllers,
             informers=informers,
             recorder=recorder,
             election=election or lifecycle.NoElection(),

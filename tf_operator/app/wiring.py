@@ -1,14 +1,17 @@
-"""How the controller is built: what the process gives it, what it has to be, and the parts of the TFJob controller.
+"""How controllers are built: what the process gives them, what they have to be, and the parts of one.
 
-``run`` builds a ``ControllerContext`` and hands it to a factory; what comes back works whenever this process leads. So
-the process can be tested with a controller of three lines, and a controller without a process.
+``run`` builds a ``ControllerContext`` and hands it to a factory, once for each served API; what comes back works
+whenever this process leads. So the process can be tested with a controller of three lines, and a controller without a
+process. Each controller has its own informer of jobs, queue, notes and pending writes; what watches children, and every
+budget, is shared.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
+from tf_operator.app.metrics.queue import ControllerMetrics
 from tf_operator.app.options.options import Options
 from tf_operator.controller import caches, resources
 from tf_operator.controller.conflicts import ConflictDetector
@@ -16,7 +19,7 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments, PassInstruments
+from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.projections.jobs import StoredJob
@@ -24,14 +27,12 @@ from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
-from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.cache.informer import Handler
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.recorder import EventRecorder
-from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue, WorkQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport.client import ApiClient
@@ -45,7 +46,7 @@ FIRST_RETRY, LONGEST_RETRY = 0.05, 60.0
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
-    """What a controller is built from."""
+    """What the controllers of a process are built from."""
 
     client: ApiClient
     """For everything that only a leader may do: where there is an election, the fence guards each request."""
@@ -54,15 +55,15 @@ class ControllerContext:
     recorder: EventRecorder
     clock: Clock
     options: Options
-    queue_instruments: QueueInstruments
-    pass_instruments: PassInstruments
+    controllers: Mapping[str, ControllerMetrics]
+    """The measures of each, by its name."""
     job_instruments: JobInstruments
     job_phases: Handler[StoredJob]
     """Counts jobs as they change."""
     conflicts: ConflictDetector
     """Watches the jobs for changes by other controllers."""
     slots: Slots = field(default_factory=Slots)
-    """For writes in flight: all controllers of the process share one rate limit."""
+    """For writes in flight: however many controllers there are, the API server sees one operator."""
 
     def scopes(self, label_selector: str = "") -> tuple[Scope, ...]:
         """What to watch of a resource: everything, or each namespace that is served."""
@@ -83,20 +84,21 @@ class Runnable(Protocol):
         """Start no further reconcile, and return when those that run are done. The end of the process follows."""
 
 
-MakeController = Callable[[ControllerContext], Runnable]
+MakeController = Callable[[ControllerContext, ServedAPI], Runnable]
 
 
-def make_controller(context: ControllerContext, api: ServedAPI = registry.DEFAULT) -> Controller:
+def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     """The controller of one served API."""
-    options, clock = context.options, context.clock
+    options, clock, metrics = context.options, context.clock, context.controllers[api.controller]
     found = caches.make_caches(
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
         api=api,
+        served=options.apis,
     )
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
-    queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=context.queue_instruments)
+    queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue)
     queue.pause()  # until this process leads
     jobs, debounce = found.jobs.store, Debounce()
     notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)
@@ -106,7 +108,7 @@ def make_controller(context: ControllerContext, api: ServedAPI = registry.DEFAUL
     for children in (found.services, found.groups):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
-    context.conflicts.observe(found.jobs)
+    context.conflicts.observe(found.jobs, api)
     found.jobs.add_handler(context.job_phases)
 
     executor = Executor(
@@ -125,7 +127,7 @@ def make_controller(context: ControllerContext, api: ServedAPI = registry.DEFAUL
         reconciler=Reconciler(observer, executor, pending_writes, notes, debounce, clock),
         notes=notes,
         clock=clock,
-        instruments=context.pass_instruments,
+        instruments=metrics.reconciles,
         workers=options.workers,
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import bodies, dry_run, manifests, summary, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.dialects import registry
 from tf_operator.meta import key_of, text_of
 from tf_operator.planning import gang
 from tf_operator.planning.snapshot import Settings
@@ -94,9 +95,9 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
     jobs = [manifest for manifest in found if validate.is_job(manifest.body)]
     for manifest in found:
         if manifest not in jobs:
-            _report(manifest.where, f"passed over: {_shown(manifest)} is no TFJob")
+            _report(manifest.where, f"passed over: {_shown(manifest)} is no {registry.kinds()}")
     if is_valid and not jobs:
-        _report(", ".join(names), "there is no TFJob in it")
+        _report(", ".join(names), f"there is no {registry.kinds()} in it")
     return jobs, is_valid
 
 

@@ -1,21 +1,44 @@
-"""The caches of the controller: which informers there are, and how a job's children are found in them."""
+"""The caches of a controller: which informers there are, and how a job's children are found in them.
 
-from collections.abc import Iterable, Mapping
+Each served API has an informer of its jobs. Those of children are one for all APIs that the process serves: a second
+API costs no second watch of pods.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from tf_operator.controller import resources
 from tf_operator.controller.projections.children import Child
 from tf_operator.controller.projections.jobs import StoredJob, job_reader
 from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
 from tf_operator.controller.projections.pods import CachedPod, pod_reader
-from tf_operator.controller.projections.services import CachedService, read_service
+from tf_operator.controller.projections.services import CachedService, service_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import CacheView
-from tf_operator.machinery.cache.factory import SharedInformerFactory
+from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.requests import Scope
 
 OWNER = "owner"
+
+_Raw = msgspec.Raw | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """How objects are read, into caches and live: the same way for whoever shares a cache."""
+
+    job: Callable[[_Raw], StoredJob]
+    pod: Callable[[_Raw], CachedPod]
+    service: Callable[[_Raw], CachedService]
+    group: Callable[[_Raw], CachedGroup]
+
+
+def readers(api: ServedAPI, served: tuple[ServedAPI, ...]) -> Readers:
+    """Those of the controller of one API, in a process that serves these."""
+    return Readers(job_reader(api), pod_reader(served), service_reader(served), group_reader(served))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +49,7 @@ class Caches:
     pods: Informer[CachedPod]
     services: Informer[CachedService]
     groups: Informer[CachedGroup] | None
+    readers: Readers
 
     def is_stale(self, namespace: str) -> bool:
         """Whether the relist of this namespace for a new term was refused.
@@ -45,33 +69,34 @@ class Caches:
 
 
 def make_caches(
-    informers: SharedInformerFactory, *, namespaces: Iterable[str], gang_scheduler: str, api: ServedAPI
+    informers: SharedInformerFactory,
+    *,
+    namespaces: Iterable[str],
+    gang_scheduler: str,
+    api: ServedAPI,
+    served: tuple[ServedAPI, ...],
 ) -> Caches:
-    """Ask for the informers. Without namespaces, all are watched."""
-    places = tuple(namespaces) or ("",)
+    """Ask for the informers of an API, in a process that serves these. Without namespaces, all are watched."""
+    places, read = tuple(namespaces) or ("",), readers(api, served)
     everything = tuple(Scope(namespace) for namespace in places)
-    selector = resources.child_selector((api,))
+    selector = resources.child_selector(served)
     labelled = tuple(Scope(namespace, label_selector=selector) for namespace in places)
     group_resource = resources.pod_groups(gang_scheduler)
     groups = None
     if group_resource:
         groups = informers.get(
             group_resource,
-            decode=group_reader(api),
+            decode=read.group,
             scopes=everything,
             indexes={OWNER: owner_of},
-            required=False,  # the gang scheduler may be installed later
+            need=Need.OPTIONAL,  # the gang scheduler may be installed later
         )
     return Caches(
-        jobs=informers.get(resources.jobs_of(api), decode=job_reader(api), scopes=everything),
-        pods=informers.get(
-            resources.PODS,
-            decode=pod_reader(api.profile.container),
-            scopes=labelled,
-            indexes={OWNER: owner_of},
-        ),
-        services=informers.get(resources.SERVICES, decode=read_service, scopes=labelled, indexes={OWNER: owner_of}),
+        jobs=informers.get(resources.jobs_of(api), decode=read.job, scopes=everything, need=Need.ALTERNATIVE),
+        pods=informers.get(resources.PODS, decode=read.pod, scopes=labelled, indexes={OWNER: owner_of}),
+        services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes={OWNER: owner_of}),
         groups=groups,
+        readers=read,
     )
 
 

@@ -1,9 +1,9 @@
-"""Whether another controller reconciles TFJobs, too: two of them destroy each other's work.
+"""Whether another controller reconciles our jobs, too: two of them destroy each other's work.
 
 The one sign that our rights allow, and that is no guess: the status of a job changes, and ``managedFields`` says that a
-known controller of TFJobs changed it. Only a change *while this process watches* counts. What a controller wrote last
-week stays in ``managedFields`` for ever, and a migration begins by switching that controller off; so versions of one
-object are compared with each other, and no time with any clock.
+known controller of such jobs changed it. Only a change *while this process watches* counts. What a controller wrote
+last week stays in ``managedFields`` for ever, and a migration begins by switching that controller off; so versions of
+one object are compared with each other, and no time with any clock.
 
 A process that is starting ends (``watch``): the controller that came first continues alone. A process that has worked
 for a while only reports the conflict, because its end would leave all jobs without a controller. If jobs of the other
@@ -14,7 +14,7 @@ ADR 0012 describes the alternatives.
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -22,10 +22,11 @@ from typing import Final, NoReturn
 import structlog
 
 from tf_operator.api.report import EventKind
+from tf_operator.controller import resources
 from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.projections.jobs import FieldManager, StoredJob
 from tf_operator.controller.reporter import Recorder
-from tf_operator.dialects import registry
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import reference_to
@@ -42,14 +43,14 @@ _POST_WITHIN: Final = 1.0
 """Seconds in which the event can be posted."""
 _WHAT_TO_DO: Final = (
     "Two destroy each other's jobs: stop the other one, or give each of them namespaces of its own. If it is none that "
-    "reconciles TFJobs, start with --override-existing-controller"
+    "reconciles {kind}s, start with --override-existing-controller"
 )
 
 _log = structlog.get_logger(__name__)
 
 
 class ConflictingController(Exception):
-    """Another controller reconciles TFJobs; the message says which write showed it, and what to do."""
+    """Another controller reconciles our jobs; the message says which write showed it, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,17 @@ class ConflictingWrite:
 
     job: StoredJob
     manager: FieldManager
+    api: ServedAPI
 
     def __str__(self) -> str:
         return (
-            f"another controller reconciles TFJobs: {self.manager.name!r} changed the status of "
+            f"another controller reconciles {self.api.resource.kind}s: {self.manager.name!r} changed the status of "
             f"{self.job.metadata.namespace}/{self.job.metadata.name} at {self.manager.time}"
         )
 
 
 class ConflictDetector:
-    """Detects other controllers; a handler of the informer of jobs."""
+    """Detects other controllers of any of the served APIs."""
 
     def __init__(
         self, clock: Clock, *, recorder: Recorder, instruments: JobInstruments, is_overridden: bool = False
@@ -77,21 +79,21 @@ class ConflictDetector:
         self._recorder = recorder
         self._instruments = instruments
         self._is_overridden = is_overridden
-        self._jobs: Informer[StoredJob] | None = None
+        self._observed: list[Informer[StoredJob]] = []
         self._watches = asyncio.Event()
         self._found = asyncio.Event()
         self._first: ConflictingWrite | None = None
         self._report_at = clock.monotonic()
 
-    def observe(self, jobs: Informer[StoredJob]) -> None:
-        """Watch these jobs for changes by others."""
-        self._jobs = jobs
-        jobs.add_handler(self)
+    def observe(self, jobs: Informer[StoredJob], api: ServedAPI) -> None:
+        """Watch the jobs of an API for changes by others."""
+        self._observed.append(jobs)
+        jobs.add_handler(_StatusChanges(api, self._note))
 
     async def wait_until_clear(self) -> None:
         """Return when this process may write. Call it with synced caches; ``watch`` decides from then on."""
         self._watches.set()
-        if not self._is_overridden and any(_is_of_another(job) for job in self._stored()):
+        if not self._is_overridden and any(_is_of_another(job) for jobs in self._observed for job in jobs.store):
             _log.info("checking whether the controller that ran these jobs is still active", seconds=WATCH_FOR)
             await self._clock.sleep(WATCH_FOR)
         if self._found.is_set() and not self._is_overridden:
@@ -105,29 +107,9 @@ class ConflictDetector:
                 await self._found.wait()
         if self._first and not self._is_overridden:
             await self._clock.sleep(_POST_WITHIN)
-            raise ConflictingController(f"{self._first}. {_WHAT_TO_DO}")
+            what_to_do = _WHAT_TO_DO.format(kind=self._first.api.resource.kind)
+            raise ConflictingController(f"{self._first}. {what_to_do}")
         await _until_cancelled()
-
-    def on_add(self, item: StoredJob) -> None:
-        """Nothing to compare it with."""
-
-    def on_update(self, old: StoredJob, new: StoredJob) -> None:
-        """Check who has changed the status since."""
-        before = _others(old)
-        for manager in _others(new) if new.summary.is_ours else ():
-            if manager not in before:
-                self._note(ConflictingWrite(new, manager))
-
-    def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:
-        """No sign: anybody may delete jobs."""
-
-    def _observed(self) -> Informer[StoredJob]:
-        if self._jobs is None:
-            raise TypeError("observe comes first")
-        return self._jobs
-
-    def _stored(self) -> Iterable[StoredJob]:
-        return self._jobs.store if self._jobs else ()
 
     def _note(self, conflict: ConflictingWrite) -> None:
         self._first = self._first or conflict
@@ -141,12 +123,33 @@ class ConflictDetector:
         metadata = conflict.job.metadata
         _log.warning(str(conflict), job_namespace=metadata.namespace, job_name=metadata.name, job_uid=metadata.uid)
         self._recorder.event(
-            reference_to(self._observed().resource, metadata.key, metadata.uid),
+            reference_to(resources.jobs_of(conflict.api), metadata.key, metadata.uid),
             "Warning",
-            reason=registry.DEFAULT.event_reason(EventKind.ANOTHER_CONTROLLER),
+            reason=conflict.api.event_reason(EventKind.ANOTHER_CONTROLLER),
             message=f"{conflict.manager.name!r} changed the status of this job, too: two controllers destroy each "
             "other's jobs",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _StatusChanges:
+    """A handler of the informer of an API's jobs."""
+
+    api: ServedAPI
+    note: Callable[[ConflictingWrite], object]
+
+    def on_add(self, item: StoredJob) -> None:
+        """Nothing to compare it with."""
+
+    def on_update(self, old: StoredJob, new: StoredJob) -> None:
+        """Check who has changed the status since."""
+        before = _others(old)
+        for manager in _others(new) if new.summary.is_ours else ():
+            if manager not in before:
+                self.note(ConflictingWrite(new, manager, self.api))
+
+    def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:
+        """No sign: anybody may delete jobs."""
 
 
 def _others(job: StoredJob) -> tuple[FieldManager, ...]:

@@ -17,10 +17,10 @@ from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, Caches, owner_value
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.projections.children import Child
-from tf_operator.controller.projections.jobs import StoredJob, job_of, job_reader
-from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
-from tf_operator.controller.projections.pods import CachedPod, pod_reader
-from tf_operator.controller.projections.services import CachedService, read_service
+from tf_operator.controller.projections.jobs import StoredJob, job_of
+from tf_operator.controller.projections.pod_groups import CachedGroup
+from tf_operator.controller.projections.pods import CachedPod
+from tf_operator.controller.projections.services import CachedService
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
 from tf_operator.machinery.clock import Clock
@@ -75,22 +75,23 @@ class Observer:
     async def live(self, owner: OwnerKey, pending_writes: PendingWrites) -> Snapshot | None:
         """What the apiserver says of the job now; ``None`` when there is no job of this UID any more."""
         try:
-            stored = job_reader(self.api)(await self.client.send(requests.get(self.caches.jobs.resource, owner.key)))
+            reply = await self.client.send(requests.get(self.caches.jobs.resource, owner.key))
+            stored = self.caches.readers.job(reply)
         except errors.NotFound as refusal:
             if not refusal.is_about(owner.key.name):
                 raise
             return None
         except msgspec.DecodeError as error:
-            raise errors.Garbled(f"the reply is no TFJob: {error}") from error
+            raise errors.Garbled(f"the reply is no {self.api.resource.kind}: {error}") from error
         job = self._read(stored)
         if job.uid != owner.uid:
             return None
         scope = Scope(owner.key.namespace, label_selector=selector_text(naming.job_labels(job)))
         version = stored.metadata.resource_version
         pending_writes.read_live(owner, str(self.caches.jobs.resource), version=version, uid=owner.uid)
-        pods, version = await self._list(resources.PODS, scope, pod_reader(self.api.profile.container))
+        pods, version = await self._list(resources.PODS, scope, self.caches.readers.pod)
         pending_writes.read_live(owner, str(resources.PODS), version=version)
-        services, version = await self._list(resources.SERVICES, scope, read_service)
+        services, version = await self._list(resources.SERVICES, scope, self.caches.readers.service)
         pending_writes.read_live(owner, str(resources.SERVICES), version=version)
         groups = await self._list_groups(owner, pending_writes)
         cached = self._cached_groups(owner_value(owner.key.namespace, owner.uid))
@@ -105,7 +106,7 @@ class Observer:
             return ()
         resource = self.caches.groups.resource
         try:
-            groups, version = await self._list(resource, Scope(owner.key.namespace), group_reader(self.api))
+            groups, version = await self._list(resource, Scope(owner.key.namespace), self.caches.readers.group)
         except errors.ApiError as error:
             _log.warning("the PodGroups cannot be listed", cause=error.name, error=errors.one_line(str(error)))
             return None

@@ -5,6 +5,7 @@ from dataclasses import astuple
 from typing import Final
 
 from tf_operator.api import constants
+from tf_operator.api.profile import OPERATOR_LABEL
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import selector_text
@@ -22,14 +23,10 @@ def jobs_of(api: ServedAPI) -> Resource:
 
 def child_selector(apis: Iterable[ServedAPI]) -> str:
     """The children of the jobs of these APIs: their caches are shared, and hold nothing else of the cluster."""
-    names: dict[str, list[str]] = {}
-    for profile in (profile for api in apis for profile in api.profiles):
-        for label, value in profile.labels.selector.items():
-            names.setdefault(label, []).append(value)
-    return ",".join(
-        selector_text({label: values[0]}) if len(set(values)) == 1 else f"{label} in ({','.join(sorted(set(values)))})"
-        for label, values in sorted(names.items())
-    )
+    names = sorted({profile.labels.operator_name for api in apis for profile in api.profiles})
+    if len(names) == 1:
+        return selector_text({OPERATOR_LABEL: names[0]})
+    return f"{OPERATOR_LABEL} in ({','.join(names)})"
 
 
 def pod_groups(gang_scheduler: str) -> Resource | None:

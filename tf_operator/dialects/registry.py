@@ -1,6 +1,6 @@
 """The APIs that this operator knows. A new API is a folder beside this file, and a line in it.
 
-``tfjob`` accepts all of them; a process runs a controller for ``DEFAULT``.
+``tfjob`` accepts all of them; a process runs a controller for each that ``--enable-scheme`` chooses.
 """
 
 from typing import Final
@@ -11,7 +11,12 @@ from tf_operator.meta import Body
 
 SERVED: Final[tuple[ServedAPI, ...]] = (v1.API,)
 DEFAULT: Final = v1.API
-"""What commands mean that are not told which."""
+"""What is meant where no API is named."""
+
+
+def kinds() -> str:
+    """All kinds, for messages: ``TFJob or Training``."""
+    return " or ".join(dict.fromkeys(api.resource.kind for api in SERVED))
 
 
 def of_kind(kind: str) -> tuple[ServedAPI, ...]:
@@ -22,3 +27,16 @@ def of_kind(kind: str) -> tuple[ServedAPI, ...]:
 def api_of(body: Body) -> ServedAPI | None:
     """The API that has this object, in any of its versions."""
     return next((api for api in SERVED if api.has(body)), None)
+
+
+def named(name: str) -> ServedAPI | None:
+    """The API that a user names in any letter case: by kind, or by kind and group where two groups have the same kind.
+
+    ``tfjob`` is the first of that kind, as for ``kubectl get``; ``tfjob.kubeflow.org`` is that one.
+    """
+    wanted = name.lower()
+    for api in SERVED:
+        kind = api.resource.kind.lower()
+        if wanted in {kind, f"{kind}.{api.resource.group}"}:
+            return api
+    return None

@@ -1,7 +1,7 @@
 """What a served API is to the rest of the operator: a value. Nobody outside its own folder knows its name.
 
-``registry`` lists the APIs; ``app.wiring.make_controller``, ``tfjob plan`` and ``tf-operator crd``
-work from such values.
+``registry`` lists the APIs; ``app.wiring.make_controller``, ``tfjob plan`` and ``tf-operator crd`` work from such
+values.
 """
 
 import json
@@ -113,6 +113,11 @@ class ServedAPI:
     def event_reason(self, kind: EventKind, cause: FailureCause | None = None) -> str:
         """The reason string of an event; of a failure it is that of its cause."""
         return self.failure_reasons[cause] if cause else self.event_reasons[kind]
+
+    @property
+    def controller(self) -> str:
+        """The name of its controller: in labels of children and of metrics, and in logs."""
+        return self.profile.labels.operator_name
 
     @property
     def profile(self) -> Profile:

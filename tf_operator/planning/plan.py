@@ -39,6 +39,7 @@ from tf_operator.planning.verdict import Phase, Verdict
 
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
+    snapshot = snapshot.decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
         return Plan()

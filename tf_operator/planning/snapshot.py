@@ -6,7 +6,7 @@ index come from its name, because labels can be changed by whoever may update po
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -24,6 +24,15 @@ class MainContainer:
     message: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that decides under some profile, as it is now and as it last ended."""
+
+    name: str
+    state: MainContainer | None
+    last_termination: MainContainer | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +57,15 @@ class Pod:
     """Since when it carries that condition."""
     restart_policy: RestartPolicy | None = None
     """That of the pod itself, which never changes; ``None`` when it is not known."""
+    container: str = ""
+    """The name of the container that ``main`` is about; empty where nobody had to choose."""
     main: MainContainer | None = None
     max_exit_code: int | None = None
     """The highest exit code of its containers, when none of them runs any more. Its phase follows a moment later."""
     last_termination: MainContainer | None = None
     """How its deciding container ended, before it was last restarted in place."""
+    others: tuple[Container, ...] = ()
+    """Its containers that decide in other APIs that this process serves."""
     restarts: int = 0
     """Of all its containers, in place."""
     pending_reason: str = ""
@@ -69,6 +82,13 @@ class Pod:
     def is_there(self) -> bool:
         """Whether it exists and nobody has deleted it."""
         return not (self.is_gone or self.is_terminating)
+
+    def decided_by(self, container: str) -> "Pod":
+        """The same pod, where ``main`` is the container of this name."""
+        if self.container == container or not self.container:
+            return self
+        found = next((entry for entry in self.others if entry.name == container), Container(container, None, None))
+        return replace(self, container=container, main=found.state, last_termination=found.last_termination, others=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +174,8 @@ class Snapshot:
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS
+
+    def decided(self) -> "Snapshot":
+        """The same, where the job's profile has chosen the deciding container of each pod."""
+        container = self.job.profile.container
+        return replace(self, pods=tuple(pod.decided_by(container) for pod in self.pods))

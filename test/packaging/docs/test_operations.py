@@ -38,7 +38,7 @@ def families():
     metrics.sample_informers(Idle())
     metrics.jobs.failed("ns", "why")
     metrics.jobs.restarted("ns", replica_type="PS", reason="why")
-    metrics.reconciles.ended(PassResult.SUCCESS, 0.1)
+    metrics.controllers["tfjob-controller"].reconciles.ended(PassResult.SUCCESS, 0.1)
     metrics.sample()
     for family in metrics.registry.collect():
         kind = "gauge" if family.type == "info" else family.type

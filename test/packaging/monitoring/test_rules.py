@@ -55,7 +55,7 @@ def exposed() -> CollectorRegistry:
     metrics.reflector("pods").watch_ended("closed")
     metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
     metrics.jobs.failed("ns", "TFJobFailed")
-    metrics.reconciles.ended(PassResult.SUCCESS, 0.1)
+    metrics.controllers["tfjob-controller"].reconciles.ended(PassResult.SUCCESS, 0.1)
     metrics.sample()
     return metrics.registry
 

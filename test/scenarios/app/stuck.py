@@ -25,7 +25,7 @@ NAMESPACES = 500
 class Stuck:
     """A controller with an endless loop in it; jobs in many namespaces make its metrics some megabytes."""
 
-    def __init__(self, context):
+    def __init__(self, context, _api):
         self.queue = WorkQueue(context.clock)
         context.informers.get(PODS, decode=msgspec.json.Decoder(Pod).decode, scopes=context.scopes("no-such-label"))
         for number in range(NAMESPACES):

@@ -102,7 +102,7 @@ class Elections:
 class Life:
     """A lifecycle and all that is in it."""
 
-    def __init__(self, clock, *, election=None, wait_until_clear=None):
+    def __init__(self, clock, *, election=None, wait_until_clear=None, controllers=None):
         self.diary = Diary()
         self.clock = clock
         self.stop = asyncio.Event()
@@ -110,7 +110,7 @@ class Life:
         self.informers = Informers(self.diary)
         self.elections = election or Elections(self.diary)
         self.lifecycle = Lifecycle(
-            self.controller,
+            controllers or {"tfjob-controller": self.controller},
             informers=self.informers,
             recorder=Recorder(self.diary),
             election=self.elections,
@@ -242,7 +242,7 @@ async def test_a_part_that_ends_without_being_asked_is_a_failure(life):
     life.controller.bug.set_result(None)
     await life.clock.idle()
 
-    assert str(only_failure_of(life)) == "the controller ended unexpectedly"
+    assert str(only_failure_of(life)) == "the controller tfjob-controller ended unexpectedly"
 
 
 async def test_a_controller_may_end_by_itself_once_it_was_asked_to_drain(life):

@@ -38,7 +38,7 @@ class Idle:
 
     made_of: ControllerContext
 
-    def __init__(self, context):
+    def __init__(self, context, _api):
         Idle.made_of = context
         self.queue = WorkQueue(context.clock)
         context.informers.get(PODS, decode=READ_POD, scopes=context.scopes())
@@ -152,7 +152,7 @@ def test_a_certificate_that_cannot_be_used_is_one_clear_line(kubeconfig, capsys)
 class Waiting(Idle):
     """A controller that has nothing to do, and no signal comes."""
 
-    def __init__(self, context):
+    def __init__(self, context, _api):
         self.queue = WorkQueue(context.clock)
         context.informers.get(PODS, decode=READ_POD, scopes=context.scopes())
 
@@ -172,7 +172,7 @@ def test_another_controller_is_one_clear_line_without_a_traceback(kubeconfig, ca
 
 
 def test_a_bug_is_told_with_its_traceback_and_ends_the_process_with_1(kubeconfig, capsys):
-    def broken(_parts):
+    def broken(_context, _api):
         raise LookupError("no")
 
     assert run.run(Options(kubeconfig=kubeconfig, **NOWHERE), make_controller=broken) == 1

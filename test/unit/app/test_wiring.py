@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from support import toy_api
 from tf_operator.app import run, wiring
 from tf_operator.app.options.options import Options, RestartDelay
+from tf_operator.dialects import registry
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.planning.snapshot import Settings
 
@@ -29,9 +31,9 @@ def test_plans_depend_on_what_the_options_say():
 @pytest.mark.usefixtures("own_logging", "own_signals")
 @pytest.mark.parametrize("gang_scheduler", ["", "volcano"])
 def test_the_controller_is_made_and_ends_with_the_process(kubeconfig, gang_scheduler):
-    def made(context):
+    def made(context, api):
         os.kill(os.getpid(), signal.SIGTERM)
-        return wiring.make_controller(context)
+        return wiring.make_controller(context, api)
 
     options = Options(kubeconfig=kubeconfig, gang_scheduler=gang_scheduler, metrics_address=None, health_address=None)
 
@@ -39,17 +41,24 @@ def test_the_controller_is_made_and_ends_with_the_process(kubeconfig, gang_sched
 
 
 @pytest.mark.usefixtures("own_logging", "own_signals")
-def test_all_controllers_of_a_process_share_the_slots_for_writes(kubeconfig):
-    slots = []
+def test_the_controllers_of_a_process_share_every_budget_and_the_caches_of_children(kubeconfig):
+    controllers = []
 
-    def made(context):
+    def made(context, api):
         os.kill(os.getpid(), signal.SIGTERM)
-        controllers = [wiring.make_controller(context) for _ in range(2)]
-        slots.extend(controller.reconciler.executor.shares.slots for controller in controllers)
-        return controllers[0]
+        controllers.append(wiring.make_controller(context, api))
+        return controllers[-1]
 
-    assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=made) == 0
-    assert slots[0] is slots[1]
+    apis = (registry.DEFAULT, toy_api.API)
+    options = Options(kubeconfig=kubeconfig, apis=apis, metrics_address=None, health_address=None)
+
+    assert run.run(options, make_controller=made) == 0
+    one, other = controllers
+    assert one.reconciler.executor.shares.slots is other.reconciler.executor.shares.slots
+    assert one.reconciler.executor.writer.client is other.reconciler.executor.writer.client
+    assert one.reconciler.observer.caches.pods is other.reconciler.observer.caches.pods
+    assert one.queue is not other.queue
+    assert one.notes is not other.notes
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,6 @@ def test_all_controllers_of_a_process_share_the_slots_for_writes(kubeconfig):
     ids=["cluster", "two namespaces"],
 )
 def test_what_is_watched_follows_the_namespaces_that_are_served(namespaces, scopes):
-    context = wiring.ControllerContext(*[None] * 4, Options(namespaces=namespaces), *[None] * 5)
+    context = wiring.ControllerContext(*[None] * 4, Options(namespaces=namespaces), *[None] * 4)
 
     assert context.scopes("app=x") == scopes

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support import toy_api
 from support.controller_harness import JOBS
 from support.fake_clock import FakeClock
 from support.scripted_transport import ScriptedTransport, client_of
@@ -14,10 +15,10 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.responses import ObjectMeta
 
 
-def caches(gang: str = "", *namespaces: str):
+def caches(gang: str = "", *namespaces: str, served=(v1.API,)):
     clock = FakeClock()
     informers = SharedInformerFactory(client=client_of(ScriptedTransport(clock), clock), clock=clock)
-    return make_caches(informers, namespaces=namespaces, gang_scheduler=gang, api=v1.API), informers
+    return make_caches(informers, namespaces=namespaces, gang_scheduler=gang, api=v1.API, served=served), informers
 
 
 def test_only_children_with_our_label_are_watched():
@@ -31,6 +32,13 @@ def test_only_children_with_our_label_are_watched():
         f"services in a ({label}), b ({label})",
     }
     assert name_of(JOBS, [Scope("a")]) == "tfjobs.kubeflow.org in a"
+
+
+def test_the_children_of_all_served_apis_are_one_watch():
+    _, informers = caches(served=(v1.API, toy_api.API))
+
+    label = "training.kubeflow.org/operator-name in (tfjob-controller,toy-operator)"
+    assert set(informers.idle_seconds()) == {"tfjobs.kubeflow.org", f"pods in ({label})", f"services in ({label})"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from support import builders
-from support.controller_harness import JOBS, Recorder
+from support.controller_harness import Recorder
 from support.fake_clock import FakeClock
 from tf_operator.controller import conflicts
 from tf_operator.controller.conflicts import (
@@ -46,9 +46,11 @@ class Lookout:
         self.watching = None
         self.observe()
 
-    def observe(self, *jobs):
+    def observe(self, *jobs, api=v1.API):
         """Watch these jobs, which are all there are."""
-        self.detector.observe(SimpleNamespace(resource=JOBS, store=jobs, add_handler=lambda _: None))
+        handlers = []
+        self.detector.observe(SimpleNamespace(store=jobs, add_handler=handlers.append), api)
+        (self.handler,) = handlers
 
     async def begin(self, *jobs):
         """Look at these jobs, which are all there are; returns the wait until the way is clear."""
@@ -87,7 +89,7 @@ async def lookout():
 
 async def test_a_start_ends_when_another_controller_changes_a_status_and_says_which_where_and_when(lookout):
     await lookout.begin()
-    lookout.detector.on_update(job(), job(("manager", NOW)))
+    lookout.handler.on_update(job(), job(("manager", NOW)))
     await lookout.clock.advance(2)
 
     with pytest.raises(ConflictingController) as refusal:
@@ -102,7 +104,7 @@ async def test_a_start_ends_when_another_controller_changes_a_status_and_says_wh
     ["manager", "training-operator", "tf-operator.v1", "tf-operator.v1beta2", "tf-operator-v1beta1", "tf-operator.v2"],
 )
 async def test_controllers_of_tfjobs_are_known_by_the_names_of_their_programs(lookout, name):
-    lookout.detector.on_update(job(), job((name, NOW)))
+    lookout.handler.on_update(job(), job((name, NOW)))
 
     assert lookout.counts.changes == ["ns"]
 
@@ -122,7 +124,7 @@ async def test_controllers_of_tfjobs_are_known_by_the_names_of_their_programs(lo
 )
 async def test_what_is_no_sign_of_another_controller_is_passed_over(lookout, old, new):
     waiting = await lookout.begin()
-    lookout.detector.on_update(old, new)
+    lookout.handler.on_update(old, new)
     await lookout.clock.advance(2)
 
     assert not lookout.watching.done()
@@ -131,8 +133,8 @@ async def test_what_is_no_sign_of_another_controller_is_passed_over(lookout, old
 
 
 async def test_what_was_written_before_we_looked_does_not_count(lookout):
-    lookout.detector.on_add(job(("manager", NOW)))
-    lookout.detector.on_delete(job(("manager", NOW)), final_state_known=True)
+    lookout.handler.on_add(job(("manager", NOW)))
+    lookout.handler.on_delete(job(("manager", NOW)), final_state_known=True)
     await lookout.begin(job(("manager", NOW)))
     await lookout.clock.advance(STARTING_FOR + 2)
 
@@ -140,7 +142,7 @@ async def test_what_was_written_before_we_looked_does_not_count(lookout):
 
 
 async def test_a_change_that_is_seen_while_the_caches_are_read_anew_counts(lookout):
-    lookout.detector.on_update(job(("manager", EARLIER)), job(("manager", NOW)))
+    lookout.handler.on_update(job(("manager", EARLIER)), job(("manager", NOW)))
     await lookout.begin()
     await lookout.clock.advance(2)
 
@@ -153,7 +155,7 @@ async def test_time_begins_when_the_caches_are_complete_however_long_that_takes(
     await lookout.clock.advance(10 * STARTING_FOR)
     await lookout.begin()
     await lookout.clock.advance(STARTING_FOR - 2)
-    lookout.detector.on_update(job(), job(("manager", NOW)))
+    lookout.handler.on_update(job(), job(("manager", NOW)))
     await lookout.clock.advance(2)
 
     with pytest.raises(ConflictingController):
@@ -188,9 +190,9 @@ async def test_a_process_that_has_worked_for_a_while_continues_and_reports_once_
     await lookout.clock.advance(STARTING_FOR + 1)
     with capture_logs() as logs:
         for second in range(3):
-            lookout.detector.on_update(job(), job(("manager", f"2026-03-01T08:00:1{second}Z")))
+            lookout.handler.on_update(job(), job(("manager", f"2026-03-01T08:00:1{second}Z")))
         await lookout.clock.advance(REPORT_EVERY)
-        lookout.detector.on_update(job(), job(("manager", NOW)))
+        lookout.handler.on_update(job(), job(("manager", NOW)))
 
     assert not lookout.watching.done()
     assert lookout.counts.changes == ["ns"] * 4
@@ -203,7 +205,7 @@ async def test_a_process_that_has_worked_for_a_while_continues_and_reports_once_
 async def test_an_override_neither_waits_nor_ends_and_reports_all_the_same():
     lookout = Lookout(is_overridden=True)
     assert (await lookout.begin(job(("manager", EARLIER)))).done()
-    lookout.detector.on_update(job(), job(("manager", NOW)))
+    lookout.handler.on_update(job(), job(("manager", NOW)))
     await lookout.clock.advance(2)
 
     assert not lookout.watching.done()
@@ -214,7 +216,7 @@ async def test_an_override_neither_waits_nor_ends_and_reports_all_the_same():
 
 async def test_the_event_has_time_to_be_posted_before_the_process_ends(lookout):
     await lookout.begin()
-    lookout.detector.on_update(job(), job(("manager", NOW)))
+    lookout.handler.on_update(job(), job(("manager", NOW)))
     await lookout.clock.advance(conflicts._POST_WITHIN / 2)
 
     assert not lookout.watching.done()
@@ -224,7 +226,7 @@ async def test_the_event_has_time_to_be_posted_before_the_process_ends(lookout):
 async def test_the_way_is_never_clear_once_another_controller_was_seen(lookout):
     waiting = await lookout.begin(job(("manager", EARLIER)))
     await lookout.clock.advance(WATCH_FOR - 0.5)
-    lookout.detector.on_update(job(("manager", EARLIER)), job(("manager", NOW)))
+    lookout.handler.on_update(job(("manager", EARLIER)), job(("manager", NOW)))
     await lookout.clock.advance(2)
 
     assert (waiting.done(), lookout.watching.done()) == (False, True)

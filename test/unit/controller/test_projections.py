@@ -8,21 +8,22 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from support import builders, pod_status
+from support import builders, pod_status, toy_api
 from tf_operator.api.job import FieldError, RestartPolicy
 from tf_operator.api.record import ReplicaType
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob, job_of, job_reader
 from tf_operator.controller.projections.pod_groups import group_reader
 from tf_operator.controller.projections.pods import pod_reader
-from tf_operator.controller.projections.services import read_service
+from tf_operator.controller.projections.services import service_reader
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import ObjectKey, parse_time, rfc3339
 from tf_operator.planning.snapshot import MainContainer, PodGroup, Service
 
-READ_POD = pod_reader("tensorflow")
-read_job, read_group = job_reader(v1.API), group_reader(v1.API)
+ONE = (v1.API,)
+READ_POD, read_service, read_group = pod_reader(ONE), service_reader(ONE), group_reader(ONE)
+read_job = job_reader(v1.API)
 NOW = "2026-01-01T00:00:00Z"
 JOB = (
     builders.tfjob("j").in_namespace("ns").workers(2).merged({"metadata": {"uid": "u", "resourceVersion": "7"}}).body()
@@ -140,13 +141,49 @@ def test_a_part_that_is_too_deep_for_its_own_decoder_reads_as_empty():
 def test_a_pod_belongs_to_the_replica_that_its_name_says():
     """Labels can be changed by whoever may update pods; names and owner references can not."""
     forged = pod()
-    forged["metadata"]["labels"] = {"training.kubeflow.org/replica-index": "7"}
+    forged["metadata"]["labels"]["training.kubeflow.org/replica-index"] = "7"
 
     found = READ_POD(raw(forged))
 
     assert found.owner == "u"
     assert found.pod is not None
     assert (found.pod.type, found.pod.index, found.pod.phase) == (ReplicaType.WORKER, 1, "Pending")
+
+
+@pytest.mark.parametrize(
+    ("owner", "controller"),
+    [
+        ({"kind": "TFJob"}, "toy-operator"),
+        ({"kind": "TFJob"}, ""),
+        ({"apiVersion": "other.org/v1"}, "tfjob-controller"),
+        ({"kind": "PyTorchJob"}, "tfjob-controller"),
+    ],
+    ids=["of another controller by its label", "without the label", "of another group", "of another kind"],
+)
+def test_a_pod_in_shared_caches_has_a_job_only_if_its_label_and_its_owner_agree(owner, controller):
+    """All have the UID of a job of ours, as a user may write it."""
+    forged = pod()
+    forged["metadata"]["ownerReferences"][0] |= owner
+    forged["metadata"]["labels"]["training.kubeflow.org/operator-name"] = controller
+
+    found = pod_reader((v1.API, toy_api.API))(raw(forged))
+
+    assert (found.owner, found.pod) == ("", None)
+
+
+def test_which_container_decides_is_up_to_the_profile_where_two_apis_share_the_cache():
+    statuses = [
+        {"name": "main", "state": {"terminated": {"exitCode": 3}}},
+        {"name": "sidecar", "state": {"running": {}}},
+        {"name": "tensorflow", "state": {"running": {"startedAt": NOW}}, "lastState": {"terminated": {"exitCode": 7}}},
+    ]
+    shared = pod_reader((v1.API, toy_api.API))(raw(pod(phase="Running", containerStatuses=statuses))).pod
+
+    of_tfjob, of_toy = shared.decided_by("tensorflow"), shared.decided_by("main")
+    assert (of_tfjob.main.exit_code, of_tfjob.last_termination.exit_code) == (None, 7)
+    assert (of_toy.main.exit_code, of_toy.last_termination) == (3, None)
+    assert shared.decided_by("other").main is None
+    assert of_tfjob == read(phase="Running", containerStatuses=statuses), "as where one API is served"
 
 
 @pytest.mark.parametrize("name", ["other-worker-1", "j-worker-01", "j-worker", "j-worker-1-x", "j-boss-0"])

@@ -70,7 +70,7 @@ def test_its_children_have_its_names():
     assert container["ports"] == [{"name": "mesh", "containerPort": 7000}]
     assert json.loads(container["env"][0]["value"])["cluster"]["chief"] == ["toy-chief-0.team.svc:7000"]
     assert boss["metadata"]["labels"] == {
-        "toys.example.org/operator": "toy-operator",
+        "training.kubeflow.org/operator-name": "toy-operator",
         "toys.example.org/job": "toy",
         "toys.example.org/type": "chief",
         "toys.example.org/index": "0",

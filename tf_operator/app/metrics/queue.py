@@ -1,10 +1,10 @@
 """The work queue and the reconciles of its keys, by the names of client-go and controller-runtime.
 
-Both are about one controller. Their buckets are kept, since dashboards have quantiles over them. Neighbour:
-``registry``, which makes these.
+The label ``controller`` says whose they are. The buckets are kept, since dashboards have quantiles over them.
+Neighbour: ``registry``, which makes these.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -19,30 +19,42 @@ _RECONCILE_SECONDS = (
 )
 
 
+class QueueFamilies:
+    """``workqueue_*``, for all queues of the process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ("name", "controller")
+
+        def gauge(of: str, text: str) -> Gauge:
+            return Gauge(f"workqueue_{of}", text, labels, registry=registry)
+
+        def counter(of: str, text: str) -> Counter:
+            return Counter(f"workqueue_{of}", text, labels, registry=registry)
+
+        def histogram(of: str, text: str) -> Histogram:
+            return Histogram(f"workqueue_{of}", text, labels, registry=registry, buckets=_QUEUE_SECONDS)
+
+        self.depth = gauge("depth", "Keys that wait for a worker.")
+        self.unfinished = gauge("unfinished_work_seconds", "The ages of all running reconciles, added up.")
+        self.longest = gauge("longest_running_processor_seconds", "The age of the oldest running reconcile.")
+        self.adds = counter("adds_total", "Keys that were added to the queue.")
+        self.retries = counter("retries_total", "Keys that were added after a delay or a failure.")
+        self.waits = histogram("queue_duration_seconds", "How long a key waits for a worker.")
+        self.works = histogram("work_duration_seconds", "How long a worker has a key.")
+
+
 class QueueMetrics(QueueInstruments):
     """``workqueue_*`` of one queue."""
 
-    def __init__(self, registry: CollectorRegistry, *, name: str) -> None:
-        labels = {"name": name, "controller": name}
-        names = tuple(labels)
-
-        def gauge(of: str, text: str) -> Gauge:
-            return Gauge(f"workqueue_{of}", text, names, registry=registry).labels(**labels)
-
-        def counter(of: str, text: str) -> Counter:
-            return Counter(f"workqueue_{of}", text, names, registry=registry).labels(**labels)
-
-        def histogram(of: str, text: str) -> Histogram:
-            found = Histogram(f"workqueue_{of}", text, names, registry=registry, buckets=_QUEUE_SECONDS)
-            return found.labels(**labels)
-
-        self._depth = gauge("depth", "Keys that wait for a worker.")
-        self._unfinished = gauge("unfinished_work_seconds", "The ages of all running reconciles, added up.")
-        self._longest = gauge("longest_running_processor_seconds", "The age of the oldest running reconcile.")
-        self._adds = counter("adds_total", "Keys that were added to the queue.")
-        self._retries = counter("retries_total", "Keys that were added after a delay or a failure.")
-        self._waits = histogram("queue_duration_seconds", "How long a key waits for a worker.")
-        self._works = histogram("work_duration_seconds", "How long a worker has a key.")
+    def __init__(self, families: QueueFamilies, *, controller: str) -> None:
+        name = (controller, controller)
+        self._depth = families.depth.labels(*name)
+        self._unfinished = families.unfinished.labels(*name)
+        self._longest = families.longest.labels(*name)
+        self._adds = families.adds.labels(*name)
+        self._retries = families.retries.labels(*name)
+        self._waits = families.waits.labels(*name)
+        self._works = families.works.labels(*name)
 
     def depth(self, keys: int) -> None:
         """``workqueue_depth``."""
@@ -70,29 +82,40 @@ class QueueMetrics(QueueInstruments):
         self._longest.set(queue.longest_running_seconds)
 
 
-class ReconcileMetrics(PassInstruments):
-    """``controller_runtime_reconcile_*`` of one controller."""
+class ReconcileFamilies:
+    """``controller_runtime_reconcile_*``, for all controllers of the process."""
 
-    def __init__(self, registry: CollectorRegistry, *, controller: str, workers: int) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         def counter(of: str, text: str, *labels: str) -> Counter:
             return Counter(f"controller_runtime_{of}", text, ("controller", *labels), registry=registry)
 
         def gauge(of: str, text: str) -> Gauge:
-            return Gauge(f"controller_runtime_{of}", text, ("controller",), registry=registry).labels(controller)
+            return Gauge(f"controller_runtime_{of}", text, ("controller",), registry=registry)
 
-        ends = counter("reconcile_total", "Reconciles, by how they ended.", "result")
-        self._ends = {result: ends.labels(controller, result.value) for result in PassResult}
-        self._errors = counter("reconcile_errors_total", "Reconciles that failed.").labels(controller)
-        self._panics = counter("reconcile_panics_total", "Reconciles that panicked.").labels(controller)
-        self._busy = gauge("active_workers", "Workers that have a key.")
-        gauge("max_concurrent_reconciles", "All workers.").set(workers)
-        self._seconds = Histogram(
+        self.ends = counter("reconcile_total", "Reconciles, by how they ended.", "result")
+        self.errors = counter("reconcile_errors_total", "Reconciles that failed.")
+        self.panics = counter("reconcile_panics_total", "Reconciles that panicked.")
+        self.busy = gauge("active_workers", "Workers that have a key.")
+        self.workers = gauge("max_concurrent_reconciles", "All workers.")
+        self.seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",
             "How long a reconcile takes.",
             ("controller",),
             registry=registry,
             buckets=_RECONCILE_SECONDS,
-        ).labels(controller)
+        )
+
+
+class ReconcileMetrics(PassInstruments):
+    """``controller_runtime_reconcile_*`` of one controller."""
+
+    def __init__(self, families: ReconcileFamilies, *, controller: str, workers: int) -> None:
+        self._ends = {result: families.ends.labels(controller, result.value) for result in PassResult}
+        self._errors = families.errors.labels(controller)
+        self._panics = families.panics.labels(controller)
+        self._busy = families.busy.labels(controller)
+        self._seconds = families.seconds.labels(controller)
+        families.workers.labels(controller).set(workers)
 
     def began(self) -> None:
         """``controller_runtime_active_workers``."""
@@ -109,3 +132,10 @@ class ReconcileMetrics(PassInstruments):
     def panicked(self) -> None:
         """``controller_runtime_reconcile_panics_total``."""
         self._panics.inc()
+
+
+class ControllerMetrics(NamedTuple):
+    """The measures of one controller."""
+
+    queue: QueueMetrics
+    reconciles: ReconcileMetrics

@@ -20,24 +20,36 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from tf_operator.app.metrics.client import ClientFamilies, ClientMetrics
 from tf_operator.app.metrics.jobs import JobMetrics
 from tf_operator.app.metrics.process import ElectionMetrics, LoopMetrics, RecorderMetrics, add_build_info
-from tf_operator.app.metrics.queue import QueueMetrics, ReconcileMetrics
+from tf_operator.app.metrics.queue import (
+    ControllerMetrics,
+    QueueFamilies,
+    QueueMetrics,
+    ReconcileFamilies,
+    ReconcileMetrics,
+)
 from tf_operator.app.metrics.watches import ReflectorMetrics, WatchFamilies
+from tf_operator.dialects import registry as dialects
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.metrics_hooks import ElectionInstruments
 from tf_operator.machinery.queue.workqueue import WorkQueue
-
-CONTROLLER = "tfjob-controller"
-"""The name of the controller and of its queue in labels; the Go operator's."""
 
 
 class Metrics:
     """All measures of one process."""
 
     def __init__(
-        self, *, workers: int = 1, lease: str = "", namespaces: Iterable[str] = (), clock: Clock | None = None
+        self,
+        *,
+        controllers: Iterable[str] = (dialects.DEFAULT.controller,),
+        workers: int = 1,
+        lease: str = "",
+        namespaces: Iterable[str] = (),
+        clock: Clock | None = None,
     ) -> None:
-        """``namespaces`` are those that are served, when they are known: their series begin with 0.
+        """``controllers`` by name, each with its ``workers``.
+
+        ``namespaces`` are those that are served, when they are known: their series begin with 0.
 
         Without a ``lease`` there is no election, and no series about one.
         """
@@ -46,8 +58,13 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         add_build_info(self.registry)
-        self.queue = QueueMetrics(self.registry, name=CONTROLLER)
-        self.reconciles = ReconcileMetrics(self.registry, controller=CONTROLLER, workers=workers)
+        queues, reconciles = QueueFamilies(self.registry), ReconcileFamilies(self.registry)
+        self.controllers = {
+            name: ControllerMetrics(
+                QueueMetrics(queues, controller=name), ReconcileMetrics(reconciles, controller=name, workers=workers)
+            )
+            for name in controllers
+        }
         self.jobs = JobMetrics(self.registry, clock or SystemClock(), namespaces=namespaces)
         self.election = ElectionMetrics(self.registry, name=lease) if lease else ElectionInstruments()
         self.recorder = RecorderMetrics(self.registry)
@@ -64,9 +81,9 @@ class Metrics:
         """Instruments of the reflectors of one informer, by its name."""
         return ReflectorMetrics(self._watches, informer=informer)
 
-    def sample_queue(self, queue: WorkQueue[Any]) -> None:
-        """From now on ``sample`` reads the ages of what this queue has given out."""
-        self._samples.append(lambda: self.queue.sample(queue))
+    def sample_queue(self, controller: str, queue: WorkQueue[Any]) -> None:
+        """From now on ``sample`` reads the ages of what the queue of this controller has given out."""
+        self._samples.append(lambda: self.controllers[controller].queue.sample(queue))
 
     def sample_informers(self, informers: SharedInformerFactory) -> None:
         """From now on ``sample`` reads how long each watch has been idle."""

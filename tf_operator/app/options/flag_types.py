@@ -133,3 +133,8 @@ def name(text: str) -> str:
 def text(value: str) -> str:
     """Any text."""
     return value
+
+
+def texts(value: str) -> tuple[str, ...]:
+    """Any texts, separated by commas."""
+    return tuple(part for part in value.split(",") if part)

@@ -62,6 +62,16 @@ FLAGS: tuple[Flag, ...] = (
         variable="KUBEFLOW_NAMESPACE",
     ),
     Flag(
+        "enable-scheme",
+        SERVE,
+        flag_types.texts,
+        "",
+        "KIND",
+        "Serve this kind, such as TFJob or TFJob.kubeflow.org; repeat the flag, or use commas, for several. Kinds that "
+        "this operator does not know change nothing. Without a kind that it knows: TFJob.",
+        is_repeatable=True,
+    ),
+    Flag(
         "gang-scheduler-name",
         SERVE,
         flag_types.text,

@@ -9,12 +9,14 @@ Neighbours: ``flags`` is the table, ``flag_types`` the spelling of values, ``run
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tf_operator.app.options import flag_types, flags
 from tf_operator.app.options.flag_types import Address
+from tf_operator.dialects import registry
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
@@ -70,6 +72,8 @@ class Options:
 
     namespaces: tuple[str, ...] = ()
     """Empty: all of them."""
+    apis: tuple[ServedAPI, ...] = (registry.DEFAULT,)
+    """Those that are served, each once."""
     gang_scheduler: str = ""
     workers: int = 16
     overrides_existing_controller: bool = False
@@ -102,13 +106,16 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
         reading.take(name, value)
     for flag in flags.FLAGS:
         reading.fill(flag, environment)
-    return _options(reading.found, tuple(reading.warnings), environment)
+    warnings = (*reading.warnings, *_unknown(reading.found["enable-scheme"]))
+    return _options(reading.found, warnings, environment)
 
 
 def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
+    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
+        apis=tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,),
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
@@ -129,6 +136,14 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         cluster_domain=_cluster_domain(environment),
         warnings=warnings,
     )
+
+
+def _unknown(kinds: Iterable[str]) -> Iterator[str]:
+    """Warnings of kinds that other operators run."""
+    known = " and ".join(f"{api.resource.kind}s" for api in registry.SERVED)
+    for kind in kinds:
+        if registry.named(kind) is None:
+            yield f"--enable-scheme={kind} changes nothing: this operator runs {known} only"
 
 
 def _election(found: Mapping[str, Any]) -> Election:
@@ -204,8 +219,6 @@ class _Reading:
             meaning = _read(flag, value, origin=f"--{name}={value}")
             is_more = flag.is_repeatable and name in self.found
             self.found[name] = self.found[name] + meaning if is_more else meaning
-        elif name == "enable-scheme":
-            self._take_scheme(value)
         elif name == "zap-log-level":
             self._take_zap_level(value)
         elif name == "zap-encoder":
@@ -220,10 +233,6 @@ class _Reading:
         variable = environment.get(flag.variable, "") if flag.variable else ""
         origin = f"${flag.variable} is {variable!r}"
         self.found[flag.name] = _read(flag, variable or flag.default, origin=origin)
-
-    def _take_scheme(self, kind: str) -> None:
-        if kind.lower() != "tfjob":
-            self.warnings.append(f"--enable-scheme={kind} changes nothing: this operator runs TFJobs only")
 
     def _take_zap_level(self, level: str) -> None:
         """Zap's levels are words, or numbers that grow with the detail."""
@@ -272,7 +281,7 @@ def _is_switch(name: str) -> bool:
     """Whether the flag needs no value; ``OptionError`` when there is no such flag."""
     if flag := flags.BY_NAME.get(name) or flags.IGNORED.get(name):
         return flag.is_switch
-    if name in {"enable-scheme", "zap-log-level", "zap-encoder"}:
+    if name in {"zap-log-level", "zap-encoder"}:
         return False
     close = difflib.get_close_matches(name, flags.BY_NAME, n=1)
     hint = f"; did you mean --{close[0]}?" if close else "; see tf-operator run --help"

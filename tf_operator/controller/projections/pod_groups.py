@@ -11,20 +11,11 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import Child, ChildMeta, Owner
+from tf_operator.controller.projections.children import NOBODY, Child, ChildMeta, owner_reader
 from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.planning.snapshot import PodGroup
-
-
-class _GroupOwner(Owner, frozen=True, gc=False, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-
-
-class _GroupMeta(ChildMeta, frozen=True, rename="camel"):
-    owner_references: tuple[_GroupOwner, ...] = ()
 
 
 class _GroupStatus(msgspec.Struct, frozen=True, gc=False):
@@ -32,7 +23,7 @@ class _GroupStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 class _RawGroup(msgspec.Struct, frozen=True):
-    metadata: _GroupMeta
+    metadata: ChildMeta
     spec: msgspec.Raw = EMPTY
     status: _GroupStatus = _GroupStatus()
 
@@ -48,15 +39,15 @@ _READ_GROUP: Final = decoder(_RawGroup)
 
 
 @cache
-def group_reader(api: ServedAPI) -> Callable[[msgspec.Raw | bytes], CachedGroup]:
-    """Reads PodGroups of the jobs of this API, in any of its versions."""
-    prefix, kind = f"{api.resource.group}/", api.resource.kind
+def group_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedGroup]:
+    """Reads the PodGroups of the jobs of these APIs."""
+    owner_of = owner_reader(apis, is_labelled=False)
 
     def read_group(raw: msgspec.Raw | bytes) -> CachedGroup:
         found = _READ_GROUP(raw)
         core = found.metadata.core()
-        owner = next((entry for entry in found.metadata.owner_references if entry.controller), _GroupOwner())
-        if owner.kind != kind or not owner.api_version.startswith(prefix):
+        owner = owner_of(found.metadata)
+        if owner is NOBODY:
             return CachedGroup(core, "", None)
         is_terminating = found.metadata.deletion_timestamp is not None
         group = PodGroup(core.name, core.uid, found.status.phase, as_object(found.spec), is_terminating)

@@ -6,7 +6,7 @@ them would need the right to read all Events and a cache, so the message names t
 rest. ``planning.pending`` decides what is reported, and after how long.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -16,11 +16,12 @@ import msgspec
 
 from tf_operator.api import naming
 from tf_operator.api.job import RestartPolicy
-from tf_operator.controller.projections.children import Child, ChildMeta
+from tf_operator.controller.projections.children import Child, ChildMeta, owner_reader
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
-from tf_operator.planning.snapshot import MainContainer, Pod
+from tf_operator.planning.snapshot import Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
@@ -97,22 +98,28 @@ _READ_POD: Final = decoder(_RawPod)
 
 
 @cache
-def pod_reader(container: str) -> Callable[[msgspec.Raw | bytes], CachedPod]:
-    """Reads pods whose deciding container is called so."""
+def pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedPod]:
+    """Reads the pods of the jobs of these APIs.
+
+    Of its containers, those are kept that decide in one of these APIs; which of them it is here, planning knows.
+    """
+    owner_of = owner_reader(apis)
+    deciding = {profile.container: profile.container for api in apis for profile in api.profiles}
 
     def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
         found = _READ_POD(raw)
-        owner = found.metadata.controller()
+        owner = owner_of(found.metadata)
         replica = naming.replica_of(owner.name, found.metadata.name) if owner.uid else None
         core = found.metadata.core()
-        return CachedPod(core, owner.uid, _pod(found, *replica, container, core) if replica else None)
+        return CachedPod(core, owner.uid, _pod(found, *replica, deciding, core) if replica else None)
 
     return read_pod
 
 
-def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta) -> Pod:  # noqa: ANN401
+def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401
     status = found.status
-    main = next((entry for entry in status.container_statuses if entry.name == container), None)
+    deciders = [entry for entry in status.container_statuses if entry.name in deciding]
+    main = deciders[0] if deciders else None
     disruption = _disruption(status)
     wait = _wait(status, found.spec) if status.phase == "Pending" else _NO_WAIT
     return Pod(
@@ -128,9 +135,11 @@ def _pod(found: _RawPod, kind: Any, index: int, container: str, core: ObjectMeta
         is_disrupted=disruption is not None,
         disrupted_at=parse_time(disruption.last_transition_time) if disruption else None,
         restart_policy=_RESTART_POLICIES.get(found.spec.restart_policy),
+        container=deciding[main.name] if main else "",
         main=_main(main.state) if main else None,
         max_exit_code=_worst_exit(status.container_statuses),
-        last_termination=_main(main.last_state) if main and main.last_state.terminated else None,
+        last_termination=_last_end(main) if main else None,
+        others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
         restarts=sum(entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses)),
         pending_reason=wait.reason,
         waits_since=wait.since,
@@ -145,6 +154,10 @@ def _main(state: _State) -> MainContainer | None:
         ended = state.terminated
         return MainContainer(ended.exit_code, ended.reason, ended.message, ended.started_at, ended.finished_at)
     return MainContainer(started_at=state.running.started_at) if state.running else None
+
+
+def _last_end(container: _ContainerStatus) -> MainContainer | None:
+    return _main(container.last_state) if container.last_state.terminated else None
 
 
 def _worst_exit(containers: Sequence[_ContainerStatus]) -> int | None:

@@ -1,17 +1,20 @@
 """Services: whether they are there, and whether one request may delete all of a job."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import msgspec
 
 from tf_operator.api.profile import JOB_UID_LABEL
-from tf_operator.controller.projections.children import Child, ChildMeta
+from tf_operator.controller.projections.children import Child, ChildLabels, ChildMeta, owner_reader
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.planning.snapshot import Service
 
 
-class _ServiceLabels(msgspec.Struct, frozen=True, gc=False):
+class _ServiceLabels(ChildLabels, frozen=True, gc=False):
     job_uid: Interned[str] = msgspec.field(name=JOB_UID_LABEL, default="")
 
 
@@ -33,9 +36,15 @@ class CachedService(Child):
 _READ_SERVICE: Final = decoder(_RawService)
 
 
-def read_service(raw: msgspec.Raw | bytes) -> CachedService:
-    """Reads a Service."""
-    metadata = _READ_SERVICE(raw).metadata
-    core = metadata.core()
-    service = Service(core.name, core.uid, metadata.deletion_timestamp is not None, metadata.labels.job_uid)
-    return CachedService(core, metadata.controller().uid, service)
+@cache
+def service_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedService]:
+    """Reads the Services of the jobs of these APIs."""
+    owner_of = owner_reader(apis)
+
+    def read_service(raw: msgspec.Raw | bytes) -> CachedService:
+        metadata = _READ_SERVICE(raw).metadata
+        core = metadata.core()
+        service = Service(core.name, core.uid, metadata.deletion_timestamp is not None, metadata.labels.job_uid)
+        return CachedService(core, owner_of(metadata).uid, service)
+
+    return read_service

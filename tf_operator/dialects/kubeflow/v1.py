@@ -46,7 +46,6 @@ PROFILE: Final = Profile(
     retryable_exit_codes=range(128, 256),
     replicas_field="spec.tfReplicaSpecs",
     labels=Labels(
-        operator="training.kubeflow.org/operator-name",
         job="training.kubeflow.org/job-name",
         type="training.kubeflow.org/replica-type",
         index="training.kubeflow.org/replica-index",

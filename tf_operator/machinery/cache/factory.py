@@ -7,8 +7,9 @@ a bug, all end, and with them the process, instead of living on with a cache tha
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, NamedTuple, TypeVar
 
 from tf_operator.machinery.cache.decoding import Decode
 from tf_operator.machinery.cache.informer import Informer, checked_scopes
@@ -19,6 +20,23 @@ from tf_operator.machinery.metrics_hooks import ReflectorInstruments
 from tf_operator.machinery.transport.requests import EVERYWHERE, Resource, Scope
 
 T = TypeVar("T", bound=Item)
+
+
+class Need(Enum):
+    """What waits for an informer, whose resource may not be served yet, or not any more."""
+
+    REQUIRED = auto()
+    """Nothing begins before it has synced."""
+    ALTERNATIVE = auto()
+    """One of all alternatives has to sync. Nobody waits for another one that the apiserver has refused."""
+    OPTIONAL = auto()
+    """Nobody waits for it; whoever reads it asks ``has_synced``."""
+
+
+class _Entry(NamedTuple):
+    informer: Informer[Any]
+    decode: Decode[Any]
+    needs: set[Need]
 
 
 class SharedInformerFactory:
@@ -39,8 +57,7 @@ class SharedInformerFactory:
         self._instruments = instruments
         self._timing = timing
         self._chance = chance
-        self._made: dict[str, tuple[Informer[Any], Decode[Any]]] = {}
-        self._required: set[str] = set()
+        self._made: dict[str, _Entry] = {}
         self._has_run = False
 
     def get(
@@ -50,20 +67,18 @@ class SharedInformerFactory:
         decode: Decode[T],
         scopes: Iterable[Scope] = (EVERYWHERE,),
         indexes: Mapping[str, Index[T]] | None = None,
-        required: bool = True,
+        need: Need = Need.REQUIRED,
     ) -> Informer[T]:
         """The informer of a resource in these scopes: a new one, or the one that others have asked for.
 
-        Whoever shares it has to want the same projection; indexes are added to those that it has. One that is not
-        required is not waited for: its resource may not be served yet, and whoever reads it asks ``has_synced``.
+        Whoever shares it has to want the same projection; indexes are added to those that it has.
         """
         scopes = checked_scopes(scopes)
         name = name_of(resource, scopes)
         if name not in self._made:
-            self._made[name] = self._make(name, resource, scopes=scopes, decode=decode)
-        if required:
-            self._required.add(name)
-        informer, same_decode = self._made[name]
+            self._made[name] = _Entry(self._make(name, resource, scopes=scopes, decode=decode), decode, set())
+        informer, same_decode, needs = self._made[name]
+        needs.add(need)
         if decode != same_decode:
             raise ValueError(f"the informer of {name} is shared, and decodes in another way")
         for index_name, index in (indexes or {}).items():
@@ -74,25 +89,27 @@ class SharedInformerFactory:
         """Fill all stores until cancelled. A bug in one reflector ends all informers, loudly."""
         self._has_run = True
         async with asyncio.TaskGroup() as tasks:
-            for name, (informer, _) in self._made.items():
-                tasks.create_task(informer.run(), name=f"informer of {name}")
+            for name, entry in self._made.items():
+                tasks.create_task(entry.informer.run(), name=f"informer of {name}")
 
     @property
     def has_synced(self) -> bool:
-        """Whether every required store is synced."""
+        """Whether every store that is waited for is synced."""
         return not self.unsynced()
 
     def unsynced(self) -> list[str]:
-        """The names of the required ones that are not synced yet."""
-        return [
-            name for name, (informer, _) in self._made.items() if name in self._required and not informer.has_synced
-        ]
+        """The names of those that are waited for."""
+        return [name for name, entry in self._made.items() if self._is_waited_for(entry)]
 
     async def wait_synced(self) -> None:
-        """Return once every required store is synced."""
-        for name, (informer, _) in self._made.items():
-            if name in self._required:
-                await informer.wait_synced()
+        """Return once every store that is waited for is synced."""
+        for informer in self._of(Need.REQUIRED):
+            await informer.wait_synced()
+        alternatives = self._of(Need.ALTERNATIVE)
+        for informer in alternatives:
+            await informer.wait_settled()
+        if alternatives and not any(informer.has_synced for informer in alternatives):
+            await _first([informer.wait_synced() for informer in alternatives])
 
     async def refresh(self) -> None:
         """Return once every store shows everything that was so when this was called, as far as it may be read.
@@ -102,25 +119,47 @@ class SharedInformerFactory:
         a namespace asks ``Informer.is_stale`` first: what is refused there must not keep all others waiting.
         """
         async with asyncio.TaskGroup() as tasks:
-            for name, (informer, _) in self._made.items():
-                if name in self._required or informer.has_synced:
+            for informer, _, needs in self._made.values():
+                if needs != {Need.OPTIONAL} or informer.has_synced:
                     tasks.create_task(informer.refresh())
 
     def awaited(self) -> list[str]:
         """The names of those that somebody waits for in ``refresh`` now."""
-        return [name for name, (informer, _) in self._made.items() if informer.is_awaited]
+        return [name for name, entry in self._made.items() if entry.informer.is_awaited]
 
     def idle_seconds(self) -> dict[str, float]:
-        """For each informer, by name, how long the quietest of its watches has heard nothing."""
-        return {name: informer.idle_seconds for name, (informer, _) in self._made.items()}
+        """For each informer, by name, how long the quietest of its watches has heard nothing.
+
+        None of an alternative whose resource is not served while another one is: there is nothing to hear.
+        """
+        return {
+            name: 0.0 if self._is_dispensable(entry) else entry.informer.idle_seconds
+            for name, entry in self._made.items()
+        }
 
     def stuck_seconds(self) -> dict[str, float]:
         """For each informer, by name, how long one of its reflectors has neither heard nor tried anything."""
-        return {name: informer.stuck_seconds for name, (informer, _) in self._made.items()}
+        return {name: entry.informer.stuck_seconds for name, entry in self._made.items()}
 
     def sizes(self) -> dict[str, int]:
         """For each informer, by name, how many objects are in its store."""
-        return {name: len(informer.store) for name, (informer, _) in self._made.items()}
+        return {name: len(entry.informer.store) for name, entry in self._made.items()}
+
+    def _of(self, need: Need) -> list[Informer[Any]]:
+        return [entry.informer for entry in self._made.values() if need in entry.needs]
+
+    def _is_waited_for(self, entry: _Entry) -> bool:
+        informer, _, needs = entry
+        if informer.has_synced or needs == {Need.OPTIONAL}:
+            return False
+        has_other = any(other.has_synced for other in self._of(Need.ALTERNATIVE))
+        return Need.REQUIRED in needs or not (informer.has_settled and has_other)
+
+    def _is_dispensable(self, entry: _Entry) -> bool:
+        """Whether nothing is missed without it: its resource is not served, and that of an alternative is."""
+        if Need.ALTERNATIVE not in entry.needs or not entry.informer.is_absent:
+            return False
+        return any(other.has_synced and not other.is_absent for other in self._of(Need.ALTERNATIVE))
 
     def _make(
         self,
@@ -129,10 +168,10 @@ class SharedInformerFactory:
         *,
         scopes: tuple[Scope, ...],
         decode: Decode[T],
-    ) -> tuple[Informer[T], Decode[T]]:
+    ) -> Informer[T]:
         if self._has_run:
             raise RuntimeError(f"the informers run already; ask for {name} before that")
-        informer = Informer(
+        return Informer(
             resource,
             client=self._client,
             clock=self._clock,
@@ -142,7 +181,21 @@ class SharedInformerFactory:
             timing=self._timing,
             chance=self._chance,
         )
-        return informer, decode
+
+
+async def _first(waits: Sequence[Coroutine[Any, Any, object]]) -> None:
+    """Return once one of these has."""
+    has_one = asyncio.Event()
+
+    async def until(wait: Coroutine[Any, Any, object]) -> None:
+        await wait
+        has_one.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(until(wait)) for wait in waits]
+        await has_one.wait()
+        for task in waiting:
+            task.cancel()
 
 
 def name_of(resource: Resource, scopes: Iterable[Scope]) -> str:

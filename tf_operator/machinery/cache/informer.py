@@ -66,7 +66,7 @@ class Informer(Generic[T]):
         self.store: Store[T] = Store(indexes)
         self._instruments = instruments or ReflectorInstruments()
         self._handlers: tuple[Handler[T], ...] = ()
-        self._synced = asyncio.Event()
+        self._synced, self._settled = asyncio.Event(), asyncio.Event()
         self._waits_for = {scope.namespace for scope in scopes}
         self._has_listed = False
         self._reader = ObjectDecoder(decode, store=self.store, instruments=self._instruments)
@@ -101,6 +101,20 @@ class Informer(Generic[T]):
         ``is_stale`` says which could not be read.
         """
         await self._synced.wait()
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether each namespace has been listed or refused at least once; if all were refused, it has not synced."""
+        return self._settled.is_set()
+
+    async def wait_settled(self) -> None:
+        """Return once each namespace has been listed or refused."""
+        await self._settled.wait()
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the apiserver has said last that there is no such resource."""
+        return all(reflector.is_absent for reflector in self._reflectors)
 
     @property
     def idle_seconds(self) -> float:
@@ -148,8 +162,10 @@ class Informer(Generic[T]):
     def _no_longer_awaited(self, namespace: str) -> None:
         """One namespace that cannot be read must not keep the others waiting; all of them together may."""
         self._waits_for.discard(namespace)
-        if self._has_listed and not self._waits_for:
-            self._synced.set()
+        if not self._waits_for:
+            self._settled.set()
+            if self._has_listed:
+                self._synced.set()
 
     def _notify(self, changes: Sequence[Change[T]]) -> None:
         self._notify_each(changes, self._handlers)

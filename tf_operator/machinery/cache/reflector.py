@@ -117,6 +117,8 @@ class Reflector:
         """Who waits for the list that is being read, or for the next one if it fails."""
         self._relist_pending = True
         self._waiting_since = clock.monotonic()
+        self.is_absent = False
+        """Whether the apiserver has said last that there is no such resource: its CRD may be installed later."""
         self._streams_lists = True
         self._unfinished_streams = 0
         self._serves_since: float | None = None
@@ -209,7 +211,7 @@ class Reflector:
         self._moved_at = self._clock.monotonic()
         self._was_cut_off = self._was_cut_off or ending is not None or self._moved_at < self._ends_at - 1
         if self._is_hopeless(ending):
-            if self._promised:
+            if self._promised and not self.is_absent:
                 self._log.warning("the list cannot be read; what is cached is left alone until it can", cause=kind)
             self._release()
             self._refused(self._scope.namespace)
@@ -221,7 +223,8 @@ class Reflector:
             self._log.info("relisting", cause=kind, error=str(ending))
         served = 0.0 if self._serves_since is None else self._clock.monotonic() - self._serves_since
         seconds = self._retry.delay(ending, served=served)
-        if ending is not None and seconds:
+        was_absent, self.is_absent = self.is_absent, isinstance(ending, errors.NotFound)
+        if ending is not None and seconds and not (was_absent and self.is_absent):  # said once: it may last for ever
             self._log.warning("the watch ended; trying again", error=str(ending), cause=kind, seconds=round(seconds, 1))
         return seconds
 
@@ -299,7 +302,7 @@ class Reflector:
                     await self._yield_to_loop()
 
     def _on_open(self) -> None:
-        self._active_at = self._clock.monotonic()
+        self._active_at, self.is_absent = self._clock.monotonic(), False
         self._instruments.watching()
         if self._relist is None:
             self._serves_since = self._active_at

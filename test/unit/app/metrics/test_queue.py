@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tf_operator.app.metrics.queue import QueueMetrics, ReconcileMetrics
+from tf_operator.app.metrics.queue import QueueFamilies, QueueMetrics, ReconcileFamilies, ReconcileMetrics
 from tf_operator.controller.instruments import PassResult
 
 QUEUE = {"name": "jobs", "controller": "jobs"}
@@ -15,7 +15,7 @@ def registry():
 
 
 def test_a_queue_is_counted_from_zero_under_the_names_of_client_go(registry):
-    queue = QueueMetrics(registry, name="jobs")
+    queue = QueueMetrics(QueueFamilies(registry), controller="jobs")
     value = registry.get_sample_value
     names = ("depth", "adds_total", "retries_total", "queue_duration_seconds_count", "work_duration_seconds_count")
     assert [value(f"workqueue_{name}", QUEUE) for name in names] == [0] * 5
@@ -31,7 +31,7 @@ def test_a_queue_is_counted_from_zero_under_the_names_of_client_go(registry):
 
 
 def test_a_pass_is_counted_by_how_it_ended_with_a_series_for_each_from_the_start(registry):
-    passes = ReconcileMetrics(registry, controller="jobs", workers=16)
+    passes = ReconcileMetrics(ReconcileFamilies(registry), controller="jobs", workers=16)
 
     def total(result):
         return registry.get_sample_value(
@@ -49,7 +49,7 @@ def test_a_pass_is_counted_by_how_it_ended_with_a_series_for_each_from_the_start
 
 
 def test_a_bug_is_a_panic_and_an_error_and_leaves_no_worker_busy(registry):
-    passes = ReconcileMetrics(registry, controller="jobs", workers=1)
+    passes = ReconcileMetrics(ReconcileFamilies(registry), controller="jobs", workers=1)
 
     def value(name):
         return registry.get_sample_value(f"controller_runtime_{name}", {"controller": "jobs"})

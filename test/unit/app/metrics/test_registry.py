@@ -5,14 +5,14 @@ from prometheus_client import generate_latest
 
 from support.fake_clock import FakeClock
 from support.idle import Idle
-from tf_operator.app.metrics.registry import CONTROLLER, Metrics
+from tf_operator.app.metrics.registry import Metrics
 from tf_operator.machinery.queue.workqueue import WorkQueue
 
 
 async def test_numbers_of_the_moment_are_read_when_they_are_asked_for():
     clock, metrics = FakeClock(), Metrics()
     queue = WorkQueue(clock)
-    metrics.sample_queue(queue)
+    metrics.sample_queue("tfjob-controller", queue)
     metrics.sample_informers(Idle({"pods": 3.0, "tfjobs.kubeflow.org": 61.0}, objects=402))
     queue.add("a")
     await queue.get()
@@ -20,7 +20,7 @@ async def test_numbers_of_the_moment_are_read_when_they_are_asked_for():
 
     metrics.sample()
 
-    value, labels = metrics.registry.get_sample_value, {"name": CONTROLLER, "controller": CONTROLLER}
+    value, labels = metrics.registry.get_sample_value, {"name": "tfjob-controller", "controller": "tfjob-controller"}
     assert value("workqueue_unfinished_work_seconds", labels) == 5
     assert value("workqueue_longest_running_processor_seconds", labels) == 5
     assert value("tf_operator_watch_idle_seconds", {"informer": "tfjobs.kubeflow.org"}) == 61

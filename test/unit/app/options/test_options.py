@@ -4,10 +4,14 @@ import re
 
 import pytest
 
+from support import toy_api
 from tf_operator.app.options import flags, options
 from tf_operator.app.options.flag_types import Address
 from tf_operator.app.options.options import Election, OptionError, Options, Protection, RestartDelay
+from tf_operator.dialects import registry
 from tf_operator.machinery.election.leaderelection import ElectionConfig
+
+V1, TOY = registry.DEFAULT, toy_api.API
 
 
 def parse(*arguments, **environment):
@@ -232,10 +236,28 @@ def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line
         "--pytorch-init-container-max-tries changes nothing: this operator runs TFJobs only",
         "--mpi-kubectl-delivery-image changes nothing: this operator runs TFJobs only",
         "--zap-devel changes nothing: see --log-format",
-        "--enable-scheme=PyTorchJob changes nothing: this operator runs TFJobs only",
         "--alsologtostderr changes nothing: logs always go to standard error",
         "--v changes nothing: it is called --log-level here",
+        "--enable-scheme=PyTorchJob changes nothing: this operator runs TFJobs only",
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "served"),
+    [
+        ((), (V1,)),
+        (("--enable-scheme=PyTorchJob",), (V1,)),
+        (("--enable-scheme=TRAINING",), (TOY,)),
+        (("--enable-scheme=training.toys.example.org,PyTorchJob", "--enable-scheme", "tfjob"), (TOY, V1)),
+        (("--enable-scheme=tfjob", "--enable-scheme=TFJob.kubeflow.org"), (V1,)),
+        (("--enable-scheme=tfjob.other.org",), (V1,)),
+    ],
+    ids=["by default", "none that is known", "one", "two", "one twice", "one of another group"],
+)
+def test_the_kinds_that_are_chosen_are_served(monkeypatch, arguments, served):
+    monkeypatch.setattr(registry, "SERVED", (V1, TOY))
+
+    assert parse(*arguments).apis == served
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ from collections import defaultdict
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from support.fake_clock import FakeClock
 from support.sample_objects import READ_THING, THINGS, ReflectorCounts, Thing, thing
 from support.scripted_transport import Routed, ScriptedTransport, Watch, added, bookmark, client_of, mark
-from tf_operator.machinery.cache.factory import SharedInformerFactory, name_of
+from tf_operator.machinery.cache.factory import Need, SharedInformerFactory, name_of
 from tf_operator.machinery.cache.reflector import Timing
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import EVERYWHERE, Resource, Scope
@@ -192,7 +193,7 @@ async def test_an_informer_that_is_not_vital_is_not_waited_for():
     """Its resource may be served later, or never; whoever reads it asks for itself."""
     clock, informers = make_informers(things=[Watch(mark(5), 1e9)] * 2, others=[Watch(1e9)])
     informers.get(THINGS, decode=READ_THING)
-    other = informers.get(OTHERS, decode=READ_THING, required=False)
+    other = informers.get(OTHERS, decode=READ_THING, need=Need.OPTIONAL)
     running = asyncio.create_task(informers.run())
     await clock.idle()
 
@@ -211,7 +212,7 @@ async def test_a_crd_that_is_removed_keeps_no_refresh_waiting():
     """Its informer has synced, so it is refreshed; there may never be a picture again."""
     gone = errors.refused(404, b"404 page not found")
     clock, informers = make_informers(things=[Watch(mark(5), 1e9), gone], others=[Watch(mark(5), 1e9)] * 2)
-    things = informers.get(THINGS, decode=READ_THING, required=False)
+    things = informers.get(THINGS, decode=READ_THING, need=Need.OPTIONAL)
     informers.get(OTHERS, decode=READ_THING)
     running = asyncio.create_task(informers.run())
     await clock.idle()
@@ -248,9 +249,51 @@ async def test_it_is_told_which_of_them_a_refresh_waits_for():
 
 def test_what_one_part_can_do_without_is_required_if_another_cannot():
     _, informers = make_informers()
-    informers.get(THINGS, decode=READ_THING, required=False)
+    informers.get(THINGS, decode=READ_THING, need=Need.OPTIONAL)
     assert informers.has_synced
 
     informers.get(THINGS, decode=READ_THING)
 
     assert not informers.has_synced
+
+
+GONE = errors.refused(404, b"404 page not found")
+
+
+async def test_an_alternative_that_is_not_served_holds_up_nobody_as_long_as_another_one_is():
+    """It is asked for a few times a minute, no oftener than the script goes, and noted in the log once."""
+    clock, informers = make_informers(things=[Watch(mark(5), 1e9)] * 2, others=[GONE] * 10)
+    informers.get(THINGS, decode=READ_THING, need=Need.ALTERNATIVE)
+    other = informers.get(OTHERS, decode=READ_THING, need=Need.ALTERNATIVE)
+    with capture_logs() as logs:
+        running = asyncio.create_task(informers.run())
+        await clock.idle()
+        assert informers.has_synced
+        await informers.wait_synced()
+        refreshing = asyncio.create_task(informers.refresh())
+        await clock.idle()
+        assert refreshing.done(), "nor does a new leader wait for it"
+        await clock.advance(70)
+
+    assert (other.has_synced, other.is_absent) == (False, True)
+    assert informers.idle_seconds() == {"things.example.org": 70.0, "others": 0.0}, "nothing is wrong with its watch"
+    assert [record["event"] for record in logs] == ["the watch ended; trying again"]
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_one_of_the_alternatives_has_to_be_served():
+    clock, informers = make_informers(things=[GONE, Watch(mark(5), 1e9)], others=[GONE] * 20)
+    informers.get(THINGS, decode=READ_THING, need=Need.ALTERNATIVE)
+    informers.get(OTHERS, decode=READ_THING, need=Need.ALTERNATIVE)
+    running = asyncio.create_task(informers.run())
+    waiting = asyncio.create_task(informers.wait_synced())
+    await clock.idle()
+    assert (informers.unsynced(), waiting.done()) == (["things.example.org", "others"], False)
+
+    await clock.advance(60)
+    assert (informers.unsynced(), waiting.done()) == ([], True)
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
