@@ -15,9 +15,11 @@ from tf_operator.app import clients, lifecycle, logs, signals, wiring
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
+from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport.config import ConfigurationError
+from tf_operator.machinery.transport.transport import no_guard
 
 _log = structlog.get_logger(__name__)
 
@@ -109,7 +111,13 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             drain_timeout=options.drain_timeout,
             wait_until_clear=conflicts.wait_until_clear,
         )
-        await life.run(monitor=monitor.measure(), conflicts=conflicts.watch())
+        parts = {"loop monitor": monitor.measure(), "conflict detector": conflicts.watch()}
+        if options.webhook:
+            guard = election.fence.check if election else no_guard
+            kept = webhook.certificate(options.webhook, options.apis, to_server.reviews(), guard, clock)
+            stack.enter_context(webhook.serving(options.webhook.address, kept, options.apis))
+            parts["certificate of the webhook"] = kept.keep()
+        await life.run(**parts)
 
 
 def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -7,7 +7,7 @@ read protected metrics. Probes are always open: the kubelet has no token.
 Neighbours: ``server`` serves the endpoints; what the pages say is made by ``metrics.exposition`` and ``health``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from tf_operator.app.http import connections, metrics_auth
 from tf_operator.app.http.certificates import GivenCertificate, OwnCertificate
 from tf_operator.app.http.health import Health
 from tf_operator.app.http.metrics_auth import DECISION_WITHIN, Authorizer, Decision, Reviewer
-from tf_operator.app.http.server import Endpoint, Page, Reply
+from tf_operator.app.http.server import Endpoint, Page, PageRequest, Reply
 from tf_operator.app.metrics.exposition import Exposition
 from tf_operator.app.metrics.loop_monitor import LoopMonitor
 from tf_operator.app.metrics.registry import Metrics
@@ -55,7 +55,7 @@ def endpoints(
 def probe(problems: Callable[[], list[str]]) -> Page:
     """A page for the kubelet: 200 without problems, else 500 and what they are."""
 
-    async def page(_headers: Mapping[str, str]) -> Reply:
+    async def page(_request: PageRequest) -> Reply:
         found = problems()
         return Reply(500 if found else 200, ("\n".join(found or ["ok"]) + "\n").encode())
 
@@ -66,14 +66,15 @@ def metrics_page(exposition: Exposition) -> Page:
     """A page for Prometheus, in the format and compression that it asks for."""
     scrapes = 0
 
-    async def page(headers: Mapping[str, str]) -> Reply:
+    async def page(request: PageRequest) -> Reply:
         nonlocal scrapes
         if scrapes >= SCRAPES_AT_ONCE:
             return Reply(503, b"Too many requests wait for this page; try again later.\n")
         scrapes += 1
         try:
             rendered = await exposition.render(
-                accept=headers.get("Accept", ""), accept_encoding=headers.get("Accept-Encoding", "")
+                accept=request.headers.get("Accept", ""),
+                accept_encoding=request.headers.get("Accept-Encoding", ""),
             )
         finally:
             scrapes -= 1
@@ -91,10 +92,10 @@ def _protected(
     async def review(token: str) -> Decision:
         return await monitor.run(partial(reviewer.review, token), within=DECISION_WITHIN) or Decision.UNAVAILABLE
 
-    async def authorize(token: str) -> Decision:
+    async def authorize(token: str, client: str) -> Decision:
         with suppress(TimeoutError):
             async with clock.timeout(DECISION_WITHIN):
-                return await authorizer.authorize(token)
+                return await authorizer.authorize(token, client)
         return Decision.UNAVAILABLE
 
     authorizer = Authorizer(clock, review)

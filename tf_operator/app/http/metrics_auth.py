@@ -2,9 +2,14 @@
 
 The answers are the API server's (``transport.authn``), and are remembered for a while: a yes for longer than a no. It
 fails closed: no token or a bad one is 401, a user without the right is 403, and while the API server cannot be asked it
-is 503. Anybody who can connect may send tokens, so what unknown tokens cost is bounded: two reviews at once and a few a
-second, more are 429. They use up neither the reviews of known tokens nor the memory of them. Tokens are kept as digests
-under a key of this process, and are never logged.
+is 503.
+
+Anybody who can connect may send tokens, so what unknown tokens cost is bounded: two reviews at once, one in two seconds
+from one address and some more from all; the rest is 429. They use up neither the reviews of known tokens nor the memory
+of them. Tokens are renewed every hour: from an address that has shown a known token, a new one is reviewed like a known
+one, so a flood from other addresses does not end the scrapes. Clients behind one address share its limit.
+
+Tokens are kept as digests under a key of this process, and are never logged.
 
 ``Reviewer`` asks, on the operator's event loop, which has the client. ``Authorizer`` remembers and limits, on the loop
 of the HTTP server: a flood of bad tokens does not reach the operator's loop.
@@ -15,12 +20,12 @@ import hashlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from enum import Enum
 
 import structlog
 
-from tf_operator.app.http.server import Page, Reply
+from tf_operator.app.http.server import Page, PageRequest, Reply
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import authn, errors
@@ -30,8 +35,11 @@ ALLOWED_FOR, DENIED_FOR = 60.0, 10.0
 """Seconds for which an answer is used: a right that is taken away, or given, takes effect that much later."""
 KNOWN_FOR = 3600.0
 """Seconds for which a token that was allowed has reviews of its own; no scrape interval is longer."""
-MOST_KNOWN, MOST_DENIED = 64, 256
-UNKNOWN_PER_SECOND, UNKNOWN_BURST = 2.0, 10
+MOST_KNOWN, MOST_DENIED, MOST_CLIENTS = 64, 256, 256
+CLIENT_PER_SECOND, CLIENT_BURST = 0.5, 5
+"""Unknown tokens that are reviewed for one address; a scraper has a new one every hour."""
+UNKNOWN_PER_SECOND, UNKNOWN_BURST = 8.0, 20
+"""Those for all addresses together that have shown no known token."""
 REVIEWS_AT_ONCE = 2
 LOG_EVERY = 60.0
 DECISION_WITHIN, REVIEW_WITHIN = 5.0, 2.0
@@ -61,17 +69,19 @@ class Decision(Enum):
         return Reply(status, f"{words}\n".encode(), headers)
 
 
-Authorize = Callable[[str], Awaitable[Decision]]
+Review = Callable[[str], Awaitable[Decision]]
 """Decides about a token."""
+Authorize = Callable[[str, str], Awaitable[Decision]]
+"""Decides about a token, from a client's address."""
 
 
 def protected(page: Page, authorize: Authorize) -> Page:
     """The page, for requests with a token that is allowed."""
 
-    async def protected_page(headers: Mapping[str, str]) -> Reply:
-        token = _BEARER.fullmatch(headers.get("Authorization", ""))
-        decision = await authorize(token[1]) if token else Decision.UNAUTHENTICATED
-        return await page(headers) if decision is Decision.ALLOWED else decision.reply
+    async def protected_page(request: PageRequest) -> Reply:
+        token = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+        decision = await authorize(token[1], request.client) if token else Decision.UNAUTHENTICATED
+        return await page(request) if decision is Decision.ALLOWED else decision.reply
 
     return protected_page
 
@@ -116,22 +126,35 @@ class Reviewer:
 class Authorizer:
     """Decides about tokens by ``review``, and remembers. All of it on one event loop."""
 
-    def __init__(self, clock: Clock, review: Authorize) -> None:
+    def __init__(self, clock: Clock, review: Review) -> None:
         self._clock = clock
         self._review = review
         self._salt = os.urandom(32)
         self._known = _Memory(MOST_KNOWN)
         self._denied = _Memory(MOST_DENIED)
+        self._known_clients = _Memory(MOST_KNOWN)
+        """Addresses that a known token came from."""
+        self._budgets: OrderedDict[str, TokenBucket] = OrderedDict()
+        """Of the latest addresses that unknown tokens came from."""
         self._budget_of_unknown = TokenBucket(clock, qps=UNKNOWN_PER_SECOND, burst=UNKNOWN_BURST)
         self._reviews_of_known = asyncio.Semaphore(REVIEWS_AT_ONCE)
         self._reviews_of_unknown = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
-    async def authorize(self, token: str) -> Decision:
-        """Whether who has this token may read the page."""
+    async def authorize(self, token: str, client: str = "") -> Decision:
+        """Whether who has this token may read the page; ``client`` is the address that it comes from, if known."""
         key = hashlib.blake2b(token.encode(), key=self._salt, digest_size=32).digest()
-        if remembered := self._remembered(key):
-            return remembered
-        if self._known.age(key, self._clock.monotonic()) < KNOWN_FOR:
+        decision = self._remembered(key) or await self._reviewed(key, token, client)
+        if decision is Decision.ALLOWED:
+            self._known_clients.add(client.encode(), decision, self._clock.monotonic())
+        return decision
+
+    async def _reviewed(self, key: bytes, token: str, client: str) -> Decision:
+        now = self._clock.monotonic()
+        if self._known.age(key, now) < KNOWN_FOR:
+            reviews_at_once = self._reviews_of_known
+        elif not self._budget_of(client).try_acquire():
+            return Decision.RATE_LIMITED
+        elif self._known_clients.age(client.encode(), now) < KNOWN_FOR:
             reviews_at_once = self._reviews_of_known
         elif self._budget_of_unknown.try_acquire():
             reviews_at_once = self._reviews_of_unknown
@@ -140,6 +163,14 @@ class Authorizer:
         async with reviews_at_once:
             # Another request with the same token may have been first.
             return self._remembered(key) or self._learned(key, await self._review(token))
+
+    def _budget_of(self, client: str) -> TokenBucket:
+        if client not in self._budgets:
+            self._budgets[client] = TokenBucket(self._clock, qps=CLIENT_PER_SECOND, burst=CLIENT_BURST)
+            if len(self._budgets) > MOST_CLIENTS:
+                self._budgets.popitem(last=False)
+        self._budgets.move_to_end(client)
+        return self._budgets[client]
 
     def _remembered(self, key: bytes) -> Decision | None:
         now = self._clock.monotonic()
@@ -157,7 +188,7 @@ class Authorizer:
 
 
 class _Memory:
-    """What was decided about the latest so many tokens, and when."""
+    """What was decided about the latest so many tokens or addresses, and when."""
 
     def __init__(self, most: int) -> None:
         self._most = most

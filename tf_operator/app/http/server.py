@@ -58,8 +58,18 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=_TEXT.copy)
 
 
-Page = Callable[[Mapping[str, str]], Awaitable[Reply]]
-"""Makes the reply to one request from its headers, whose names have no case; runs on the server's loop."""
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """What a page may know of a request for it."""
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Their names have no case."""
+    client: str = ""
+    """The address that it comes from, without a port."""
+
+
+Page = Callable[[PageRequest], Awaitable[Reply]]
+"""Makes the reply to one request; runs on the server's loop."""
 
 
 Answer = Callable[[bytes], Awaitable[Reply]]
@@ -205,7 +215,7 @@ class _Site(web.Server):
         try:
             if request.method == "POST":
                 return await self._answer(request, self._answers[request.path])
-            return await self._pages[request.path](request.headers)
+            return await self._pages[request.path](PageRequest(request.headers, request.remote or ""))
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)

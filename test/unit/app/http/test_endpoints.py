@@ -21,6 +21,7 @@ from tf_operator.app.options.flag_types import Address
 from tf_operator.app.options.options import Options, Protection
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 
+REQUEST = server.PageRequest()
 ONE, OTHER, ANY = Address("127.0.0.1", 8080), Address("127.0.0.1", 8081), Address("127.0.0.1", 0)
 
 
@@ -50,14 +51,14 @@ async def made():
 
 
 async def test_a_probe_without_problems_says_ok():
-    reply = await endpoints.probe(list)({})
+    reply = await endpoints.probe(list)(REQUEST)
 
     assert (reply.status, reply.body) == (200, b"ok\n")
     assert reply.headers["Content-Type"].startswith("text/plain")
 
 
 async def test_a_probe_with_problems_fails_and_says_each_of_them():
-    reply = await endpoints.probe(lambda: ["no caches", "no luck"])({})
+    reply = await endpoints.probe(lambda: ["no caches", "no luck"])(REQUEST)
 
     assert (reply.status, reply.body) == (500, b"no caches\nno luck\n")
 
@@ -67,8 +68,10 @@ async def test_metrics_have_the_headers_of_their_format_and_compression():
         pass
 
     page = endpoints.metrics_page(Exposition(CollectorRegistry(), FakeClock(), sample))
-    plain = await page({})
-    packed = await page({"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"})
+    plain = await page(REQUEST)
+    packed = await page(
+        server.PageRequest({"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"})
+    )
 
     assert plain.headers["Content-Type"].startswith("text/plain; version=")
     assert packed.headers["Content-Encoding"] == "gzip"
@@ -83,7 +86,7 @@ async def test_many_scrapes_of_many_jobs_cost_one_sample_and_one_rendering(made,
     monkeypatch.setattr(made.metrics, "sample", lambda: samples.append(1))
     monkeypatch.setattr(made.metrics.registry, "collect", lambda: renderings.append(1) or collect())
     (endpoint, _) = made(ONE, OTHER)
-    replies = await asyncio.gather(*(endpoint.pages["/metrics"]({}) for _ in range(endpoints.SCRAPES_AT_ONCE)))
+    replies = await asyncio.gather(*(endpoint.pages["/metrics"](REQUEST) for _ in range(endpoints.SCRAPES_AT_ONCE)))
 
     assert (len(samples), len(renderings)) == (1, 1)
     assert all(b'phase="New"} 10000.0' in reply.body for reply in replies)

@@ -77,10 +77,10 @@ def test_a_client_that_has_just_connected_is_not_closed_for_the_next_ones_while_
 async def test_only_so_many_requests_wait_for_a_page_of_metrics():
     sampled = asyncio.Event()
     page = endpoints.metrics_page(Exposition(CollectorRegistry(), FakeClock(), sampled.wait))
-    waiting = [asyncio.ensure_future(page({})) for _ in range(endpoints.SCRAPES_AT_ONCE)]
+    waiting = [asyncio.ensure_future(page(server.PageRequest())) for _ in range(endpoints.SCRAPES_AT_ONCE)]
     await asyncio.sleep(0)
 
-    assert (await asyncio.wait_for(page({}), 10)).status == 503
+    assert (await asyncio.wait_for(page(server.PageRequest()), 10)).status == 503
     sampled.set()
     assert {reply.status for reply in await asyncio.gather(*waiting)} == {200}
-    assert (await page({})).status == 200
+    assert (await page(server.PageRequest())).status == 200

@@ -1,6 +1,7 @@
 """Who may read a page: the apiserver's word, remembered for a while, and never a flood of questions."""
 
 import asyncio
+import os
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,7 +10,7 @@ from support.fake_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.app.http import metrics_auth
 from tf_operator.app.http import server as web
-from tf_operator.app.http.metrics_auth import Authorizer, Decision, Reviewer
+from tf_operator.app.http.metrics_auth import CLIENT_BURST, Authorizer, Decision, Reviewer
 from tf_operator.machinery.transport import errors
 
 
@@ -116,14 +117,44 @@ async def test_why_nobody_is_let_in_is_told_once_a_minute_without_the_token(door
     assert "good" not in str(logs)
 
 
-async def test_a_flood_of_bad_tokens_makes_a_few_reviews_and_the_rest_is_turned_away(door, server, clock):
-    decisions = await asyncio.gather(*(door.authorize(f"bad-{number}") for number in range(1000)))
-    assert server.reviews == metrics_auth.UNKNOWN_BURST
-    assert decisions.count(Decision.RATE_LIMITED) == 1000 - metrics_auth.UNKNOWN_BURST
+async def flood(door, *clients):
+    """As many unknown tokens from each of these addresses as use up its limit."""
+    tokens = [(f"{client}-{os.urandom(4).hex()}", client) for client in clients for _ in range(2 * CLIENT_BURST)]
+    return await asyncio.gather(*(door.authorize(*token) for token in tokens))
 
-    await clock.advance(1)
-    await asyncio.gather(*(door.authorize(f"worse-{number}") for number in range(1000)))
-    assert server.reviews == metrics_auth.UNKNOWN_BURST + metrics_auth.UNKNOWN_PER_SECOND
+
+async def test_a_flood_of_bad_tokens_makes_a_few_reviews_and_the_rest_is_turned_away(door, server, clock):
+    decisions = await flood(door, "10.0.0.1")
+    assert server.reviews == CLIENT_BURST
+    assert decisions.count(Decision.RATE_LIMITED) == CLIENT_BURST
+
+    await clock.advance(1 / metrics_auth.CLIENT_PER_SECOND)
+    await flood(door, "10.0.0.1")
+    assert server.reviews == CLIENT_BURST + 1
+
+
+async def test_a_flood_from_everywhere_makes_few_reviews_as_well_and_is_forgotten(door, server):
+    await flood(door, *map(str, range(metrics_auth.MOST_CLIENTS + 10)))
+
+    assert server.reviews == metrics_auth.UNKNOWN_BURST
+    assert len(door._budgets) == metrics_auth.MOST_CLIENTS
+
+
+async def test_a_client_that_is_new_gets_in_during_a_flood_from_another_address(door):
+    await flood(door, "10.0.0.1")
+
+    assert await door.authorize("good", "10.0.0.2") is Decision.ALLOWED
+
+
+async def test_a_scraper_with_a_new_token_gets_in_during_a_flood_from_everywhere(door, server):
+    await door.authorize("good", "10.0.0.2")
+    await flood(door, *map(str, range(100)))
+    server.tokens.add("renewed")
+    server.allowed.add("renewed")
+
+    assert await door.authorize("renewed", "10.0.0.2") is Decision.ALLOWED
+    assert await door.authorize("good", "10.0.0.3") is Decision.ALLOWED
+    assert await door.authorize("guest", "10.0.0.4") is Decision.RATE_LIMITED
 
 
 async def test_few_reviews_run_at_the_same_time(door, server, clock):
@@ -151,7 +182,7 @@ async def test_who_was_let_in_before_is_let_in_during_a_flood(door, server, cloc
 
 async def test_one_token_shown_many_times_at_once_is_reviewed_no_more_often_than_there_are_turns(door, server, clock):
     server.answer.clear()
-    asking = [asyncio.ensure_future(door.authorize("good")) for _ in range(8)]
+    asking = [asyncio.ensure_future(door.authorize("good")) for _ in range(CLIENT_BURST)]
     await clock.idle()
     server.answer.set()
 
@@ -161,7 +192,7 @@ async def test_one_token_shown_many_times_at_once_is_reviewed_no_more_often_than
 
 async def test_no_more_than_so_many_tokens_are_remembered(door, clock):
     for number in range(metrics_auth.MOST_DENIED + 50):
-        await door.authorize(f"bad-{number}")
+        await door.authorize(f"bad-{number}", str(number))
         await clock.advance(1)
 
     assert len(door._denied._entries) == metrics_auth.MOST_DENIED
@@ -176,15 +207,15 @@ async def test_tokens_are_not_kept(door):
     assert not {b"good", b"guest"} & set(kept)
 
 
-def headers(authorization=None):
-    return {} if authorization is None else {"Authorization": authorization}
+def asking(authorization=None):
+    return web.PageRequest({} if authorization is None else {"Authorization": authorization}, "10.0.0.1")
 
 
-async def numbers(_headers):
+async def numbers(_request):
     return web.Reply(200, b"numbers")
 
 
-async def nobody(_argument):
+async def nobody(*_):
     pytest.fail("it was asked")
 
 
@@ -193,7 +224,7 @@ async def nobody(_argument):
     [None, "", "good", "Basic good", "Bearer", "Bearer ", "Bearer two words", "Bearer " + "x" * 16385, "Bearer a\x00b"],
 )
 async def test_what_is_no_bearer_token_is_denied_without_a_review(authorization):
-    reply = await metrics_auth.protected(numbers, nobody)(headers(authorization))
+    reply = await metrics_auth.protected(numbers, nobody)(asking(authorization))
 
     assert (reply.status, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
 
@@ -202,21 +233,21 @@ async def test_what_is_no_bearer_token_is_denied_without_a_review(authorization)
 async def test_a_token_that_is_allowed_gets_the_page(scheme):
     tokens = []
 
-    async def authorize(token):
+    async def authorize(*token):
         tokens.append(token)
         return Decision.ALLOWED
 
-    reply = await metrics_auth.protected(numbers, authorize)(headers(f"{scheme} ey.J-h_b.G=="))
+    reply = await metrics_auth.protected(numbers, authorize)(asking(f"{scheme} ey.J-h_b.G=="))
 
-    assert (reply.body, tokens) == (b"numbers", ["ey.J-h_b.G=="])
+    assert (reply.body, tokens) == (b"numbers", [("ey.J-h_b.G==", "10.0.0.1")])
 
 
 @pytest.mark.parametrize("decision", [decision for decision in Decision if decision is not Decision.ALLOWED])
 async def test_a_token_that_is_not_allowed_gets_the_reason_and_nothing_else(decision):
-    async def authorize(_token):
+    async def authorize(*_):
         return decision
 
-    reply = await metrics_auth.protected(nobody, authorize)(headers("Bearer x"))
+    reply = await metrics_auth.protected(nobody, authorize)(asking("Bearer x"))
 
     assert reply.status == decision.value[0]
     assert reply.body == f"{decision.value[1]}\n".encode()
