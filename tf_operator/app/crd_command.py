@@ -5,8 +5,10 @@ way to the apiserver; that one is imported only when it is needed, because it ta
 """
 
 import argparse
+import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tf_operator.app.version import Commands
@@ -21,31 +23,60 @@ def add_command(commands: "Commands") -> None:
         allow_abbrev=False,
     )
     parser.add_argument("--apply", action="store_true", help="apply it instead, and wait until TFJobs are served")
+    parser.add_argument(
+        "--older-versions",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        metavar="VERSIONS",
+        help="serve these versions, too, such as v1beta2,v1beta1,v1alpha2; needs --webhook",
+    )
+    parser.add_argument(
+        "--webhook",
+        default="",
+        metavar="WHERE",
+        help="who converts them: NAMESPACE/SERVICE, or the address of an operator outside the cluster, https://...",
+    )
     parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster to apply it to (default: as kubectl)")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, fail=parser.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print, or apply and report the result."""
-    if arguments.apply:
-        return _apply(arguments.kubeconfig)
     from tf_operator.dialects import registry  # noqa: PLC0415 (``run`` sets its signal handlers sooner without)
 
-    sys.stdout.write(f"{registry.DEFAULT.crd.text().rstrip()}\n")
+    api = registry.DEFAULT
+    if wrong := sorted(set(arguments.older_versions) - set(api.conversion.versions)):
+        arguments.fail(f"--older-versions: there is {', '.join(api.conversion.versions)}, and no {', '.join(wrong)}")
+    if bool(arguments.older_versions) != bool(arguments.webhook):
+        arguments.fail("--older-versions and --webhook need each other")
+    body = api.crd.load(*arguments.older_versions)
+    if arguments.webhook:
+        body["spec"]["conversion"] = _conversion(arguments.webhook, f"/convert/{api.resource}")
+    if arguments.apply:
+        return _apply(body, arguments.kubeconfig)
+    sys.stdout.write(f"{json.dumps(body, separators=(',', ':'), ensure_ascii=False)}\n")
     return 0
 
 
-def _apply(kubeconfig: str | None) -> int:
+def _conversion(webhook: str, path: str) -> dict[str, Any]:
+    """How the API server finds the webhook. The authority of its certificate comes from whoever keeps that."""
+    if webhook.startswith("https://"):
+        client: dict[str, Any] = {"url": f"{webhook.rstrip('/')}{path}"}
+    else:
+        namespace, _, name = webhook.rpartition("/")
+        client = {"service": {"namespace": namespace or "default", "name": name, "path": path, "port": 443}}
+    return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+
+
+def _apply(body: Mapping[str, Any], kubeconfig: str | None) -> int:
     import asyncio  # noqa: PLC0415 (see above)
 
     from tf_operator.app import crd_apply  # noqa: PLC0415
-    from tf_operator.dialects import registry  # noqa: PLC0415
     from tf_operator.machinery.clock import SystemClock  # noqa: PLC0415
     from tf_operator.machinery.transport.config import ConfigurationError  # noqa: PLC0415
     from tf_operator.machinery.transport.errors import ApiError  # noqa: PLC0415
     from tf_operator.machinery.transport.kubeconfig import KubeConfig  # noqa: PLC0415
 
-    body = registry.DEFAULT.crd.load()
     name = f"customresourcedefinition.apiextensions.k8s.io/{body['metadata']['name']}"
     try:
         asyncio.run(crd_apply.apply(body, KubeConfig(kubeconfig), SystemClock()))

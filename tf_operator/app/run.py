@@ -6,8 +6,9 @@ Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which o
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from typing import Any
 
 import structlog
 
@@ -111,7 +112,10 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             drain_timeout=options.drain_timeout,
             wait_until_clear=conflicts.wait_until_clear,
         )
-        parts = {"loop monitor": monitor.measure(), "conflict detector": conflicts.watch()}
+        parts: dict[str, Coroutine[Any, Any, object]] = {
+            "loop monitor": monitor.measure(),
+            "conflicts": conflicts.watch(),
+        }
         if options.webhook:
             guard = election.fence.check if election else no_guard
             kept = webhook.certificate(options.webhook, options.apis, to_server.reviews(), guard, clock)

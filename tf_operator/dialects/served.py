@@ -37,14 +37,19 @@ class Crd:
 
     package: str
     file: str = "crd.json"
+    older: str = ""
+    """A file with the versions that are served on request, as a list."""
 
     def text(self) -> str:
         """The CRD as one line of JSON, which is YAML too: ``kubectl apply -f -`` takes it."""
         return resources.files(self.package).joinpath(self.file).read_text(encoding="utf-8")
 
-    def load(self) -> dict[str, Any]:
-        """The CRD as an object of the caller's own, free to be changed."""
+    def load(self, *versions: str) -> dict[str, Any]:
+        """The CRD as an object of the caller's own, free to be changed; with these versions beside its own."""
         crd: dict[str, Any] = json.loads(self.text())
+        if versions:
+            older = json.loads(resources.files(self.package).joinpath(self.older).read_text(encoding="utf-8"))
+            crd["spec"]["versions"] += [entry for entry in older if entry["name"] in versions]
         return crd
 
 

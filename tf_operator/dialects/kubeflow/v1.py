@@ -203,7 +203,7 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
-    crd=Crd(__package__),
+    crd=Crd(__package__, older="older_versions.json"),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
     conversion=CONVERSION,
