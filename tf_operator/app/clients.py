@@ -107,6 +107,11 @@ class Clients:
             attempts=1,
         )
 
+    def webhook(self) -> ApiClient:
+        """The client that keeps the certificate of the webhook: two requests now and then."""
+        budget = TokenBucket(self._clock, qps=1, burst=10)
+        return ApiClient(self._calling, clock=self._clock, budget=budget, instruments=self._instruments())
+
     def election(self) -> ElectionThread | None:
         """An elector with a connection of its own; ``None`` when this process is the only one."""
         chosen, clock, instruments = self._options.election, LeaseClock(), self._instruments()

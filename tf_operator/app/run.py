@@ -118,7 +118,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         }
         if options.webhook:
             guard = election.fence.check if election else no_guard
-            kept = webhook.certificate(options.webhook, options.apis, to_server.reviews(), guard, clock)
+            kept = webhook.certificate(options.webhook, options.apis, to_server.webhook(), guard, clock)
             stack.enter_context(webhook.serving(options.webhook.address, kept, options.apis))
             parts["certificate of the webhook"] = kept.keep()
         await life.run(**parts)

@@ -32,7 +32,7 @@ EVERY: Final = 10.0
 _log = structlog.get_logger(__name__)
 
 
-class NoCertificate(Exception):
+class NoCertificate(OSError):
     """There is nothing to serve with yet."""
 
 
