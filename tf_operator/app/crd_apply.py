@@ -38,8 +38,13 @@ async def apply(crd: Mapping[str, Any], source: ConfigSource, clock: Clock) -> N
     key = ObjectKey("", str(metadata_of(crd)["name"]))
     async with Connection(source, clock=clock) as connection:
         client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
-        await _end_conversion(client, key, crd)
-        await client.send(make_request(key, crd))
+        try:
+            await client.send(make_request(key, crd))
+        except errors.Invalid:
+            if "conversion" in crd["spec"]:
+                raise
+            await _end_conversion(client, key, crd)
+            await client.send(make_request(key, crd))
         await _wait_served(client, key, clock)
 
 
@@ -48,15 +53,8 @@ async def _end_conversion(client: ApiClient, key: ObjectKey, crd: Mapping[str, A
 
     The versions go with it, in the same request: without a conversion they would be served wrongly.
     """
-    if "conversion" in crd["spec"]:
-        return
-    try:
-        stored = await client.get(CRDS, key)
-    except errors.NotFound:
-        return
-    if stored["spec"].get("conversion", {}).get("webhook"):
-        change = {"versions": crd["spec"]["versions"], "conversion": {"strategy": "None", "webhook": None}}
-        await client.merge_patch(CRDS, key, {"spec": change})
+    change = {"versions": crd["spec"]["versions"], "conversion": {"strategy": "None", "webhook": None}}
+    await client.merge_patch(CRDS, key, {"spec": change})
 
 
 def make_request(key: ObjectKey, crd: Mapping[str, Any]) -> Request:

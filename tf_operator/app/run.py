@@ -18,9 +18,8 @@ from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
 from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
-from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.transport.config import ConfigurationError
-from tf_operator.machinery.transport.transport import no_guard
 
 _log = structlog.get_logger(__name__)
 
@@ -55,14 +54,7 @@ async def _run(options: Options, make_controller: wiring.MakeController) -> None
 async def _live(options: Options, make_controller: wiring.MakeController) -> None:
     """Build everything, and live until a signal."""
     clock = SystemClock()
-    lease = options.election.name if options.election else ""
-    metrics = registry.Metrics(
-        controllers=[api.controller for api in options.apis],
-        workers=options.workers,
-        lease=lease,
-        namespaces=options.namespaces,
-        clock=clock,
-    )
+    metrics = _metrics(options, clock)
     monitor = loop_monitor.LoopMonitor(clock, metrics.loop)
     probes = health.Health(clock, monitor.heartbeat)
     reviewer = metrics_auth.Reviewer(clock, endpoints.METRICS_PATH)
@@ -112,16 +104,23 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             drain_timeout=options.drain_timeout,
             wait_until_clear=conflicts.wait_until_clear,
         )
-        parts: dict[str, Coroutine[Any, Any, object]] = {
-            "loop monitor": monitor.measure(),
-            "conflicts": conflicts.watch(),
-        }
+        parts: dict[str, Coroutine[Any, Any, object]] = {}
         if options.webhook:
-            guard = election.fence.check if election else no_guard
-            kept = webhook.certificate(options.webhook, options.apis, to_server.webhook(), guard, clock)
-            stack.enter_context(webhook.serving(options.webhook.address, kept, options.apis))
-            parts["certificate of the webhook"] = kept.keep()
-        await life.run(**parts)
+            to_secret, guard = to_server.webhook(), clients.guard(election)
+            parts["certificate"] = stack.enter_context(
+                webhook.serving(options.webhook, options.apis, to_secret, guard, probes)
+            )
+        await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
+
+
+def _metrics(options: Options, clock: Clock) -> registry.Metrics:
+    return registry.Metrics(
+        controllers=[api.controller for api in options.apis],
+        workers=options.workers,
+        lease=options.election.name if options.election else "",
+        namespaces=options.namespaces,
+        clock=clock,
+    )
 
 
 def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -207,7 +207,7 @@ class _Site(web.Server):
 
     async def _reply(self, request: web.BaseRequest) -> Reply:
         if request.method not in self._allowed:
-            text = f"Only {' and '.join(self._allowed)} are allowed here.\n"
+            text = f"Allowed here: {' and '.join(self._allowed)}.\n"
             return Reply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
         known = self._answers if request.method == "POST" else self._pages
         if request.path not in known:

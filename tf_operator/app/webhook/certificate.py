@@ -58,15 +58,14 @@ class KeptCertificate:
         self._context: ssl.SSLContext | None = None
         self._trouble = ""
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether there is a certificate to serve with."""
-        return self._context is not None
+    def trouble(self) -> str:
+        """Why there is nothing to serve with; empty when there is."""
+        return "" if self._context else f"the webhook has no certificate yet: {self._trouble or 'starting'}"
 
     def context(self) -> ssl.SSLContext:
         """What the next connection is served with; called from the server's thread."""
         if self._context is None:
-            raise NoCertificate("the webhook has no certificate yet")
+            raise NoCertificate(self.trouble())
         return self._context
 
     async def keep(self) -> None:

@@ -6,19 +6,19 @@ needs no caches for that.
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from tf_operator.app.http import server
 from tf_operator.app.http.certificates import GivenCertificate
+from tf_operator.app.http.health import Health
 from tf_operator.app.http.server import Answer, Endpoint, Reply
-from tf_operator.app.options.flag_types import Address
 from tf_operator.app.options.options import Webhook
 from tf_operator.app.webhook import review
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport.client import ApiClient
 
 _JSON: Final = {"Content-Type": "application/json"}
@@ -27,9 +27,8 @@ _JSON: Final = {"Content-Type": "application/json"}
 class Certificate(Protocol):
     """What the webhook is served with."""
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether there is one."""
+    def trouble(self) -> str:
+        """Why there is none; empty when there is one."""
 
     def context(self) -> ssl.SSLContext:
         """What the next connection is served with; raises where there is none."""
@@ -41,30 +40,35 @@ class Certificate(Protocol):
 class _FromFiles(GivenCertificate):
     """A certificate that somebody else renews, such as cert-manager."""
 
-    is_ready = True
+    def trouble(self) -> str:
+        return ""
 
     async def keep(self) -> None:
         await asyncio.get_running_loop().create_future()
 
 
-def certificate(
-    chosen: Webhook, apis: tuple[ServedAPI, ...], client: ApiClient, guard: Callable[[], object], clock: Clock
-) -> Certificate:
-    """The certificate that was chosen; ``CertificateError`` when it cannot be used."""
+@contextmanager
+def serving(
+    chosen: Webhook, served: tuple[ServedAPI, ...], client: ApiClient, guard: Callable[[], object], probes: Health
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """Serve until the block is left; yields what has to run meanwhile. Without a certificate nothing is ready.
+
+    ``CertificateError`` when one that was given cannot be used.
+    """
+    apis = [api for api in served if api.conversion.versions]
+    found = _certificate(chosen, [str(api.resource) for api in apis], client, guard)
+    probes.wait_for(found.trouble)
+    answers: Mapping[str, Answer] = {path_of(api): _answer(api) for api in apis}
+    with server.serving(Endpoint(chosen.address, {}, found.context, answers)):
+        yield found.keep()
+
+
+def _certificate(chosen: Webhook, crds: list[str], client: ApiClient, guard: Callable[[], object]) -> Certificate:
     if chosen.secret is None:
         return _FromFiles(Path(chosen.folder, "tls.crt"), Path(chosen.folder, "tls.key"))
     from tf_operator.app.webhook.certificate import KeptCertificate  # noqa: PLC0415 (cryptography is optional)
 
-    crds = [str(api.resource) for api in apis if api.conversion.versions]
-    return KeptCertificate(client, guard, secret=chosen.secret, crds=crds, host=chosen.host, clock=clock)
-
-
-@contextmanager
-def serving(address: Address, found: Certificate, apis: tuple[ServedAPI, ...]) -> Iterator[Address]:
-    """Serve until the block is left; yields the address that was bound."""
-    answers: Mapping[str, Answer] = {path_of(api): _answer(api) for api in apis if api.conversion.versions}
-    with server.serving(Endpoint(address, {}, found.context, answers)) as (bound,):
-        yield bound
+    return KeptCertificate(client, guard, secret=chosen.secret, crds=crds, host=chosen.host, clock=SystemClock())
 
 
 def path_of(api: ServedAPI) -> str:
