@@ -45,6 +45,22 @@ CRD_METADATA: Final = """\
     {{- end }}
   {{- end }}
 """
+CRD_END: Final = """\
+  {{- if .Values.apis.kubeflow.oldVersions }}
+  {{- include "tf-operator.olderVersions" . | trim | nindent 2 }}
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      # The operator adds the authority of its certificate, or cert-manager does.
+      clientConfig:
+        service:
+          namespace: {{ .Release.Namespace | quote }}
+          name: {{ include "tf-operator.webhookService" . | quote }}
+          path: /convert/tfjobs.kubeflow.org
+          port: 443
+  {{- end }}
+"""
 
 HELP_BEGIN: Final = "<!-- from metadata.url in setup.cfg -->"
 HELP_END: Final = "<!-- end -->"
@@ -90,7 +106,7 @@ def crd_template(manifest: str) -> str:
     if "{{" in body:
         raise UnlikeExpectedError(f"{CRD} has '{{{{' in it, which Helm would take for its own")
     filled = replace_once(body, CRD_NAME, CRD_NAME + CRD_METADATA, where=CRD)
-    return f"{HEADER.format(source=CRD)}{{{{- if .Values.crds.enabled }}}}\n{filled}{{{{- end }}}}\n"
+    return f"{HEADER.format(source=CRD)}{{{{- if .Values.crds.enabled }}}}\n{filled}{CRD_END}{{{{- end }}}}\n"
 
 
 def rules_template(manifests: dict[str, str]) -> str:

@@ -9,9 +9,12 @@ import yaml
 from crd import definition, reference
 
 SOURCE: Final = Path("hack/crd/tfjob.yaml")
+OLDER: Final = Path("hack/crd/older-versions.yaml")
 CORE: Final = Path("hack/crd/core-v1.json")
 MANIFEST: Final = Path("manifests/crd/tfjobs.yaml")
 PACKAGED: Final = Path("tf_operator/dialects/kubeflow/crd.json")
+PACKAGED_OLDER: Final = PACKAGED.with_name("older_versions.json")
+OLDER_IN_CHART: Final = Path("charts/tf-operator/templates/_older-versions.tpl")
 REFERENCE: Final = Path("docs/api.md")
 # `kubectl apply` keeps all of it in an annotation, which may have 262,144 bytes; room is left for what comes.
 MOST_BYTES: Final = 200_000
@@ -28,25 +31,39 @@ def render(root: Path) -> dict[Path, str]:
     """Every generated file, by its path in the repository; raises TooLargeError."""
     source = (root / SOURCE).read_text(encoding="utf-8")
     crd = definition.build(source, json.loads((root / CORE).read_text(encoding="utf-8")))
+    older = yaml.load((root / OLDER).read_text(encoding="utf-8"), yaml.CSafeLoader)
     page = (root / REFERENCE).read_text(encoding="utf-8")
     return {
         MANIFEST: HEADER + as_yaml(crd),
         PACKAGED: as_json(crd),
+        PACKAGED_OLDER: as_json(older),
+        OLDER_IN_CHART: as_template(older),
         REFERENCE: reference.fill(page, definition.fields(source)),
     }
 
 
-def as_json(crd: dict[str, Any]) -> str:
+def as_template(versions: list[dict[str, Any]]) -> str:
+    """Each version as an entry in the list of the CRD's versions, if the chart's values ask for it."""
+    entries = (
+        f"{{{{- if has {json.dumps(version['name'])} .Values.apis.kubeflow.oldVersions }}}}\n"
+        f"{as_yaml([version])}{{{{- end }}}}\n"
+        for version in versions
+    )
+    note = f"{{{{- /* Generated from {OLDER}: edit it and run hack/generate crd. */ -}}}}\n"
+    return f'{note}{{{{- define "tf-operator.olderVersions" }}}}\n{"".join(entries)}{{{{- end }}}}\n'
+
+
+def as_json(found: object) -> str:
     """The compact form that is installed with the package."""
-    text = json.dumps(crd, separators=(",", ":"), ensure_ascii=False) + "\n"
+    text = json.dumps(found, separators=(",", ":"), ensure_ascii=False) + "\n"
     if (size := len(text.encode())) > MOST_BYTES:
         raise TooLargeError(f"the CRD has {size:,} bytes of compact JSON; at most {MOST_BYTES:,} are allowed")
     return text
 
 
-def as_yaml(crd: dict[str, Any]) -> str:
+def as_yaml(found: object) -> str:
     """The form for people and for `kubectl apply`."""
-    return yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+    return yaml.dump(found, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
 # The one in C takes a fifth of the time; the one in Python may fold lines otherwise, so nobody may choose.

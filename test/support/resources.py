@@ -50,6 +50,7 @@ NODES = Resource("", "v1", "nodes")
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+SECRETS = Resource("", "v1", "secrets")
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
 
 

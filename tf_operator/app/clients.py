@@ -6,6 +6,7 @@ thread of its own. Separate budgets, so that watches, requests for jobs, events 
 
 import math
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib import metadata
 from types import TracebackType
@@ -82,9 +83,10 @@ class Clients:
 
     def jobs(self, election: ElectionThread | None) -> ApiClient:
         """The client of the controller; without the Lease no request is sent."""
-        guard = election.fence.check if election else no_guard
         budget = TokenBucket(self._clock, qps=self._options.qps, burst=self._options.burst)
-        return ApiClient(self._calling, clock=self._clock, budget=budget, guard=guard, instruments=self._instruments())
+        return ApiClient(
+            self._calling, clock=self._clock, budget=budget, guard=guard(election), instruments=self._instruments()
+        )
 
     def recorder(self) -> EventRecorder:
         """The recorder of events."""
@@ -107,6 +109,11 @@ class Clients:
             attempts=1,
         )
 
+    def webhook(self) -> ApiClient:
+        """The client that keeps the certificate of the webhook: two requests now and then."""
+        budget = TokenBucket(self._clock, qps=1, burst=10)
+        return ApiClient(self._calling, clock=self._clock, budget=budget, instruments=self._instruments())
+
     def election(self) -> ElectionThread | None:
         """An elector with a connection of its own; ``None`` when this process is the only one."""
         chosen, clock, instruments = self._options.election, LeaseClock(), self._instruments()
@@ -128,6 +135,11 @@ class Clients:
 
     def _instruments(self) -> ClientInstruments:
         return self._metrics.client(self.host)
+
+
+def guard(election: ElectionThread | None) -> Callable[[], object]:
+    """What raises ``NotLeading`` where only a leader may write."""
+    return election.fence.check if election else no_guard
 
 
 def release() -> str:

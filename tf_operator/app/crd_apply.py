@@ -38,8 +38,23 @@ async def apply(crd: Mapping[str, Any], source: ConfigSource, clock: Clock) -> N
     key = ObjectKey("", str(metadata_of(crd)["name"]))
     async with Connection(source, clock=clock) as connection:
         client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
-        await client.send(make_request(key, crd))
+        try:
+            await client.send(make_request(key, crd))
+        except errors.Invalid:
+            if "conversion" in crd["spec"]:
+                raise
+            await _end_conversion(client, key, crd)
+            await client.send(make_request(key, crd))
         await _wait_served(client, key, clock)
+
+
+async def _end_conversion(client: ApiClient, key: ObjectKey, crd: Mapping[str, Any]) -> None:
+    """An apply leaves what others own, here the authority of the webhook, which is invalid without the webhook.
+
+    The versions go with it, in the same request: without a conversion they would be served wrongly.
+    """
+    change = {"versions": crd["spec"]["versions"], "conversion": {"strategy": "None", "webhook": None}}
+    await client.merge_patch(CRDS, key, {"spec": change})
 
 
 def make_request(key: ObjectKey, crd: Mapping[str, Any]) -> Request:

@@ -5,12 +5,13 @@ way to the apiserver; that one is imported only when it is needed, because it ta
 """
 
 import argparse
+import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tf_operator.app.version import Commands
-    from tf_operator.dialects.served import Crd
 
 
 def add_command(commands: "Commands") -> None:
@@ -23,8 +24,21 @@ def add_command(commands: "Commands") -> None:
     )
     parser.add_argument("kind", metavar="KIND", nargs="?", help="as for --enable-scheme of run (default: TFJob)")
     parser.add_argument("--apply", action="store_true", help="apply it instead, and wait until its objects are served")
+    parser.add_argument(
+        "--older-versions",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        metavar="VERSIONS",
+        help="serve these versions, too, such as v1beta2,v1beta1,v1alpha2; needs --webhook",
+    )
+    parser.add_argument(
+        "--webhook",
+        default="",
+        metavar="WHERE",
+        help="who converts them: NAMESPACE/SERVICE, or the address of an operator outside the cluster, https://...",
+    )
     parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster to apply it to (default: as kubectl)")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, fail=parser.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,13 +49,30 @@ def run(arguments: argparse.Namespace) -> int:
     if api is None:
         sys.stderr.write(f"tf-operator crd: KIND must be {registry.kinds()}, is {arguments.kind!r}\n")
         return 2
+    if wrong := sorted(set(arguments.older_versions) - set(api.conversion.versions)):
+        arguments.fail(f"--older-versions: there is {', '.join(api.conversion.versions)}, and no {', '.join(wrong)}")
+    if bool(arguments.older_versions) != bool(arguments.webhook):
+        arguments.fail("--older-versions and --webhook need each other")
+    body = api.crd.load(*arguments.older_versions)
+    if arguments.webhook:
+        body["spec"]["conversion"] = _conversion(arguments.webhook, f"/convert/{api.resource}")
     if arguments.apply:
-        return _apply(api.crd, arguments.kubeconfig)
-    sys.stdout.write(f"{api.crd.text().rstrip()}\n")
+        return _apply(body, arguments.kubeconfig)
+    sys.stdout.write(f"{json.dumps(body, separators=(',', ':'), ensure_ascii=False)}\n")
     return 0
 
 
-def _apply(crd: "Crd", kubeconfig: str | None) -> int:
+def _conversion(webhook: str, path: str) -> dict[str, Any]:
+    """How the API server finds the webhook. The authority of its certificate comes from whoever keeps that."""
+    if webhook.startswith("https://"):
+        client: dict[str, Any] = {"url": f"{webhook.rstrip('/')}{path}"}
+    else:
+        namespace, _, name = webhook.rpartition("/")
+        client = {"service": {"namespace": namespace or "default", "name": name, "path": path, "port": 443}}
+    return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+
+
+def _apply(body: Mapping[str, Any], kubeconfig: str | None) -> int:
     import asyncio  # noqa: PLC0415 (see above)
 
     from tf_operator.app import crd_apply  # noqa: PLC0415
@@ -50,7 +81,6 @@ def _apply(crd: "Crd", kubeconfig: str | None) -> int:
     from tf_operator.machinery.transport.errors import ApiError  # noqa: PLC0415
     from tf_operator.machinery.transport.kubeconfig import KubeConfig  # noqa: PLC0415
 
-    body = crd.load()
     name = f"customresourcedefinition.apiextensions.k8s.io/{body['metadata']['name']}"
     try:
         asyncio.run(crd_apply.apply(body, KubeConfig(kubeconfig), SystemClock()))

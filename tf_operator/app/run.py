@@ -6,8 +6,9 @@ Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which o
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from typing import Any
 
 import structlog
 
@@ -15,8 +16,10 @@ from tf_operator.app import clients, lifecycle, logs, signals, wiring
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
+from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.machinery.clock import Clock, SystemClock
+from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.transport.config import ConfigurationError
 
 _log = structlog.get_logger(__name__)
@@ -105,7 +108,22 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             drain_timeout=options.drain_timeout,
             wait_until_clear=conflicts.wait_until_clear,
         )
-        await life.run(monitor=monitor.measure(), conflicts=conflicts.watch())
+        parts = _webhook(options, to_server, election, probes, stack)
+        await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
+
+
+def _webhook(
+    options: Options,
+    to_server: clients.Clients,
+    election: ElectionThread | None,
+    probes: health.Health,
+    stack: AsyncExitStack,
+) -> dict[str, Coroutine[Any, Any, object]]:
+    """What has to run for the webhook that converts older versions; it is served until the stack is left."""
+    if not options.webhook:
+        return {}
+    client, guard = to_server.webhook(), clients.guard(election)
+    return {"webhook": stack.enter_context(webhook.serving(options.webhook, options.apis, client, guard, probes))}
 
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:

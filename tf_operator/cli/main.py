@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from tf_operator.cli import plan_command
+from tf_operator.cli import convert_command, manifests, plan_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         exit_code: int = chosen.run(chosen)
         sys.stdout.flush()
-    except plan_command.UnreadableFile as error:
+    except manifests.UnreadableFile as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return 2
     except BrokenPipeError:  # the reader of our output has closed it, as in `tfjob plan ... | head`
@@ -39,4 +39,5 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tfjob {metadata.version('tf-operator')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     plan_command.add_command(commands)
+    convert_command.add_command(commands)
     return parser

@@ -5,8 +5,10 @@ may well hold the volume claim of a job beside it. Neighbours: ``kube_yaml`` par
 """
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from tf_operator.cli import kube_yaml
@@ -24,8 +26,20 @@ class Manifest:
     body: Body
 
 
+class UnreadableFile(Exception):
+    """A file cannot be read; the message says which and why."""
+
+
 class ManifestError(Exception):
     """The text is no manifest; the message says why, without the file."""
+
+
+def text_of_file(name: str) -> str:
+    """The text of a file, or of standard input; ``UnreadableFile`` or ``UnicodeDecodeError`` when there is none."""
+    try:
+        return sys.stdin.read() if name == STDIN else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnreadableFile(f"cannot read {name}: {error.strerror or error}") from None
 
 
 def read(name: str, text: str) -> list[Manifest]:

@@ -7,7 +7,6 @@ standard error, one a line. Exit code 0: all is well; 1: a manifest is wrong (th
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import bodies, dry_run, manifests, summary, validate
@@ -60,10 +59,6 @@ def add_command(commands: "Commands") -> None:
     parser.set_defaults(run=run)
 
 
-class UnreadableFile(Exception):
-    """A file cannot be read; the message says which and why."""
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Plan everything in all files."""
     gang_scheduler = gang.scheduler(arguments.gang_scheduler_name)
@@ -91,7 +86,7 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
     found, is_valid = list[Manifest](), True
     for name in names:
         try:
-            found += manifests.read(name, _text(name))
+            found += manifests.read(name, manifests.text_of_file(name))
         except (ManifestError, UnicodeDecodeError) as error:
             is_valid = False
             _report(name, str(error))
@@ -104,13 +99,6 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
     if is_valid and not jobs:
         _report(", ".join(names), f"contains no {registry.kinds()}")
     return jobs, is_valid
-
-
-def _text(name: str) -> str:
-    try:
-        return sys.stdin.read() if name == manifests.STDIN else Path(name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UnreadableFile(f"cannot read {name}: {error.strerror or error}") from None
 
 
 def _print(planned: dry_run.DryRun, output: str | None, *, is_first: bool) -> None:

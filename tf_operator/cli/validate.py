@@ -12,7 +12,7 @@ from typing import Any, Final
 from tf_operator.api.job import FieldError, TrainingJob
 from tf_operator.cli import object_meta, pod_template, schema
 from tf_operator.dialects import registry
-from tf_operator.dialects.served import ServedAPI
+from tf_operator.dialects.served import ConversionError, ServedAPI
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning import spec_problems
 
@@ -37,19 +37,25 @@ def is_job(body: Body) -> bool:
 
 def check(body: Body, *, namespace: str = "", domain: str = "") -> Validation:
     """Validate a manifest; ``namespace`` is where the job goes if it does not say so itself."""
-    known = registry.of_kind(text_of(body, "kind"))
-    version = text_of(body, "apiVersion")
-    api = next((api for api in known if api.profile.api_version == version), None)
+    api = registry.api_of(body)
     if api is None:
-        allowed = " or ".join(repr(api.profile.api_version) for api in known)
-        error = FieldError("apiVersion", f"must be {allowed}, is {version!r}")
-        return Validation(registry.DEFAULT.read({}, None, None), (error,), ())
+        allowed = " or ".join(repr(api.profile.api_version) for api in registry.of_kind(text_of(body, "kind")))
+        return _unreadable(FieldError("apiVersion", f"must be {allowed}, is {text_of(body, 'apiVersion')!r}"))
+    warnings = list(_warnings(body, api))
+    try:
+        body = api.in_own_version(body)
+    except ConversionError as error:
+        return _unreadable(FieldError("metadata", str(error)))
     fresh = as_new(schema.without_nulls(body, _schema(api)), namespace or "default")
     job = api.read_object(fresh)
     found = schema.check(fresh, _schema(api))
     errors = (*_wrong_namespace(body, namespace), *spec_problems.of_new(job, domain))
     more = found.errors or list(_server_checks(fresh, job))
-    return Validation(job, (*errors, *_not_reported_yet(more, errors)), (*_warnings(body), *found.warnings))
+    return Validation(job, (*errors, *_not_reported_yet(more, errors)), (*warnings, *found.warnings))
+
+
+def _unreadable(error: FieldError) -> Validation:
+    return Validation(registry.DEFAULT.read({}, None, None), (error,), ())
 
 
 def as_new(body: Body, namespace: str) -> dict[str, Any]:
@@ -76,7 +82,10 @@ def _server_checks(body: Body, job: TrainingJob) -> Iterator[FieldError]:
         yield from pod_template.check(spec.template, f"{spec.path}.template")
 
 
-def _warnings(body: Body) -> Iterator[FieldError]:
+def _warnings(body: Body, api: ServedAPI) -> Iterator[FieldError]:
+    if text_of(body, "apiVersion") != api.resource.api_version:
+        rule = f"is read as {api.resource.api_version}, as 'tfjob convert' rewrites it; fields are named as there"
+        yield FieldError("apiVersion", rule)
     metadata = metadata_of(body)
     if metadata.get("generateName") and not metadata.get("name"):
         rule = f"the cluster will choose the end of the name; {_GENERATED_SUFFIX} stands for it"

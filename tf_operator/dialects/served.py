@@ -16,7 +16,7 @@ from tf_operator.api.profile import Profile
 from tf_operator.api.record import FailureCause
 from tf_operator.api.report import EventKind, JobReport
 from tf_operator.dialects import merge_patch
-from tf_operator.meta import Body, GroupVersionResource, metadata_of
+from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,36 @@ class Crd:
 
     package: str
     file: str = "crd.json"
+    older: str = ""
+    """A file with the versions that are served on request, as a list."""
 
     def text(self) -> str:
         """The CRD as one line of JSON, which is YAML too: ``kubectl apply -f -`` takes it."""
         return resources.files(self.package).joinpath(self.file).read_text(encoding="utf-8")
 
-    def load(self) -> dict[str, Any]:
-        """The CRD as an object of the caller's own, free to be changed."""
+    def load(self, *versions: str) -> dict[str, Any]:
+        """The CRD as an object of the caller's own, free to be changed; with these versions beside its own."""
         crd: dict[str, Any] = json.loads(self.text())
+        if versions:
+            older = json.loads(resources.files(self.package).joinpath(self.older).read_text(encoding="utf-8"))
+            crd["spec"]["versions"] += [entry for entry in older if entry["name"] in versions]
         return crd
+
+
+class ConversionError(Exception):
+    """An object cannot be had in a version; the message says why, for the user who asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The other versions of an API: objects in them are converted, and only the API's own version is reconciled."""
+
+    versions: tuple[str, ...] = ()
+    """The newest first."""
+    convert: Callable[[Body, str], dict[str, Any]] = lambda body, _: dict(body)
+    """An object in any of its versions, in another one. Raises nothing but ``ConversionError``."""
+    without_notes: Callable[[Body], dict[str, Any]] = dict
+    """The object without what conversions have noted for the way back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +86,19 @@ class ServedAPI:
     event_reasons: Mapping[EventKind, str] = field(hash=False)
     """The reason strings of events, for programs; of a failure it is that of its cause."""
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
+
+    conversion: Conversion = Conversion()
+
+    def has(self, body: Body) -> bool:
+        """Whether this is an object of the API, in its own version or in one that can be converted."""
+        group, _, version = text_of(body, "apiVersion").rpartition("/")
+        versions = (self.resource.version, *self.conversion.versions)
+        return text_of(body, "kind") == self.resource.kind and group == self.resource.group and version in versions
+
+    def in_own_version(self, body: Body) -> dict[str, Any]:
+        """An object of the API in the version that is reconciled; raises ``ConversionError``."""
+        found = self.conversion.convert(body, self.resource.version)
+        return self.conversion.without_notes(found) if found["apiVersion"] != body["apiVersion"] else found
 
     def read_object(self, body: Body) -> TrainingJob:
         """The job that a whole object describes."""

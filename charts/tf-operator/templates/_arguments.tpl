@@ -33,6 +33,15 @@
 {{- end }}
 {{- end }}
 - --health-probe-bind-address=:{{ int .Values.health.port }}
+{{- if .Values.apis.kubeflow.oldVersions }}
+- --conversion-webhook-bind-address=:{{ int .Values.apis.webhook.port }}
+{{- if .Values.apis.webhook.certificateSecret }}
+- --conversion-webhook-cert-path=/etc/tf-operator/webhook-certificate
+{{- else }}
+- --conversion-webhook-secret={{ include "tf-operator.webhookSecret" . }}
+- --conversion-webhook-host={{ include "tf-operator.webhookService" . }}.{{ .Release.Namespace }}.svc
+{{- end }}
+{{- end }}
 - --log-format={{ .Values.logs.format }}
 - --log-level={{ .Values.logs.level }}
 {{- end -}}

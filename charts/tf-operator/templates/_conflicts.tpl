@@ -105,7 +105,7 @@ yes
 {{/* Values for more of something, with one that the chart sets itself: which of the two holds would be chance. */}}
 {{- define "tf-operator.refuseSetTwice" -}}
 {{- $labels := include "tf-operator.labels" (dict "Values" (omit .Values "commonLabels") "Chart" .Chart "Release" .Release) | fromYaml | keys -}}
-{{- $flags := list "namespace" "gang-scheduler-name" "metrics-secure" "metrics-cert-path" -}}
+{{- $flags := list "namespace" "gang-scheduler-name" "metrics-secure" "metrics-cert-path" "conversion-webhook-bind-address" "conversion-webhook-secret" "conversion-webhook-host" "conversion-webhook-cert-path" -}}
 {{- range include "tf-operator.arguments" . | fromYamlArray -}}
 {{- $flags = append $flags (include "tf-operator.flag" .) -}}
 {{- end -}}
@@ -119,7 +119,7 @@ yes
   "deploymentAnnotations" (list (keys .Values.deploymentAnnotations) (list "kube-score/ignore" "checkov.io/skip1"))
   "extraArgs" (list $given $flags)
 -}}
-{{- $own := dict "extraEnv" (list "MY_POD_NAME" "MY_POD_NAMESPACE" "CUSTOM_CLUSTER_DOMAIN") "extraContainers" (list "operator") "extraInitContainers" (list "operator") "extraVolumes" (list "metrics-certificate") -}}
+{{- $own := dict "extraEnv" (list "MY_POD_NAME" "MY_POD_NAMESPACE" "CUSTOM_CLUSTER_DOMAIN") "extraContainers" (list "operator") "extraInitContainers" (list "operator") "extraVolumes" (list "metrics-certificate" "webhook-certificate") -}}
 {{- range $value, $taken := $own -}}
 {{- $names := list -}}
 {{- range get $.Values $value -}}{{- $names = append $names .name -}}{{- end -}}

@@ -107,3 +107,13 @@ seccompProfile:
 {{- end -}}
 {{- with $all -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
+
+{{/* The Service of the webhook that converts older versions; its certificate is for this name, too. */}}
+{{- define "tf-operator.webhookService" -}}
+{{- include "tf-operator.fullname" . }}-webhook
+{{- end -}}
+
+{{/* Where its certificate is: one of the operator's own, unless a Secret is given. */}}
+{{- define "tf-operator.webhookSecret" -}}
+{{- .Values.apis.webhook.certificateSecret | default (printf "%s-webhook" (include "tf-operator.fullname" .)) -}}
+{{- end -}}

@@ -39,9 +39,9 @@ def test_the_fields_that_are_wrong_are_reported_once(case, capsys, tmp_path):
 
 
 def test_a_version_that_is_not_served_is_an_error():
-    errors, _ = reported({"apiVersion": "kubeflow.org/v1beta2", "kind": "TFJob"})
+    errors, _ = reported({"apiVersion": "kubeflow.org/v2", "kind": "TFJob"})
 
-    assert errors == ["apiVersion: must be 'kubeflow.org/v1', is 'kubeflow.org/v1beta2'"]
+    assert errors == ["apiVersion: must be 'kubeflow.org/v1', is 'kubeflow.org/v2'"]
 
 
 def test_all_errors_are_reported():

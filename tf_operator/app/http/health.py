@@ -11,7 +11,7 @@ ready, or nobody would notice one that cannot.
 Called on the event loop of ``server``, so everything here is a read of a few numbers that the operator's loop changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
@@ -32,10 +32,15 @@ class Health:
         self._heartbeat = heartbeat
         self._informers: SharedInformerFactory | None = None
         self._config: SharedConfig | None = None
+        self._awaits: Callable[[], str] = str
 
     def watch(self, informers: SharedInformerFactory, *, config: SharedConfig | None = None) -> None:
         """From now on judge by these, none of which is made later."""
         self._informers, self._config = informers, config
+
+    def wait_for(self, trouble: Callable[[], str]) -> None:
+        """Not ready as long as there is this trouble; it is empty when there is none."""
+        self._awaits = trouble
 
     def why_not_alive(self) -> list[str]:
         """Why the process should be restarted."""
@@ -50,7 +55,9 @@ class Health:
         unsynced = self._informers.unsynced()
         awaited = [name for name in self._informers.awaited() if name not in unsynced]
         problem = self._config.problem if self._config else ""
+        trouble = self._awaits()
         return [
+            *([trouble] if trouble else []),
             *([f"the credentials cannot be read: {problem}"] if problem else []),
             *(f"the cache of {name} has not synced" for name in unsynced),
             *(f"the cache of {name} is being relisted" for name in awaited),

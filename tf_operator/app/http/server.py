@@ -36,6 +36,8 @@ _LONGEST_HEADER = 32 * 1024
 """A bearer token may have 16 kB."""
 _MOST_HEADERS = 32
 """So a request takes at most a megabyte; Prometheus sends ten headers."""
+MOST_BYTES = 96 * 1024 * 1024
+"""Bodies at one endpoint, together."""
 _PAUSE = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 # What aiohttp reports here are connections that broke and requests that are not HTTP: the other side's affair.
@@ -72,6 +74,10 @@ Page = Callable[[PageRequest], Awaitable[Reply]]
 """Makes the reply to one request; runs on the server's loop."""
 
 
+Answer = Callable[[bytes], Awaitable[Reply]]
+"""Makes the reply to what was sent; runs on the server's loop."""
+
+
 class Endpoint(NamedTuple):
     """Pages, by path, at one address."""
 
@@ -79,6 +85,8 @@ class Endpoint(NamedTuple):
     pages: Mapping[str, Page]
     tls: Callable[[], ssl.SSLContext] | None = None
     """Called for each connection; without it there is no TLS."""
+    answers: Mapping[str, Answer] = {}
+    """By path, what replies to a POST."""
 
 
 @contextmanager
@@ -165,6 +173,9 @@ class _Site(web.Server):
             max_headers=_MOST_HEADERS,
         )
         self._pages = endpoint.pages
+        self._answers = endpoint.answers
+        self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
+        self._room = MOST_BYTES
         self._clock = clock
         self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls)
 
@@ -202,12 +213,31 @@ class _Site(web.Server):
         return response
 
     async def _reply(self, request: web.BaseRequest) -> Reply:
-        if request.method not in {"GET", "HEAD"}:
-            return Reply(405, b"Only GET and HEAD are allowed here.\n", {"Allow": "GET, HEAD", **_TEXT})
-        if (page := self._pages.get(request.path)) is None:
-            return Reply(404, f"There is {' and '.join(sorted(self._pages))} here.\n".encode())
+        if request.method not in self._allowed:
+            text = f"Allowed here: {' and '.join(self._allowed)}.\n"
+            return Reply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
+        known = self._answers if request.method == "POST" else self._pages
+        if request.path not in known:
+            return Reply(404, f"There is {' and '.join(sorted(known))} here.\n".encode())
         try:
-            return await page(PageRequest(request.headers, request.remote or ""))
+            if request.method == "POST":
+                return await self._answer(request, self._answers[request.path])
+            return await self._pages[request.path](PageRequest(request.headers, request.remote or ""))
+        except ConnectionError:
+            raise
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)
             _log.exception("a page could not be rendered", path=request.path)
             return Reply(500, b"This page could not be rendered; see the log.\n")
+
+    async def _answer(self, request: web.BaseRequest, answer: Answer) -> Reply:
+        """Reply to a body. All that are being received have to fit into one limit: anybody may send."""
+        body, room = bytearray(), self._room
+        try:
+            async for piece in request.content.iter_any():
+                if len(piece) > self._room:
+                    return Reply(413, f"There is room for {room} bytes.\n".encode())
+                self._room -= len(piece)
+                body += piece
+            return await answer(bytes(body))
+        finally:
+            self._room += len(body)

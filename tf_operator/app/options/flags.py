@@ -16,6 +16,7 @@ REACH = "The API server"
 LEAD = "Leader election"
 RESTART = "Restarts of replicas"
 SHOW = "Metrics, probes and logs"
+CONVERT = "Conversion of older versions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,39 @@ FLAGS: tuple[Flag, ...] = (
         "info",
         "LEVEL",
         "The minimum level: debug, info, warning or error.",
+    ),
+    Flag(
+        "conversion-webhook-bind-address",
+        CONVERT,
+        flag_types.address,
+        "0",
+        "ADDRESS",
+        "Where the API server finds the webhook that converts between the versions of a CRD; 0 for nowhere.",
+    ),
+    Flag(
+        "conversion-webhook-secret",
+        CONVERT,
+        flag_types.text,
+        "",
+        "NAME",
+        "The Secret, in the namespace of the Lease, in which the webhook's certificate is kept. It has to exist; the "
+        "leader fills it, renews what is in it, and writes its authorities into the CRD.",
+    ),
+    Flag(
+        "conversion-webhook-host",
+        CONVERT,
+        flag_types.text,
+        "",
+        "NAME",
+        "What the API server calls the webhook, such as tf-operator.kubeflow.svc; for the certificate in that Secret.",
+    ),
+    Flag(
+        "conversion-webhook-cert-path",
+        CONVERT,
+        flag_types.text,
+        "",
+        "FOLDER",
+        "Instead of the Secret: a folder with tls.crt and tls.key, which are read again when they change.",
     ),
 )
 BY_NAME = {flag.name: flag for flag in FLAGS}

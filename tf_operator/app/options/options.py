@@ -18,6 +18,7 @@ from tf_operator.app.options.flag_types import Address
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
+from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
 
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
@@ -56,6 +57,16 @@ class Protection:
 
 
 @dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where older versions are converted, and what certificate is served there: one of a Secret, or one in files."""
+
+    address: Address
+    secret: ObjectKey | None = None
+    host: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """Everything that can be chosen about the process."""
 
@@ -79,6 +90,8 @@ class Options:
     metrics_protection: Protection | None = None
     """``None``: everybody who can connect may read them."""
     health_address: Address | None = _HEALTH
+    webhook: Webhook | None = None
+    """``None``: nothing is converted."""
     log_format: str = "json"
     log_level: str = "info"
     pod_name: str = ""
@@ -116,6 +129,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         metrics_address=found["metrics-bind-address"],
         metrics_protection=_protection(found),
         health_address=found["health-probe-bind-address"],
+        webhook=_webhook(found),
         log_format=found["log-format"],
         log_level=found["log-level"],
         pod_name=environment.get("MY_POD_NAME", ""),
@@ -165,6 +179,22 @@ def _protection(found: Mapping[str, Any]) -> Protection | None:
     if not folder:
         return Protection()
     return Protection(f"{folder}/{found['metrics-cert-name']}", f"{folder}/{found['metrics-cert-key']}")
+
+
+def _webhook(found: Mapping[str, Any]) -> Webhook | None:
+    address, secret, host, folder = (
+        found[f"conversion-webhook-{name}"] for name in ("bind-address", "secret", "host", "cert-path")
+    )
+    if address is None:
+        return None
+    if bool(secret) == bool(folder):
+        rule = "needs either --conversion-webhook-secret or --conversion-webhook-cert-path"
+        raise OptionError(f"--conversion-webhook-bind-address: {rule}")
+    if folder:
+        return Webhook(address, folder=folder)
+    if not host:
+        raise OptionError("--conversion-webhook-secret: needs --conversion-webhook-host, for its certificate")
+    return Webhook(address, secret=ObjectKey(found["leader-election-namespace"], secret), host=host)
 
 
 def _cluster_domain(environment: Mapping[str, str]) -> str:

@@ -34,6 +34,7 @@ from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.kubeflow import status, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
+from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.meta import Body, GroupVersionResource, parse_time
 
@@ -194,7 +195,8 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
-    crd=Crd(__package__),
+    crd=Crd(__package__, older="older_versions.json"),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    conversion=CONVERSION,
 )

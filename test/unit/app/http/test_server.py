@@ -58,7 +58,7 @@ def test_head_has_no_body_and_other_methods_are_not_allowed():
         status, headers, body = fetch(address, "/healthz", method="HEAD")
         assert (status, headers["Content-Length"], body) == (200, "6", b"")
         status, headers, body = fetch(address, "/healthz", method="POST")
-        assert (status, headers["Allow"], body) == (405, "GET, HEAD", b"Only GET and HEAD are allowed here.\n")
+        assert (status, headers["Allow"], body) == (405, "GET, HEAD", b"Allowed here: GET and HEAD.\n")
 
 
 def test_two_addresses_have_two_sets_of_pages():

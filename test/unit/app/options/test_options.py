@@ -7,9 +7,10 @@ import pytest
 from support import toy_api
 from tf_operator.app.options import flags, options
 from tf_operator.app.options.flag_types import Address
-from tf_operator.app.options.options import Election, OptionError, Options, Protection, RestartDelay
+from tf_operator.app.options.options import Election, OptionError, Options, Protection, RestartDelay, Webhook
 from tf_operator.dialects import registry
 from tf_operator.machinery.election.leaderelection import ElectionConfig
+from tf_operator.meta import ObjectKey
 
 V1, TOY = registry.DEFAULT, toy_api.API
 
@@ -272,3 +273,26 @@ def test_every_default_is_readable_and_every_help_a_sentence(flag):
     flag.read(flag.default)
     assert re.fullmatch(r"[A-Zjc].*\.", flag.help, re.DOTALL)
     assert bool(flag.metavar) is not flag.is_switch
+
+
+def test_a_webhook_has_its_certificate_from_a_secret_or_from_files():
+    address, where = Address("", 9443), "--conversion-webhook-bind-address=:9443"
+    secret = parse(
+        where, "--conversion-webhook-secret=s", "--conversion-webhook-host=h", "--leader-election-namespace=n"
+    )
+
+    assert secret.webhook == Webhook(address, ObjectKey("n", "s"), "h")
+    assert parse(where, "--conversion-webhook-cert-path=/tls").webhook == Webhook(address, folder="/tls")
+    assert parse("--conversion-webhook-secret=s").webhook is None
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ([], "needs either --conversion-webhook-secret or --conversion-webhook-cert-path"),
+        (["--conversion-webhook-secret=s"], "--conversion-webhook-secret: needs --conversion-webhook-host"),
+    ],
+    ids=["no certificate", "no host"],
+)
+def test_a_webhook_that_cannot_be_served_is_refused(more, sentence):
+    assert sentence in refusal("--conversion-webhook-bind-address=:9443", *more)

@@ -1,0 +1,189 @@
+"""Older versions of TFJob on a real API server: the webhook of a real operator converts them."""
+
+import asyncio
+import base64
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lab.control_plane.api import ApiRefusedError
+from lab.control_plane.servers import free_port
+from support import builders
+from support.operator_process import operator
+from support.resources import CRDS, SECRETS, TFJOBS
+from support.settle import eventually
+from tf_operator.app.webhook import keys
+from tf_operator.dialects.kubeflow.versions.conversion import OLDER
+
+ROOT = Path(__file__).resolve().parents[3]
+CRD = CRDS.path(name="tfjobs.kubeflow.org")
+HOST = "localhost"
+SECRET = "webhook"
+TEMPLATE = {
+    "spec": {
+        "restartPolicy": "OnFailure",
+        "containers": [{"name": "tensorflow", "image": "<DOCKER_USERNAME>/tf-mnist"}],
+    }
+}
+
+
+def old_job(version, name="j", **spec):
+    replicas = {"MASTER": {"replicas": 1, "template": TEMPLATE}}
+    body = {"apiVersion": f"kubeflow.org/{version}", "kind": "TFJob", "metadata": {"name": name}}
+    return body | {"spec": {"tfReplicaSpecs": replicas} | spec}
+
+
+def path(version, namespace, name=""):
+    return TFJOBS.path(namespace, name).replace("/v1/", f"/{version}/")
+
+
+def define(plane, *arguments):
+    command = [sys.executable, "-m", "tf_operator", "crd", "--apply", f"--kubeconfig={plane.kubeconfig('admin')}"]
+    done = subprocess.run([*command, *arguments], check=False, timeout=60, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def secret(namespace, found):
+    data = {name: base64.b64encode(value).decode() for name, value in found.data().items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}, "data": data}
+
+
+@asynccontextmanager
+async def serving(plane, namespace, found=keys.Keys()):  # noqa: B008 (frozen)
+    """An operator whose webhook the API server knows."""
+    port = free_port()
+    plane.admin.create(SECRETS.path(namespace), secret(namespace, found))
+    await asyncio.to_thread(define, plane, f"--older-versions={','.join(OLDER)}", f"--webhook=https://{HOST}:{port}")
+    arguments = (
+        "--leader-elect=false",
+        f"--leader-election-namespace={namespace}",
+        f"--conversion-webhook-bind-address={HOST}:{port}",
+        f"--conversion-webhook-secret={SECRET}",
+        f"--conversion-webhook-host={HOST}",
+    )
+    try:
+        async with operator(plane, namespaces=[namespace], arguments=arguments, user="admin") as process:
+            await eventually(lambda: is_answered(plane, namespace), within=60)
+            yield process
+    finally:
+        await asyncio.to_thread(define, plane)
+
+
+def is_answered(plane, namespace):
+    """A job can be written in v1beta1."""
+    try:
+        plane.admin.create(path("v1beta1", namespace) + "?dryRun=All", old_job("v1beta1", "probe"))
+    except ApiRefusedError as refusal:
+        raise AssertionError(str(refusal)) from refusal
+    return True
+
+
+@pytest.fixture
+def namespace(plane):
+    return plane.make_namespace("older-versions")
+
+
+async def test_a_manifest_of_v1beta1_runs_and_is_shown_in_each_version_as_it_was_written(plane, namespace):
+    async with serving(plane, namespace):
+        created = plane.admin.create(path("v1beta1", namespace), old_job("v1beta1"))
+        await asyncio.to_thread(plane.admin.wait_for, f"/api/v1/namespaces/{namespace}/pods/j-master-0")
+        await eventually(lambda: plane.admin.get(path("v1beta1", namespace, "j")).get("status"))
+
+        stored, shown = (plane.admin.get(path(version, namespace, "j")) for version in ("v1", "v1beta1"))
+        assert stored["spec"]["runPolicy"]["cleanPodPolicy"] == "Running"
+        assert shown["spec"] == created["spec"]
+        assert shown["spec"].keys() == {"tfReplicaSpecs"}
+        assert shown["spec"]["tfReplicaSpecs"]["MASTER"]["template"] == TEMPLATE
+        assert shown["status"] == stored["status"]
+        assert "tfReplicaStatuses" in plane.admin.get(path("v1alpha2", namespace, "j"))["status"]
+        assert plane.admin.get(path("v1beta2", namespace, "j"))["spec"]["cleanPodPolicy"] == "Running"
+
+
+async def test_an_edit_in_an_older_version_loses_nothing_that_only_v1_knows(plane, namespace):
+    async with serving(plane, namespace):
+        job = (
+            builders.tfjob("j")
+            .workers(2)
+            .merged(
+                {
+                    "spec": {
+                        "successPolicy": "AllWorkers",
+                        "runPolicy": {"suspend": True, "schedulingPolicy": {"queue": "q"}},
+                    }
+                }
+            )
+        )
+        before = plane.admin.create(TFJOBS.path(namespace), job.body())
+        plane.admin.patch(path("v1beta1", namespace, "j"), {"metadata": {"labels": {"team": "a"}}})
+        plane.admin.patch(path("v1beta1", namespace, "j"), {"spec": {"ttlSecondsAfterFinished": 60}})
+
+        after = plane.admin.get(TFJOBS.path(namespace, "j"))
+        assert after["metadata"]["labels"] == {"team": "a"}
+        assert after["spec"] == before["spec"] | {
+            "runPolicy": before["spec"]["runPolicy"] | {"ttlSecondsAfterFinished": 60}
+        }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (
+            {"tfReplicaSpecs": {"MASTER": {"template": TEMPLATE}, "Chief": {"template": TEMPLATE}}},
+            "both a Chief and a Master",
+        ),
+        (
+            {"tfReplicaSpecs": {"Evaluator": {"template": TEMPLATE, "replicas": 2}}},
+            "at most 1 replica of the type Chief",
+        ),
+        ({"tfReplicaSpecs": {"Boss": {"template": TEMPLATE}}}, "knows only the types Chief, Master"),
+        ({"cleanPodPolicy": "Some"}, 'Unsupported value: "Some"'),
+        (
+            {"tfReplicaSpecs": {"MASTER": {"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}}},
+            "needs a container named tensorflow",
+        ),
+    ],
+    ids=["two leaders", "two evaluators", "an unknown type", "an unknown policy", "no container tensorflow"],
+)
+async def test_older_versions_have_rules_of_their_own(plane, namespace, older_versions, wrong, sentence):
+    with pytest.raises(ApiRefusedError, match=sentence):
+        plane.admin.create(path("v1beta1", namespace), old_job("v1beta1", **wrong))
+
+
+@pytest.fixture(scope="module")
+def older_versions(shared_plane):
+    """The versions alone: what a version itself refuses needs no webhook."""
+    define(shared_plane, f"--older-versions={','.join(OLDER)}", f"--webhook=https://{HOST}:1")
+    yield
+    define(shared_plane)
+
+
+async def test_users_of_v1_do_not_notice_that_the_webhook_is_down(plane, namespace, older_versions):
+    async with operator(plane, namespaces=[namespace], user="admin"):
+        plane.admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())
+        await asyncio.to_thread(plane.admin.wait_for, f"/api/v1/namespaces/{namespace}/pods/j-worker-0")
+
+        assert [item["metadata"]["name"] for item in plane.admin.get(TFJOBS.path(namespace))["items"]] == ["j"]
+        with pytest.raises(ApiRefusedError, match=r"conversion webhook for kubeflow.org/v1, Kind=TFJob failed"):
+            plane.admin.get(path("v1beta1", namespace, "j"))
+
+
+async def test_no_request_fails_while_the_certificate_is_renewed(plane, namespace):
+    now = datetime.now(UTC)
+    old = keys.next_keys(keys.Keys(), HOST, now - keys.VALID_FOR * 0.7)
+    due = keys.next_keys(old, HOST, now - keys.KNOWN_AFTER + timedelta(seconds=15))
+    async with serving(plane, namespace, due):
+        plane.admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())
+
+        def has_changed():
+            plane.admin.get(path("v1beta1", namespace, "j"))
+            found = plane.admin.get(SECRETS.path(namespace, SECRET))["data"]
+            return base64.b64decode(found["tls.crt"]) == due.waiting.certificate
+
+        assert not has_changed()
+        await eventually(has_changed, within=60)
+        for _ in range(10):
+            plane.admin.get(path("v1beta1", namespace, "j"))

@@ -1,0 +1,89 @@
+"""The webhook's certificate over the years: at each moment an API server that is a minute behind can connect."""
+
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+
+from tf_operator.app.webhook.keys import Keys, Pair, next_keys
+
+HOST = "tf-operator.kubeflow.svc"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def authorities(bundle):
+    return {found.subject for found in x509.load_pem_x509_certificates(bundle)}
+
+
+def issuer(pair):
+    return pair.parsed.issuer
+
+
+def test_the_first_certificate_is_that_of_the_service_and_one_that_openssl_takes(tmp_path):
+    keys = next_keys(Keys(), HOST, START)
+
+    assert authorities(keys.bundle) == {issuer(keys.served)}
+    path = tmp_path / "pair.pem"
+    path.write_bytes(keys.served.key + keys.served.certificate)
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(path)
+    ssl.create_default_context(cadata=keys.bundle.decode())
+    assert keys.served.parsed.not_valid_before_utc < START  # for an API server whose clock is behind
+
+
+def test_what_is_stored_is_read_back_and_changed_no_more():
+    keys = next_keys(Keys(), HOST, START)
+
+    assert Keys.read(keys.data()) == keys
+    assert next_keys(keys, HOST, START + timedelta(days=200)) is keys
+
+
+def test_an_api_server_that_is_a_minute_behind_always_knows_what_is_served():
+    keys, seen = next_keys(Keys(), HOST, START), {}
+    now, steps = START, 0
+    while now < START + timedelta(days=1000):
+        seen[now] = keys
+        known = [entry for moment, entry in seen.items() if moment <= now - timedelta(minutes=1)][-1:] or [keys]
+        assert issuer(keys.served) in authorities(known[0].bundle)
+        assert keys.served.parsed.not_valid_after_utc > now + timedelta(days=100)
+        assert len(authorities(keys.bundle)) <= 2
+        after = next_keys(keys, HOST, now)
+        steps += after is not keys
+        now += timedelta(seconds=20) if after is not keys or len(authorities(after.bundle)) == 2 else timedelta(days=5)
+        keys = after
+        seen = dict(list(seen.items())[-10:])
+    assert steps == 3 * 4  # renewed four times in a thousand days
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda keys: Keys(keys.bundle, Pair(keys.served.certificate, b"no key")),
+        lambda keys: Keys(keys.bundle, Pair(b"no certificate", keys.served.key)),
+        lambda keys: Keys(keys.bundle, Pair(keys.served.certificate, next_keys(Keys(), HOST, START).served.key)),
+        lambda keys: Keys(
+            keys.bundle, Pair(b"-----BEGIN" + keys.served.certificate.split(b"-----BEGIN")[1], keys.served.key)
+        ),
+    ],
+    ids=["no key", "no certificate", "the key of another one", "no authority"],
+)
+def test_a_secret_that_cannot_be_used_is_replaced_at_once(spoil):
+    keys = next_keys(Keys(), HOST, START)
+
+    found = next_keys(spoil(keys), HOST, START + timedelta(days=1))
+
+    assert authorities(found.bundle) == {issuer(found.served)}
+    assert found.served.certificate != keys.served.certificate
+
+
+def test_an_authority_that_somebody_has_removed_is_put_back():
+    keys = next_keys(Keys(), HOST, START)
+
+    assert next_keys(Keys(b"", keys.served), HOST, START) == keys
+
+
+@pytest.mark.parametrize(("host", "later"), [("other.kubeflow.svc", 1), (HOST, 366)], ids=["renamed", "expired"])
+def test_a_certificate_that_nobody_can_use_is_replaced_at_once(host, later):
+    keys = next_keys(Keys(), HOST, START)
+
+    assert next_keys(keys, host, START + timedelta(days=later)).served != keys.served

@@ -1,0 +1,76 @@
+"""Conversion reviews: what the API server asks, and what it is answered."""
+
+import asyncio
+import json
+
+import pytest
+
+from tf_operator.app.webhook import review
+from tf_operator.dialects.kubeflow import v1
+
+DEEPEST = 5000
+DEEP = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
+
+
+def asked(*objects, version="kubeflow.org/v1beta1"):
+    texts = ",".join(text if isinstance(text, str) else json.dumps(text) for text in objects)
+    return f'{{"request": {{"uid": "u-1", "desiredAPIVersion": "{version}", "objects": [{texts}]}}}}'.encode()
+
+
+def answered(text):
+    return asyncio.run(review.answer(text, v1.API.conversion.convert))
+
+
+def job(name, **spec):
+    return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}, "spec": spec}
+
+
+def test_all_objects_of_a_review_are_converted_in_their_order():
+    found = json.loads(answered(asked(job("a", runPolicy={"cleanPodPolicy": "All"}), job("b"))))
+
+    assert (found["apiVersion"], found["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
+    assert (found["response"]["uid"], found["response"]["result"]) == ("u-1", {"status": "Success"})
+    assert [
+        (entry["apiVersion"], entry["metadata"]["name"], entry["spec"]["cleanPodPolicy"])
+        for entry in found["response"]["convertedObjects"]
+    ] == [("kubeflow.org/v1beta1", "a", "All"), ("kubeflow.org/v1beta1", "b", "None")]
+
+
+@pytest.mark.parametrize("place", ["spec", "spec.runPolicy", "spec.tfReplicaSpecs", "status", "status.conditions"])
+def test_an_object_too_deep_for_any_decoder_is_carried_along(place):
+    text = json.dumps(job("deep", runPolicy={"cleanPodPolicy": "All"}, tfReplicaSpecs={}))
+    part, _, field = place.partition(".")
+    inner = f'{{"{field}": {DEEP}}}' if field else DEEP
+    text = (
+        f'{text[:-1]}, "{part}": {inner}}}'
+        if part == "status"
+        else f'{text.split(chr(34) + "spec")[0]}"spec": {inner}}}'
+    )
+
+    found = answered(asked(text, job("b")))
+
+    assert found.startswith(b'{"apiVersion":"apiextensions.k8s.io/v1"')
+    assert b'"status":"Success"' in found
+    assert b'"name":"b"' in found
+    assert found.count(b"kubeflow.org/v1beta1") == 2
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[]", b'{"request": {}}', DEEP.encode(), b'{"request":' + DEEP.encode() + b"}"]
+)
+def test_what_is_no_review_is_refused_with_the_reason(body):
+    with pytest.raises(review.ReviewError, match="the request is no ConversionReview: "):
+        answered(body)
+
+
+@pytest.mark.parametrize(
+    ("found", "version", "message"),
+    [
+        (job("a"), "kubeflow.org/v9", "apiVersion: there is no version 'v9' of TFJob in kubeflow.org"),
+        (5, "kubeflow.org/v1", "an object of the review is none"),
+    ],
+)
+def test_a_review_that_cannot_be_answered_fails_with_a_sentence_for_the_user(found, version, message):
+    response = json.loads(answered(asked(found, version=version)))["response"]
+
+    assert response == {"uid": "u-1", "result": {"status": "Failed", "message": message}, "convertedObjects": []}

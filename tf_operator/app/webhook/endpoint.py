@@ -1,0 +1,86 @@
+"""Serves the conversion webhook: an endpoint and a certificate, on an event loop and in a thread of its own.
+
+Of its own, because a large review would keep the kubelet from the probes. Every replica serves it, leading or not, and
+needs no caches for that.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tf_operator.app.http import server
+from tf_operator.app.http.certificates import GivenCertificate
+from tf_operator.app.http.health import Health
+from tf_operator.app.http.server import Answer, Endpoint, Reply
+from tf_operator.app.options.options import Webhook
+from tf_operator.app.webhook import review
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.transport.client import ApiClient
+
+_JSON: Final = {"Content-Type": "application/json"}
+
+
+class Certificate(Protocol):
+    """What the webhook is served with."""
+
+    def trouble(self) -> str:
+        """Why there is none; empty when there is one."""
+
+    def context(self) -> ssl.SSLContext:
+        """What the next connection is served with; raises where there is none."""
+
+    async def keep(self) -> None:
+        """Keep it valid, until cancelled."""
+
+
+class _FromFiles(GivenCertificate):
+    """A certificate that somebody else renews, such as cert-manager."""
+
+    def trouble(self) -> str:
+        return ""
+
+    async def keep(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+@contextmanager
+def serving(
+    chosen: Webhook, served: tuple[ServedAPI, ...], client: ApiClient, guard: Callable[[], object], probes: Health
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """Serve until the block is left; yields what has to run meanwhile. Without a certificate nothing is ready.
+
+    ``CertificateError`` when one that was given cannot be used.
+    """
+    apis = [api for api in served if api.conversion.versions]
+    found = _certificate(chosen, [str(api.resource) for api in apis], client, guard)
+    probes.wait_for(found.trouble)
+    answers: Mapping[str, Answer] = {path_of(api): _answer(api) for api in apis}
+    with server.serving(Endpoint(chosen.address, {}, found.context, answers)):
+        yield found.keep()
+
+
+def _certificate(chosen: Webhook, crds: list[str], client: ApiClient, guard: Callable[[], object]) -> Certificate:
+    if chosen.secret is None:
+        return _FromFiles(Path(chosen.folder, "tls.crt"), Path(chosen.folder, "tls.key"))
+    from tf_operator.app.webhook.certificate import KeptCertificate  # noqa: PLC0415 (cryptography is optional)
+
+    return KeptCertificate(client, guard, secret=chosen.secret, crds=crds, host=chosen.host, clock=SystemClock())
+
+
+def path_of(api: ServedAPI) -> str:
+    """Where reviews of an API are answered: each has a path of its own, because its CRD names one."""
+    return f"/convert/{api.resource}"
+
+
+def _answer(api: ServedAPI) -> Answer:
+    async def answer(body: bytes) -> Reply:
+        try:
+            return Reply(200, await review.answer(body, api.conversion.convert), _JSON)
+        except review.ReviewError as error:
+            return Reply(400, f"{error}\n".encode())
+
+    return answer

@@ -1,0 +1,156 @@
+"""The webhook's certificate as it is kept in a Secret, and what becomes of it with time.
+
+``next_keys`` is pure but for the new keys that it draws: given a Secret and a time it says what the Secret should be. A
+renewal has three steps, so that at no moment the API server meets a certificate that it does not know:
+
+1. two thirds of the life are over: a new authority is added to the bundle, and its certificate waits;
+2. a minute later, when every API server has the bundle: the certificate is served;
+3. an hour later: the old authority leaves the bundle.
+
+Each step is one write of the Secret, and whoever does the next one needs nothing but the Secret.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+VALID_FOR: Final = timedelta(days=365)
+RENEW_BEFORE: Final = VALID_FOR / 3
+KNOWN_AFTER: Final = timedelta(minutes=1)
+FORGOTTEN_AFTER: Final = timedelta(hours=1)
+CLOCK_SKEW: Final = timedelta(hours=1)
+"""The API server's clock may be behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate, with the one of its authority behind it, and its key; all as PEM."""
+
+    certificate: bytes = b""
+    key: bytes = b""
+
+    @property
+    def parsed(self) -> x509.Certificate | None:
+        """The certificate, if it is one and belongs to the key."""
+        try:
+            found = x509.load_pem_x509_certificate(self.certificate)
+            key = serialization.load_pem_private_key(self.key, password=None)
+        except (ValueError, TypeError):
+            return None
+        return found if key.public_key() == found.public_key() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What the Secret holds."""
+
+    bundle: bytes = b""
+    """The authorities that the API server trusts, as PEM."""
+    served: Pair = Pair()
+    waiting: Pair = Pair()
+    """A new one, which not every API server knows yet."""
+
+    @classmethod
+    def read(cls, data: Mapping[str, bytes]) -> Self:
+        """From the data of a Secret; what is missing is empty."""
+        return cls(
+            bundle=data.get("ca.crt", b""),
+            served=Pair(data.get("tls.crt", b""), data.get("tls.key", b"")),
+            waiting=Pair(data.get("next.crt", b""), data.get("next.key", b"")),
+        )
+
+    def data(self) -> dict[str, bytes]:
+        """The data of a Secret of the type kubernetes.io/tls; empty entries are to be removed."""
+        return {
+            "ca.crt": self.bundle,
+            "tls.crt": self.served.certificate,
+            "tls.key": self.served.key,
+            "next.crt": self.waiting.certificate,
+            "next.key": self.waiting.key,
+        }
+
+
+def next_keys(keys: Keys, host: str, now: datetime) -> Keys:
+    """What the Secret should be now; the same when there is nothing to do."""
+    served, waiting = keys.served.parsed, keys.waiting.parsed
+    own = _authority_of(keys.served) if served else b""
+    if served is None or not own or not _is_for(served, host) or served.not_valid_after_utc <= now:
+        authority, pair = _draw(host, now)  # the first one, or beyond help: nobody can connect now
+        return Keys(authority, pair)
+    if own not in keys.bundle:
+        return Keys(own, keys.served)
+    if waiting is not None:
+        return Keys(keys.bundle, keys.waiting) if now >= _drawn_at(waiting) + KNOWN_AFTER else keys
+    if served.not_valid_after_utc - now <= RENEW_BEFORE:
+        authority, pair = _draw(host, now)
+        return Keys(keys.bundle + authority, keys.served, pair)
+    if keys.bundle != own and now >= _drawn_at(served) + FORGOTTEN_AFTER:
+        return Keys(own, keys.served)
+    return keys
+
+
+def _is_for(certificate: x509.Certificate, host: str) -> bool:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    return host in names.get_values_for_type(x509.DNSName)
+
+
+def _drawn_at(certificate: x509.Certificate) -> datetime:
+    return certificate.not_valid_before_utc + CLOCK_SKEW
+
+
+def _authority_of(pair: Pair) -> bytes:
+    return _pem(*x509.load_pem_x509_certificates(pair.certificate)[1:])
+
+
+def _draw(host: str, now: datetime) -> tuple[bytes, Pair]:
+    """A new authority, whose key is thrown away, and a certificate of it."""
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_name = _name(f"tf-operator conversion webhook {now:%Y-%m-%d}")
+    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)  # noqa: FBT003 (x509's order)
+    authority = (
+        _builder(authority_name, authority_name, authority_key.public_key(), now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    certificate = (
+        _builder(_name(host[:64]), authority_name, key.public_key(), now)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return _pem(authority), Pair(_pem(certificate, authority), private)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + VALID_FOR)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, text)])
+
+
+def _pem(*certificates: x509.Certificate) -> bytes:
+    return b"".join(found.public_bytes(serialization.Encoding.PEM) for found in certificates)

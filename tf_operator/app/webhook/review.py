@@ -1,0 +1,96 @@
+"""A ConversionReview and its answer, as bytes: decoding, converting object by object, encoding.
+
+A review is answered as a whole: one object that failed would break a list for everybody. So what no decoder can read
+(JSON of some thousand levels, which the API server stores) is taken apart as far as the conversion looks, and the rest
+of it is carried along as text.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+import msgspec
+
+from tf_operator.dialects.served import ConversionError
+from tf_operator.machinery.transport import raw_json
+from tf_operator.meta import Body
+
+Convert = Callable[[Body, str], dict[str, Any]]
+_API_VERSION: Final = "apiextensions.k8s.io/v1"
+_KIND: Final = "ConversionReview"
+_LEVELS: Final = 4
+"""No conversion looks deeper into an object that no decoder can read: below are pod templates, and other people's."""
+
+
+class ReviewError(Exception):
+    """The request is no review; the message says why."""
+
+
+class _Request(msgspec.Struct, rename={"desired_version": "desiredAPIVersion"}):
+    uid: str
+    desired_version: str
+    objects: list[msgspec.Raw] = []
+
+
+class _Review(msgspec.Struct):
+    request: _Request
+
+
+_REVIEW: Final = msgspec.json.Decoder(_Review)
+
+
+async def answer(text: bytes, convert: Convert) -> bytes:
+    """The answer to a review; raises ``ReviewError``. Between two objects the loop may do something else."""
+    request = _read(text)
+    version = request.desired_version.rpartition("/")[2]
+    try:
+        converted = [found async for found in _converted(request, convert, version)]
+        response = {"result": {"status": "Success"}, "convertedObjects": converted}
+    except ConversionError as error:
+        response = {"result": {"status": "Failed", "message": str(error)}, "convertedObjects": []}
+    review = {"apiVersion": _API_VERSION, "kind": _KIND, "response": {"uid": request.uid} | response}
+    return msgspec.json.encode(review)
+
+
+async def _converted(request: _Request, convert: Convert, version: str) -> AsyncIterator[msgspec.Raw]:
+    """Encoded one by one, so that a large review is never held as Python objects as a whole."""
+    for raw in request.objects:
+        await asyncio.sleep(0)  # noqa: TID251 (no time passes)
+        text = bytes(raw)
+        try:
+            yield msgspec.Raw(msgspec.json.encode(convert(_object(msgspec.json.decode(text)), version)))
+        except RecursionError:
+            yield msgspec.Raw(msgspec.json.encode(convert(_object(_taken_apart(text, _LEVELS)), version)))
+
+
+def _read(text: bytes) -> _Request:
+    try:
+        return _REVIEW.decode(text).request
+    except RecursionError:
+        return _read_deep(text)
+    except msgspec.DecodeError as error:
+        raise ReviewError(f"the request is no {_KIND}: {error}") from None
+
+
+def _read_deep(text: bytes) -> _Request:
+    request = raw_json.split_object(raw_json.split_object(text).get("request", b"{}"))
+    try:
+        return _Request(
+            uid=msgspec.json.decode(request["uid"], type=str),
+            desired_version=msgspec.json.decode(request["desiredAPIVersion"], type=str),
+            objects=[msgspec.Raw(piece) for piece in raw_json.split_array(request.get("objects", b"[]"))],
+        )
+    except (KeyError, msgspec.DecodeError, RecursionError) as error:
+        raise ReviewError(f"the request is no {_KIND}: {error}") from None
+
+
+def _object(found: object) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise ConversionError("an object of the review is none")
+    return found
+
+
+def _taken_apart(text: bytes, levels: int) -> Any:  # noqa: ANN401 (any piece of JSON)
+    if text.startswith(b"{") and levels:
+        return {name: _taken_apart(piece, levels - 1) for name, piece in raw_json.split_object(text).items()}
+    return msgspec.Raw(text) if text.startswith((b"{", b"[")) else msgspec.json.decode(text)

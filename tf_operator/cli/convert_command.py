@@ -1,0 +1,81 @@
+"""``tfjob convert``: manifests of older versions in the version that is reconciled, without a cluster.
+
+Prints every object of the files, so that the output can take their place: jobs in the new version, everything else as
+it is. Nothing is noted for a way back.
+"""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from tf_operator.cli import kube_yaml, manifests
+from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.dialects import registry
+from tf_operator.dialects.served import ConversionError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+_OLDER: Final = ", ".join(
+    f"{api.resource.group}/{version}" for api in registry.SERVED for version in api.conversion.versions
+)
+_DESCRIPTION: Final = f"""\
+Rewrites manifests of {_OLDER} in the version that the operator works with, and prints all objects of the files as YAML.
+Asks no cluster. What cannot be converted goes to standard error, one a line."""
+_EPILOG: Final = """\
+exit codes: 0 all is well; 1 an object cannot be converted, the others are printed; 2 wrong usage, or a file that cannot
+be read"""
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``convert`` into the grammar."""
+    parser = commands.add_parser(
+        "convert",
+        help="rewrite manifests of older versions in today's",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="YAML or JSON, with any number of documents; - for standard input; may be repeated",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Convert everything in all files."""
+    outcomes = [_convert_file(name) for name in arguments.filename]
+    return 0 if all(outcomes) else 1
+
+
+def _convert_file(name: str) -> bool:
+    try:
+        found = manifests.read(name, manifests.text_of_file(name))
+    except (ManifestError, UnicodeDecodeError) as error:
+        return _failed(name, str(error))
+    outcomes = [_convert(manifest) for manifest in found]
+    return all(outcomes)
+
+
+def _convert(manifest: Manifest) -> bool:
+    try:
+        body = _in_v1(manifest)
+    except ConversionError as error:
+        return _failed(manifest.where, str(error))
+    sys.stdout.write(f"---\n{kube_yaml.write(body)}")
+    return True
+
+
+def _in_v1(manifest: Manifest) -> dict[str, Any]:
+    api = registry.api_of(manifest.body)
+    return api.in_own_version(manifest.body) if api else dict(manifest.body)
+
+
+def _failed(where: str, why: str) -> bool:
+    sys.stderr.write(f"{where}: {why}\n")
+    return False

@@ -1,0 +1,120 @@
+"""What a conversion would lose, kept as the list of places in which the way there and back makes a difference.
+
+Each entry has a path, what stands there after the way back, and what stood there at first. It is restored only where
+the way back still gives the same: so whoever changes a field in the other version has changed it, and all other fields
+are as they were. No conversion has to know which fields another version lacks.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from tf_operator.dialects.fields import entries
+from tf_operator.meta import Body
+
+DEEPEST: Final = 12
+"""Objects below this depth are compared as a whole."""
+_ABSENT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place. ``_ABSENT`` stands for a field that is not there."""
+
+    path: tuple[str, ...]
+    came_back: object
+    original: object
+
+
+def differences(original: Body, came_back: Body, path: tuple[str, ...] = ()) -> Iterator[Difference]:
+    """The places in which two objects differ; the fields of an object before the object itself."""
+    for name in sorted({*original, *came_back}):
+        before, after = original.get(name, _ABSENT), came_back.get(name, _ABSENT)
+        if _is_same(before, after):
+            continue
+        place = (*path, name)
+        if len(place) == DEEPEST or not _may_descend(before, after):
+            yield Difference(place, after, before)
+            continue
+        yield from differences(_object(before), _object(after), place)
+        if before is _ABSENT:  # when all its fields are gone
+            yield Difference(place, {}, _ABSENT)
+
+
+def restore(came_back: Body, found: list[Difference]) -> dict[str, Any]:
+    """The object with the original values in all places that nobody has changed since."""
+    restored: dict[str, Any] = dict(came_back)
+    for entry in found:
+        _restore(restored, entry.path, entry)
+    return restored
+
+
+def encode(found: list[Difference]) -> str | None:
+    """The text for an annotation; ``None`` when ``decode`` could not read it: it would be nested too deeply."""
+    try:
+        text = msgspec.json.encode([_encoded(entry) for entry in found], order="sorted").decode()
+        msgspec.json.decode(text)
+    except RecursionError:
+        return None
+    return text
+
+
+def decode(text: object) -> list[Difference]:
+    """The differences in an annotation. A user may have written anything there: what is none is ignored."""
+    try:
+        found = msgspec.json.decode(text) if isinstance(text, str) else []
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    return [
+        Difference(tuple(entry["path"]), entry.get("back", _ABSENT), entry.get("original", _ABSENT))
+        for entry in entries(found)
+        if _is_path(entry.get("path"))
+    ]
+
+
+def _restore(body: dict[str, Any], path: tuple[str, ...], entry: Difference) -> None:
+    name, *below = path
+    if below:
+        inner = body.get(name, {})
+        if isinstance(inner, Mapping):
+            changed = dict(inner)
+            _restore(changed, tuple(below), entry)
+            if changed or name in body:
+                body[name] = changed
+    elif _is_same(body.get(name, _ABSENT), entry.came_back):
+        if entry.original is _ABSENT:
+            body.pop(name, None)
+        else:
+            body[name] = entry.original
+
+
+def _may_descend(before: object, after: object) -> bool:
+    """Whether the difference of two values is that of their fields; an object that is absent has none."""
+    if before is _ABSENT or after is _ABSENT:
+        return bool(_object(before) or _object(after))
+    return isinstance(before, Mapping) and isinstance(after, Mapping)
+
+
+def _object(found: object) -> Body:
+    return found if isinstance(found, Mapping) else {}
+
+
+def _is_same(one: object, other: object) -> bool:
+    """As JSON: Python takes 1 for true."""
+    if one is _ABSENT or other is _ABSENT:
+        return one is other
+    try:
+        return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
+    except RecursionError:
+        return False
+
+
+def _encoded(entry: Difference) -> dict[str, object]:
+    sides = {"back": entry.came_back, "original": entry.original}
+    return {"path": list(entry.path)} | {side: value for side, value in sides.items() if value is not _ABSENT}
+
+
+def _is_path(found: object) -> bool:
+    return isinstance(found, list) and 0 < len(found) <= DEEPEST and all(isinstance(name, str) for name in found)
