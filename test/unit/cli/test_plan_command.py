@@ -148,4 +148,4 @@ def test_control_characters_of_a_manifest_are_shown_and_not_sent_to_the_terminal
     _, _, complaints = plan(body, {"kind": "\x1b]0;title\x07", "metadata": {"name": "n\rm"}})
 
     assert "spec.x\\x1b[2Jy: unknown field" in complaints
-    assert "passed over: \\x1b]0;title\\x07 n\\rm is no TFJob" in complaints
+    assert "skipped: \\x1b]0;title\\x07 n\\rm is not a TFJob" in complaints

@@ -149,7 +149,7 @@ async def test_a_pod_group_that_is_refused_is_reported_and_no_pod_is_created():
     await harness.clock.advance(0.5)
     await harness.reconcile()
 
-    assert "PodGroup was refused: not allowed" in harness.job["status"]["conditions"][-1]["message"]
+    assert "PodGroup was rejected: not allowed" in harness.job["status"]["conditions"][-1]["message"]
     assert harness.api.of(resources.PODS) == []
 
 
@@ -171,7 +171,7 @@ async def test_a_pod_group_that_cannot_be_changed_holds_up_no_pod_and_ends_no_jo
     await harness.settle()
     assert harness.api.calls.count("patch podgroups.scheduling.x-k8s.io j") == 4, "one that was accepted"
     assert harness.api.of(PLUGIN_GROUPS)[0]["spec"]["minMember"] == 3
-    text = "the change of its PodGroup was refused: spec.queue: is closed"
+    text = "the change of its PodGroup was rejected: spec.queue: is closed"
     assert harness.recorder.events[-1] == ("Warning", "FailedCreatePod", text)
     last = harness.job["status"]["conditions"][-1]
     assert (last["type"], "refused" in last["message"]) == ("Created", False)

@@ -119,4 +119,4 @@ def test_the_command_line_names_every_kind_that_it_would_plan(monkeypatch, tmp_p
     path.write_text(json.dumps({**BODY, "kind": "Other"}))
 
     assert main.main(["plan", "-f", str(path)]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == f"{path}: there is no TFJob or Training in it"
+    assert capsys.readouterr().err.splitlines()[-1] == f"{path}: contains no TFJob or Training"

@@ -190,7 +190,7 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
     assert (group.resource, group.body()["spec"]) == (groups, {"minMember": 2, "priority": 50})
     assert pod.body()["spec"]["schedulerName"] == "another"
     assert pod.body()["metadata"]["labels"].items() >= {"group": "job", "role": "worker"}.items()
-    assert resources.pod_groups("another").path("ns") == "/apis/scheduling.example.com/v1/namespaces/ns/podgroups"
+    assert resources.pod_groups("another") == groups
 
 
 def test_sums_are_exact():

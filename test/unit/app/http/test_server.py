@@ -49,7 +49,7 @@ def test_a_page_that_fails_says_so_and_the_next_one_is_served():
 
     with served({"/broken": broken, "/fine": answer}) as (address,):
         status, _, body = fetch(address, "/broken")
-        assert (status, body) == (500, b"This page could not be made; the log says why.\n")
+        assert (status, body) == (500, b"This page could not be rendered; see the log.\n")
         assert fetch(address, "/fine")[0] == 200
 
 

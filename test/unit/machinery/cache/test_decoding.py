@@ -86,4 +86,4 @@ def test_an_object_that_cannot_be_decoded_is_named_in_the_log(logs):
     reader.read(raw(thing("a", 7, size="large")))
 
     [log] = logs
-    assert (log["event"], log["key"], log["uid"]) == ("an object cannot be read", "ns/a", "uid-of-a")
+    assert (log["event"], log["key"], log["uid"]) == ("an object cannot be decoded", "ns/a", "uid-of-a")
