@@ -79,7 +79,7 @@ BROKEN_REPLIES = {
 async def test_a_list_that_comes_broken_is_read_again(proxy, field, start):
     """In a page: nothing is deleted because of it."""
     proxy.on(opening("tfjobs", path=STREAMED), do=faults.fail(422))
-    operator = await start(speed=3)
+    operator = await start(speed=10)
     await field.want("w", 3)
     await field.settled(operator)
     for name, breakage in BROKEN_REPLIES.items():

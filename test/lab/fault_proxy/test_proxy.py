@@ -60,6 +60,22 @@ async def test_a_rule_that_is_taken_off_strikes_no_more(kubeconfig):
         assert (await ask(proxy))[0] == 502
 
 
+async def test_one_proxy_serves_several_tests_each_without_rules_and_calls_of_the_one_before(kubeconfig):
+    with FaultProxy(kubeconfig) as proxy:
+        proxy.on(anything(), do=faults.fail(503))
+        never = proxy.on(create("pods"), do=faults.fail(500))
+        await ask(proxy)
+        with pytest.raises(AssertionError, match=r"fail\(500\) on .* fired 0 times"):
+            proxy.end()
+
+        proxy.begin()
+        assert proxy.calls() == ()
+        proxy.on(anything(), do=faults.fail(502))
+        assert (await ask(proxy))[0] == 502
+        assert never.fired == 0
+        proxy.end()
+
+
 async def test_an_exception_in_a_function_of_the_test_fails_the_test(kubeconfig):
     async def a_test(proxy):
         with proxy:
