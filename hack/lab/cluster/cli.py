@@ -10,11 +10,9 @@ from typing import Final
 
 from lab.cluster import cluster
 from lab.cluster import network as cluster_network
-from lab.cluster.builder import Say
 from lab.cluster.cgroups import NoCgroupsError
 from lab.cluster.cluster import Cluster, NotLoadedError
 from lab.cluster.host import UnfitHostError
-from lab.cluster.kind import KindCluster, KindFailedError
 from lab.cluster.network import NoFreeRangeError
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.directory import DirectoryRefusedError
@@ -28,7 +26,6 @@ from lab.tools.catalogue import ToolError
 _KNOWN_ERRORS: Final = (
     ApiRefusedError,
     SupervisorLostError,
-    KindFailedError,
     NoCgroupsError,
     NoFreeRangeError,
     NotLoadedError,
@@ -65,7 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="start one and return when pods can run in it")
     up.set_defaults(run=_up)
     up.add_argument("--nodes", type=_nodes, default=2, metavar="N", help="how many nodes (default: 2)")
-    up.add_argument("--kind", action="store_true", help="by kind and docker, instead of root's own means")
     up.add_argument("--owner", type=_process, metavar="PID", help="end it when this process ends")
     load = commands.add_parser("load", help="give an image archive to every node")
     load.set_defaults(run=_load)
@@ -98,36 +94,23 @@ def _up(options: argparse.Namespace) -> int:
         _print(f"{time.monotonic() - started:6.1f} s  {what}")
 
     try:
-        kubeconfig = _up_with_kind(options, say) if options.kind else _up_here(options, say)
+        made = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
+        made.detach()
     except KeyboardInterrupt:
         return _complain("interrupted; nothing is left running", _INTERRUPTED)
-    say("ready")
-    if not options.kind:
-        for name, value in cluster_network.around_proxies(os.environ).items():
-            _print(f"export {name}={value}")
-    _print(f"export KUBECONFIG={kubeconfig}")
-    return 0
-
-
-def _up_here(options: argparse.Namespace, say: Say) -> Path:
-    made = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
-    made.detach()
     if made.has_swept:
         say(f"(removed first what a killed cluster had left in {made.dir})")
-    return made.kubeconfig
-
-
-def _up_with_kind(options: argparse.Namespace, say: Say) -> Path:
-    if options.owner is not None:
-        raise UnfitHostError("--owner is for clusters without kind: nobody watches over a cluster in docker")
-    say("kind create cluster")
-    return KindCluster.up(options.dir, nodes=options.nodes).kubeconfig
+    say("ready")
+    for name, value in cluster_network.around_proxies(os.environ).items():
+        _print(f"export {name}={value}")
+    _print(f"export KUBECONFIG={made.kubeconfig}")
+    return 0
 
 
 def _load(options: argparse.Namespace) -> int:
     for absent in (archive for archive in options.archives if not archive.is_file()):
         return _complain(f"there is no file {absent}", 1)
-    made = KindCluster.find(options.dir) or Cluster.attach(options.dir)
+    made = Cluster.attach(options.dir)
     for archive in options.archives:
         made.load(archive)
         _print(f"every node has {archive.name}")
@@ -135,10 +118,6 @@ def _load(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    if (made := KindCluster.find(options.dir)) is not None:
-        nodes = made.nodes()
-        _print("\n".join(nodes) or f"the cluster {made.name} has no nodes")
-        return 0 if nodes else 1
     rows = cluster.status_rows(options.dir)
     if not rows:
         _print(f"there is no cluster in {options.dir}")
@@ -148,8 +127,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _down(options: argparse.Namespace) -> int:
-    made = KindCluster.find(options.dir)
-    _print(cluster.take_down(options.dir) if made is None else made.down())
+    _print(cluster.take_down(options.dir))
     return 0
 
 

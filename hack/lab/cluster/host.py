@@ -44,11 +44,9 @@ def _is_absent(program: str) -> bool:
 def refuse_unfit() -> None:
     """Raise UnfitHostError unless this is Linux, and we are root."""
     if sys.platform != "linux":
-        raise UnfitHostError("a cluster without Docker needs Linux (--kind needs docker and kind instead)")
+        raise UnfitHostError("a cluster without Docker needs Linux")
     if os.geteuid() != 0:
-        raise UnfitHostError(
-            "a cluster without Docker needs root, for network, mounts and control groups (--kind needs docker and kind)"
-        )
+        raise UnfitHostError("a cluster without Docker needs root, for network, mounts and control groups")
 
 
 def provide(say: Callable[[str], None]) -> None:

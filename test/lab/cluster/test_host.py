@@ -36,8 +36,8 @@ def make_program(path, text="#!/bin/sh\n"):
 @pytest.mark.parametrize(
     ("root", "platform", "reason"),
     [
-        (False, "linux", "needs root, for network, mounts and control groups (--kind needs docker and kind)"),
-        (True, "darwin", "needs Linux (--kind needs docker and kind instead)"),
+        (False, "linux", "needs root, for network, mounts and control groups"),
+        (True, "darwin", "needs Linux"),
     ],
     ids=["no root", "no Linux"],
 )
