@@ -320,8 +320,5 @@ class Election(RuleBasedStateMachine):
 
 TestElection = Election.TestCase
 TestElection.settings = settings(
-    max_examples=30,
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

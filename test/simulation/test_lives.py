@@ -1,8 +1,9 @@
 """Whole lives of jobs, from the first pass to the last: what people do, what the kubelet does, and what is seen then.
 
-Each life is a table. A row has what happens, the conditions that are seen afterwards (in their order, the last one is
-the current state; ``!`` is False) and the pods (``worker-0#2`` is the second pod of worker 0). Every life is lived once
-undisturbed, and once for each of its writes with the operator killed right after it: nobody can tell the difference.
+Golden cases specify single plans; these lives are about the order of events. A row has what happens, the conditions
+that are seen afterwards (in their order, the last one is the current state; ``!`` is False) and the pods
+(``worker-0#2`` is the second pod of worker 0). Every life is lived once undisturbed, and once for each of its writes
+with the operator killed right after it: nobody can tell the difference.
 """
 
 from dataclasses import dataclass
@@ -11,17 +12,12 @@ import pytest
 
 from support.builders import TFJobBuilder, tfjob
 from support.pod_events import (
-    a_sidecar_restarts,
     everything_runs,
     fails,
     is_deleted,
-    is_deleted_gracefully,
     is_deleted_unseen,
     is_drained,
     is_evicted,
-    is_stuck,
-    main_ends,
-    restarts_in_place,
     resume,
     runs,
     scale_workers,
@@ -29,8 +25,6 @@ from support.pod_events import (
     succeeds,
     suspend,
     the_gang_is_admitted,
-    the_operator_misses,
-    the_operator_sleeps,
     time_passes,
 )
 from support.simulator import simulator
@@ -109,43 +103,6 @@ LIVES = [
         reason="TFJobBackoffLimitExceeded",
     ),
     Life(
-        "a delay that passed while no operator ran is over, and a failure too many of that time is the end",
-        tfjob("job").workers(1, restart="ExitCode").backoff_limit(1),
-        (
-            ((everything_runs, fails("worker-0", 137)), "Created Restarting", ""),
-            ((the_operator_sleeps(60),), "Created Restarting", "worker-0#2:Pending"),
-            ((everything_runs,), "Created Running", "worker-0#2:Running"),
-            ((the_operator_misses(fails("worker-0", 137)),), "Created !Running Failed", "worker-0#2:Failed"),
-        ),
-        restarts=1,
-        reason="TFJobBackoffLimitExceeded",
-    ),
-    Life(
-        "backoffLimit 0: the first failure is the last",
-        tfjob("job").workers(2, restart="OnFailure").backoff_limit(0).clean_pods("All"),
-        (
-            ((everything_runs,), "Created Running", "worker-0#1:Running worker-1#1:Running"),
-            ((fails("worker-1"),), "Created !Running Failed", ""),
-        ),
-        reason="TFJobBackoffLimitExceeded",
-    ),
-    Life(
-        "restarts in place and new pods are one budget, and the kubelet's restart that reaches it is the end",
-        tfjob("job").workers(2, restart="OnFailure").backoff_limit(3),
-        (
-            ((everything_runs, restarts_in_place("worker-0")), "Created Running",
-             "worker-0#1:Running worker-1#1:Running"),
-            (
-                (fails("worker-1"), time_passes(2), everything_runs),
-                "Created Running",
-                "worker-0#1:Running worker-1#2:Running",
-            ),
-            ((restarts_in_place("worker-0"),), "Created !Running Failed", "worker-0#1:Running worker-1#2:Running"),
-        ),
-        restarts=3,
-        reason="TFJobBackoffLimitExceeded",
-    ),
-    Life(
         "a drained node, an evicted pod and a deleted running pod do not fail an OnFailure job without any restart",
         both("OnFailure").backoff_limit(0),
         (
@@ -161,25 +118,6 @@ LIVES = [
         disruptions=3,
     ),
     Life(
-        "under Never a running pod that is deleted fails the job, and the message says why",
-        both("Never"),
-        (
-            ((everything_runs,), "Created Running", "chief-0#1:Running worker-0#1:Running"),
-            ((is_deleted_unseen("worker-0"),), "Created !Running Failed", "chief-0#1:Running"),
-        ),
-        reason="TFJobReplicaLost",
-    ),
-    Life(
-        "under Never a pod that never ran is made again",
-        both("Never"),
-        (
-            ((runs("chief-0"), is_deleted("worker-0")), "Created Running", "chief-0#1:Running worker-0#2:Pending"),
-            ((is_deleted_unseen("worker-0"),), "Created Running", "chief-0#1:Running worker-0#3:Pending"),
-            ((everything_runs, succeeds("chief-0")), "Created !Running Succeeded",
-             "chief-0#1:Succeeded worker-0#3:Running"),
-        ),
-    ),
-    Life(
         "suspended and resumed: no pods, a new start, and the restarts stay",
         both("OnFailure").deadline(100),
         (
@@ -192,141 +130,6 @@ LIVES = [
             ((succeeds("chief-0"),), "Created !Suspended !Running Succeeded", "chief-0#2:Succeeded worker-0#3:Running"),
         ),
         restarts=1,
-    ),
-    Life(
-        "under Never a job can be suspended and resumed, for its pods are not lost",
-        both("Never"),
-        (
-            ((everything_runs, suspend, resume, everything_runs), "Created !Suspended Running",
-             "chief-0#2:Running worker-0#2:Running"),
-        ),
-    ),
-    Life(
-        "a program that saves its work and ends with 0 when its job is suspended has not finished: it goes on later",
-        both("OnFailure"),
-        (
-            ((everything_runs, stops_politely, suspend), "Created !Running Suspended", ""),
-            ((resume, everything_runs), "Created !Suspended Running", "chief-0#2:Running worker-0#2:Running"),
-            ((suspend, resume, everything_runs), "Created !Suspended Running", "chief-0#3:Running worker-0#3:Running"),
-            ((succeeds("chief-0"),), "Created !Suspended !Running Succeeded", "chief-0#3:Succeeded worker-0#3:Running"),
-        ),
-    ),
-    Life(
-        "a deleted program that ends with 0 has finished, also in a job that was suspended before",
-        both("OnFailure"),
-        (
-            ((everything_runs, suspend, resume, everything_runs), "Created !Suspended Running",
-             "chief-0#2:Running worker-0#2:Running"),
-            ((stops_politely, is_deleted_gracefully("chief-0")), "Created !Suspended !Running Succeeded",
-             "worker-0#2:Running"),
-        ),
-    ),
-    Life(
-        "created suspended: nothing is made until it is resumed",
-        both("Never").suspended(),
-        (
-            ((time_passes(600),), "Created Suspended", ""),
-            ((resume,), "!Suspended Created", "chief-0#1:Pending worker-0#1:Pending"),
-        ),
-    ),
-    Life(
-        "the deadline fires by its own timer",
-        tfjob("job").workers(1).deadline(60).clean_pods("All"),
-        (
-            ((everything_runs, time_passes(59)), "Created Running", "worker-0#1:Running"),
-            ((time_passes(1),), "Created !Running Failed", ""),
-        ),
-        reason="TFJobDeadlineExceeded",
-    ),
-    Life(
-        "the deadline fires also when it fell due while no operator ran",
-        tfjob("job").workers(1).deadline(60),
-        (
-            ((everything_runs,), "Created Running", "worker-0#1:Running"),
-            ((the_operator_sleeps(3600),), "Created !Running Failed", "worker-0#1:Running"),
-        ),
-        reason="TFJobDeadlineExceeded",
-    ),
-    Life(
-        "a job that does not get all its pods to run in time fails, and says which pod and why",
-        tfjob("job").workers(2).startup_deadline(120),
-        (
-            ((runs("worker-0"), is_stuck("worker-1", "ImagePullBackOff: no such image")), "Created Running",
-             "worker-0#1:Running worker-1#1:Pending"),
-            ((time_passes(120),), "Created !Running Failed", "worker-0#1:Running worker-1#1:Pending"),
-        ),
-        reason="TFJobStartupDeadlineExceeded",
-    ),
-    Life(
-        "completion is remembered when the pods are collected, and the chief decides in the end",
-        tfjob("job").chief(restart="OnFailure").workers(3, restart="OnFailure"),
-        (
-            ((everything_runs, succeeds("worker-1"), is_deleted("worker-1")), "Created Running",
-             "chief-0#1:Running worker-0#1:Running worker-2#1:Running"),
-            ((the_operator_sleeps(60), is_deleted_unseen("worker-1")), "Created Running",
-             "chief-0#1:Running worker-0#1:Running worker-2#1:Running"),
-            ((succeeds("chief-0"), is_deleted("chief-0"), the_operator_sleeps(60)), "Created !Running Succeeded",
-             "worker-0#1:Running worker-2#1:Running"),
-        ),
-    ),
-    Life(
-        "all workers have to succeed under AllWorkers, also those whose pods are gone",
-        tfjob("job").workers(2).success_policy("AllWorkers"),
-        (
-            ((everything_runs, succeeds("worker-0"), is_deleted("worker-0")), "Created Running", "worker-1#1:Running"),
-            ((succeeds("worker-1"),), "Created !Running Succeeded", "worker-1#1:Succeeded"),
-        ),
-    ),
-    Life(
-        "under Always a pod that has ended well is not collected for ever: without its pod the replica runs again",
-        both("Always"),
-        (
-            ((everything_runs, succeeds("worker-0")), "Created Running", "chief-0#1:Running worker-0#1:Succeeded"),
-            ((is_deleted("worker-0"), time_passes(2), everything_runs), "Created Running",
-             "chief-0#1:Running worker-0#2:Running"),
-        ),
-    ),
-    Life(
-        "a sidecar does not keep a job from ending",
-        tfjob("job").workers(1).clean_pods("Running"),
-        (
-            ((everything_runs,), "Created Running", "worker-0#1:Running"),
-            ((main_ends("worker-0", 0),), "Created !Running Succeeded", ""),
-        ),
-    ),
-    Life(
-        "a sidecar does not keep a failed replica from being replaced",
-        tfjob("job").workers(1, restart="ExitCode"),
-        (
-            ((everything_runs, main_ends("worker-0", 137)), "Created Restarting", ""),
-            ((time_passes(2),), "Created Restarting", "worker-0#2:Pending"),
-        ),
-        restarts=1,
-    ),
-    Life(
-        "a sidecar that goes on failing beside a program that has done its work uses up no restart",
-        tfjob("job").workers(2, restart="OnFailure").success_policy("AllWorkers").backoff_limit(3),
-        (
-            ((everything_runs, a_sidecar_restarts("worker-1"), main_ends("worker-1", 0)), "Created Running",
-             "worker-0#1:Running worker-1#1:Running"),
-            ((a_sidecar_restarts("worker-1", 3),), "Created Running", "worker-0#1:Running worker-1#1:Running"),
-            ((main_ends("worker-0", 0),), "Created !Running Succeeded", "worker-0#1:Running worker-1#1:Running"),
-        ),
-        restarts=1,
-    ),
-    Life(
-        "the delays between the pods of one replica double, and a pod that ran for long begins a new series",
-        tfjob("job").workers(1, restart="OnFailure"),
-        (
-            ((everything_runs, fails("worker-0"), time_passes(1), everything_runs), "Created Running",
-             "worker-0#2:Running"),
-            ((fails("worker-0"), time_passes(1)), "Created Restarting", ""),
-            ((time_passes(1), everything_runs), "Created Running", "worker-0#3:Running"),
-            ((fails("worker-0"), time_passes(3)), "Created Restarting", ""),
-            ((time_passes(1), everything_runs, time_passes(600)), "Created Running", "worker-0#4:Running"),
-            ((fails("worker-0"), time_passes(1)), "Created Restarting", "worker-0#5:Pending"),
-        ),
-        restarts=4,
     ),
     Life(
         "dynamic workers come and go, and one that fails is made again only when somebody deletes its pod",
@@ -357,28 +160,6 @@ LIVES = [
         ),
         reason="TFJobDeadlineExceeded",
         settings=VOLCANO,
-    ),
-    Life(
-        "a job whose time to live is over is deleted, once",
-        tfjob("job").workers(1).ttl(30).clean_pods("All"),
-        (
-            ((everything_runs, succeeds("worker-0"), time_passes(29)), "Created !Running Succeeded", ""),
-            ((time_passes(1),), "Created !Running Succeeded", ""),
-        ),
-    ),
-    Life(
-        "a job that never has any process has nothing to do, and has done it",
-        tfjob("job").workers(0).parameter_servers(0).startup_deadline(5),
-        (((), "Created Succeeded", ""),),
-    ),
-    Life(
-        "a job of dynamic workers waits for the first of them",
-        tfjob("job").workers(0).dynamic_workers(),
-        (
-            ((time_passes(60),), "Created", ""),
-            ((scale_workers(1), everything_runs), "Created Running", "worker-0#1:Running"),
-            ((scale_workers(0), time_passes(60)), "Created Running", ""),
-        ),
     ),
 ]  # fmt: skip
 

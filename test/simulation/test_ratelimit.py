@@ -10,11 +10,7 @@ from tf_operator.machinery.ratelimit import TokenBucket
 
 
 @settings(deadline=None, derandomize=True, database=None)
-@given(
-    qps=st.integers(1, 50),
-    burst=st.integers(1, 20),
-    pauses=st.lists(st.floats(0, 1), min_size=1, max_size=60),
-)
+@given(qps=st.integers(1, 50), burst=st.integers(1, 20), pauses=st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_no_window_of_time_sees_more_grants_than_burst_and_rate_allow(qps, burst, pauses):
     async def grants():
         clock = FakeClock()

@@ -169,12 +169,7 @@ class Api:
             yield _events(reply)
 
     async def _ask(
-        self,
-        method: str,
-        path: str,
-        params: dict[str, str],
-        body: object = None,
-        media: str = "application/json",
+        self, method: str, path: str, params: dict[str, str], body: object = None, media: str = "application/json"
     ) -> Json:
         # As a stream: aiohttp warns when a body as large as etcd can take is handed over in one piece.
         content = None if body is None else BytesIO(json.dumps(body).encode())

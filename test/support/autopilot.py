@@ -64,13 +64,7 @@ class Autopilot:
     """Which pods are on which course; made by ``autopilot``."""
 
     def __init__(
-        self,
-        kubelet: Kubelet,
-        script: Script,
-        tasks: asyncio.TaskGroup,
-        *,
-        at_a_time: int,
-        watch_seconds: int,
+        self, kubelet: Kubelet, script: Script, tasks: asyncio.TaskGroup, *, at_a_time: int, watch_seconds: int
     ) -> None:
         self._kubelet = kubelet
         self._script = script

@@ -66,10 +66,7 @@ def _policy(denial: Denial, message: str) -> dict[str, object]:
         "metadata": {"name": denial.name},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [rule],
-                "objectSelector": {"matchLabels": dict(denial.labels)},
-            },
+            "matchConstraints": {"resourceRules": [rule], "objectSelector": {"matchLabels": dict(denial.labels)}},
             "validations": [{"expression": "false", "message": message, "reason": "Forbidden"}],
         },
     }

@@ -55,11 +55,6 @@ def restarts_in_place(replica: str, times: int = 1) -> Move:
     return _change(replica, restarted, only_running=True)
 
 
-def a_sidecar_restarts(replica: str, times: int = 1) -> Move:
-    """Another container than the program's ends badly, and the kubelet has started it again."""
-    return _change(replica, lambda pod, _: replace(pod, restarts=pod.restarts + times), only_running=True)
-
-
 def is_evicted(replica: str) -> Move:
     """The kubelet ends the pod for want of memory, and forgets what its containers were."""
     return _change(
@@ -102,11 +97,6 @@ def is_deleted(replica: str) -> Move:
     return move
 
 
-def is_deleted_gracefully(replica: str) -> Move:
-    """Somebody deletes the pod: its program gets SIGTERM."""
-    return _change(replica, lambda pod, _: replace(pod, is_terminating=True))
-
-
 def is_deleted_unseen(replica: str) -> Move:
     """The same, while no operator watched."""
 
@@ -119,21 +109,6 @@ def is_deleted_unseen(replica: str) -> Move:
 def time_passes(seconds: float) -> Move:
     """Nothing happens for a while."""
     return lambda simulator: simulator.sleep(seconds)
-
-
-def the_operator_sleeps(seconds: float) -> Move:
-    return lambda simulator: simulator.sleep_through(seconds)
-
-
-def the_operator_misses(*moves: Move) -> Move:
-    """No operator runs for an hour, at whose beginning all this happens."""
-
-    def move(simulator: Simulator) -> None:
-        for missed in moves:
-            missed(simulator)
-        simulator.sleep_through(3600)
-
-    return move
 
 
 def suspend(simulator: Simulator) -> None:

@@ -29,12 +29,7 @@ READ_THING = msgspec.json.Decoder(Thing).decode
 
 def thing(name: str, version: int | str, *, namespace: str = "ns", uid: str = "", **fields: object) -> Json:
     """An object as an apiserver sends it; its UID comes from its name unless it is given."""
-    metadata = {
-        "name": name,
-        "namespace": namespace,
-        "uid": uid or f"uid-of-{name}",
-        "resourceVersion": str(version),
-    }
+    metadata = {"name": name, "namespace": namespace, "uid": uid or f"uid-of-{name}", "resourceVersion": str(version)}
     return {"metadata": metadata, **fields}
 
 

@@ -65,12 +65,7 @@ async def settle(
 
 
 async def wait_quiet(
-    source: Source,
-    counts: Callable[[Place], bool],
-    *,
-    quiet_for: float,
-    within: float,
-    clock: Clock = _SYSTEM_CLOCK,
+    source: Source, counts: Callable[[Place], bool], *, quiet_for: float, within: float, clock: Clock = _SYSTEM_CLOCK
 ) -> int:
     """Wait on a recording until nothing that ``counts`` was added for ``quiet_for`` seconds."""
     now = clock.monotonic
@@ -136,11 +131,7 @@ def _json(value: bytes | None) -> Json:
 
 
 async def eventually(
-    check: Callable[[], _T | Awaitable[_T]],
-    *,
-    within: float = 10.0,
-    every: float = 0.05,
-    clock: Clock = _SYSTEM_CLOCK,
+    check: Callable[[], _T | Awaitable[_T]], *, within: float = 10.0, every: float = 0.05, clock: Clock = _SYSTEM_CLOCK
 ) -> _T:
     """Call ``check`` until it returns something true, and return that.
 

@@ -153,12 +153,6 @@ class Simulator:
             self.settle()
         self.now = until
 
-    def sleep_through(self, seconds: float) -> None:
-        """Let time pass without an operator; then one starts."""
-        self.now += timedelta(seconds=seconds)
-        self.departed, self.rejected = [], None
-        self.settle()
-
     def _store(self, plan: Plan) -> None:
         patch = self.api.status_patch(plan.report)
         self.departed = []
