@@ -82,12 +82,13 @@ class FaultProxy:
 
     # Clients
 
-    def kubeconfig(self, path: Path, *, client: str = "client") -> Path:
-        """Write a kubeconfig of the first apiserver's user that leads here.
+    def kubeconfig(self, path: Path, *, client: str = "client", user_of: Path | None = None) -> Path:
+        """Write a kubeconfig that leads here, for the user of *user_of* (without it, the first apiserver's).
 
         Each *client* has a port of its own, and is known by this name to triggers, logs and ``frozen``.
         """
-        access = Access(self.url(client), self._access.token, self.authority.decode())
+        user = kubeconfig.access_from(user_of) if user_of else self._access
+        access = Access(self.url(client), user.token, self.authority.decode())
         kubeconfig.write(path, access, user=client)
         return path
 
