@@ -1,8 +1,8 @@
 """tf-operator: runs TensorFlow training jobs (TFJob) on Kubernetes.
 
-Three storeys, and imports go down only (docs/architecture.md draws them; import-linter holds them up):
+Three layers; imports go down only (docs/architecture.md draws them; import-linter checks them):
 
-- a pure core: ``meta``, ``api``, ``dialects``, ``planning``: what a job is and what should happen next;
+- a pure core: ``meta``, ``job``, ``dialects``, ``planning``: what a job is and what should happen next;
 - ``machinery``: how to watch, cache, queue and write; it knows Kubernetes, but no TFJob;
 - a shell: ``controller``, ``app``, ``cli``, ``local``: joins the two, and decides nothing itself.
 

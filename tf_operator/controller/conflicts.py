@@ -21,11 +21,11 @@ from typing import Final, NoReturn
 
 import structlog
 
-from tf_operator.api.report import EventKind
 from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.projections.jobs import FieldManager, StoredJob
 from tf_operator.controller.reporter import Recorder
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.report import EventKind
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import reference_to

@@ -11,11 +11,11 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import Profile
-from tf_operator.api.record import FailureCause
-from tf_operator.api.report import EventKind, JobReport
 from tf_operator.dialects import merge_patch
+from tf_operator.job.profile import Profile
+from tf_operator.job.record import FailureCause
+from tf_operator.job.report import EventKind, JobReport
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.record import JobPhase, JobRecord, PendingKind
-from tf_operator.api.report import EventKind, JobReport
+from tf_operator.job.record import JobPhase, JobRecord, PendingKind
+from tf_operator.job.report import EventKind, JobReport
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import children, failures, pending, restarts
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView

@@ -7,8 +7,8 @@ that is restarted in place forgets its end but one. Nothing is decided here; ``v
 from collections.abc import Iterable
 from datetime import datetime
 
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.record import FirstFailure
+from tf_operator.job.record import FirstFailure
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import pod_state
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.replicas import Replica, ReplicaLoss

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.job import FieldError, ReplicaSpec, RestartPolicy
-from tf_operator.api.record import ReplicaType, RestartRecord
-from tf_operator.api.validation import validate
+from tf_operator.job.constants import MOST_REPLICAS
+from tf_operator.job.record import ReplicaType, RestartRecord
+from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartPolicy
+from tf_operator.job.validation import validate
 from tf_operator.planning import gang, pod_state, waits
 from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.snapshot import Pod, Snapshot

@@ -8,7 +8,7 @@ waits in the same stage: a job that is stuck is quiet.
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tf_operator.api.record import PendingKind, PendingRecord
+from tf_operator.job.record import PendingKind, PendingRecord
 from tf_operator.planning import spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.waits import Wait

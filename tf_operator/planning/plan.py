@@ -7,8 +7,8 @@ plan that follows is empty: so it does not matter how often, or by whom, it is a
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tf_operator.api import naming
-from tf_operator.api.record import JobRecord
+from tf_operator.job import naming
+from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
     cleanup,
     events,

@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from tf_operator.api import naming
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.ranges import NO_INDEXES, Indexes
-from tf_operator.api.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
-from tf_operator.api.report import JobReport, ReplicaCounts, ReplicaLine
+from tf_operator.job import naming
+from tf_operator.job.ranges import NO_INDEXES, Indexes
+from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
+from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import failures, pending, restarts
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from tf_operator.api.ranges import Indexes
-from tf_operator.api.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from tf_operator.api.job import RestartPolicy, TrainingJob
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import RestartPolicy, TrainingJob
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from tf_operator.api.job import SuccessPolicy, TrainingJob
-from tf_operator.api.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
+from tf_operator.job.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
+from tf_operator.job.training_job import SuccessPolicy, TrainingJob
 from tf_operator.planning import failures, pod_state, rejections, restarts, spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from tf_operator.api.record import PendingKind
+from tf_operator.job.record import PendingKind
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Pod, Settings

@@ -12,7 +12,7 @@ from support.pod_events import (
     time_passes,
 )
 from support.simulator import MORNING, simulator
-from tf_operator.api.record import JobPhase, ReplicaType, RestartRecord
+from tf_operator.job.record import JobPhase, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
