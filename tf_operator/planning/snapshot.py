@@ -148,7 +148,7 @@ class Settings:
     backoff_reset_after: timedelta = timedelta(minutes=10)
     """A pod that has run for so long begins a new series of attempts."""
     report_pending_after: timedelta = timedelta(seconds=10)
-    starting_is_told_after: timedelta = timedelta(minutes=2)
+    report_starting_after: timedelta = timedelta(minutes=2)
 
 
 DEFAULT_SETTINGS = Settings()
