@@ -88,6 +88,8 @@ class ServedAPI:
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
 
     conversion: Conversion = Conversion()
+    framework: str = "tensorflow"
+    """What its jobs train with: the label of their metrics, in the words of the Go operator."""
 
     def has(self, body: Body) -> bool:
         """Whether this is an object of the API, in its own version or in one that can be converted."""
