@@ -248,7 +248,7 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):
-    source = (ROOT / "manifests/monitoring/rules.yaml").read_text()
+    source = (ROOT / "manifests/monitoring/alerts.yaml").read_text()
     ours = source.replace('job="tf-operator"', 'job="tf", namespace="tf-operator"')
     objects = helm_3.objects({"metrics": {"prometheusRule": {"enabled": True}, "podMonitor": {"enabled": True}}})
 

@@ -29,7 +29,7 @@ QUICK_ELECTION = tuple(
 # What the fixture ``monitored`` gives to the operator that is well.
 LABELS = {"namespace": "jobs", "pod": "tf-operator-0"}
 ROOT = Path(__file__).resolve().parents[3]
-RULES = (ROOT / "manifests" / "monitoring" / "rules.yaml").read_text()
+RULES = (ROOT / "manifests" / "monitoring" / "alerts.yaml").read_text()
 in_session = pytest.mark.asyncio(loop_scope="session")
 
 

@@ -25,11 +25,11 @@ NAMESPACES = 500
 class Stuck:
     """A controller with an endless loop in it; jobs in many namespaces make its metrics some megabytes."""
 
-    def __init__(self, context, _api):
+    def __init__(self, context, api):
         self.queue = WorkQueue(context.clock)
         context.informers.get(PODS, decode=msgspec.json.Decoder(Pod).decode, scopes=context.scopes("no-such-label"))
         for number in range(NAMESPACES):
-            context.job_instruments.created(f"namespace-{number}")
+            context.controllers[api.controller].jobs.created(f"namespace-{number}")
 
     async def run(self):
         begin = asyncio.Event()

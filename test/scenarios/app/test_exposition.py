@@ -29,8 +29,8 @@ def used_metrics():
     metrics.election.attempted("Unreachable")
     metrics.controllers["tfjob-controller"].reconciles.began()
     metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.ERROR, 0.1)
-    metrics.jobs.failed("ns", 'a reason with "quotes", a \\ and a\nline')
-    metrics.jobs.restarted("ns", replica_type="Worker", reason="ExitCode")
+    metrics.jobs["tensorflow"].failed("ns", 'a reason with "quotes", a \\ and a\nline')
+    metrics.jobs["tensorflow"].restarted("ns", replica_type="Worker", reason="ExitCode")
     metrics.loop.lagged(0.1)
     metrics.sample()
     return metrics

@@ -12,10 +12,10 @@ that mark cannot be written in that version.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tf_operator.api.constants import GROUP
 from tf_operator.dialects.kubeflow.versions import policies, remainder
 from tf_operator.dialects.kubeflow.versions.policies import Version
 from tf_operator.dialects.served import Conversion, ConversionError
+from tf_operator.job.constants import GROUP
 from tf_operator.meta import Body, metadata_of, text_of
 
 STORED: Final = "v1"
