@@ -122,9 +122,8 @@ async def test_an_operator_that_slept_through_a_compaction_relists(proxy, field,
     await field.want("w", 2)
     await field.delete_job("gone")
     await field.delete_pod("w", 0)
-    apiserver = control_plane.servers["kube-apiserver"]
-    await asyncio.to_thread(apiserver.kill)
-    await asyncio.to_thread(apiserver.start)
+    await asyncio.to_thread(control_plane.servers["kube-apiserver"].kill)
+    await asyncio.to_thread(control_plane.servers["kube-apiserver"].start)
     compact(control_plane.etcd_url)
     operator.signal(signal.SIGCONT)
     await eventually(lambda: is_forgotten(operator, "gone"), within=60)

@@ -16,11 +16,9 @@ class Idle:
         self._objects = objects
 
     def idle_seconds(self) -> dict[str, float]:
-        """As ``Informers.idle_seconds``."""
         return dict(self._silences)
 
     def sizes(self) -> dict[str, int]:
-        """As ``Informers.sizes``."""
         return dict.fromkeys(self._silences, self._objects)
 
 

@@ -22,7 +22,6 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """What ``apiVersion`` says: ``v1``, ``kubeflow.org/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property

@@ -82,13 +82,12 @@ class FaultProxy:
 
     # Clients
 
-    def kubeconfig(self, path: Path, *, client: str = "client", user_of: Path | None = None) -> Path:
-        """Write a kubeconfig that leads here, for the user of *user_of* (without it, the first apiserver's).
+    def kubeconfig(self, path: Path, *, client: str = "client", token: str = "") -> Path:
+        """Write a kubeconfig that leads here, of the first apiserver's user or of the one with this *token*.
 
         Each *client* has a port of its own, and is known by this name to triggers, logs and ``frozen``.
         """
-        user = kubeconfig.access_from(user_of) if user_of else self._access
-        access = Access(self.url(client), user.token, self.authority.decode())
+        access = Access(self.url(client), token or self._access.token, self.authority.decode())
         kubeconfig.write(path, access, user=client)
         return path
 
