@@ -103,7 +103,7 @@ class FakeInformer:
 class Harness:
     """One controller and its surroundings."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, job: TFJobBuilder | None = None, *, settings: Settings | None = None) -> None:
         self.clock = FakeClock()
         self.api = FakeApi()
         self.recorder, self.counts = Recorder(), Counts()
@@ -139,6 +139,8 @@ class Harness:
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )
+        if job is not None:
+            self.create_job(job)
 
     def create_job(self, builder: TFJobBuilder, **metadata: object) -> Json:
         """Store a job, and show it to the controller."""
