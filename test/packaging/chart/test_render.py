@@ -49,7 +49,7 @@ PROFILES = {
     },
     "older versions": {"apis": {"kubeflow": {"oldVersions": ["v1beta2", "v1beta1", "v1alpha2"]}}},
     "older versions with a certificate": {
-        "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"port": 9000, "certificateSecret": "certificate"}}
+        "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"port": 9000, "certificateSecret": "tls"}}
     },
     "bare": {
         "metrics": {"enabled": False, "service": False},

@@ -41,9 +41,7 @@ def pod(name: str = "j-worker-1", **status: object) -> dict:
 
 
 def read(name: str = "j-worker-1", **status: object):
-    found = READ_POD(raw(pod(name, **status))).pod
-    assert found is not None
-    return found
+    return READ_POD(raw(pod(name, **status))).pod
 
 
 def test_a_job_is_read_by_its_dialect():
@@ -241,7 +239,6 @@ def test_a_container_that_runs_or_waits_has_not_ended():
     waiting = [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
 
     found = read(phase="Running", containerStatuses=running).main
-    assert found is not None
     assert found.exit_code is None
     assert found.started_at is not None
     assert read(phase="Running", containerStatuses=waiting).main is None
