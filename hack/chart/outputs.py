@@ -96,7 +96,7 @@ def helped(page: str, home: str) -> str:
     _, end, after = rest.partition(HELP_END)
     if not (begin and end):
         raise UnlikeExpectedError(f"{README} has no place between {HELP_BEGIN!r} and {HELP_END!r}")
-    nowhere = "The project has no public issue tracker yet: tell whoever gave you this copy."
+    nowhere = "There is no public issue tracker yet."
     where = f"Open an [issue]({home}/issues)." if home else nowhere
     return f"{before}{begin}\n{where}\n{end}{after}"
 
