@@ -11,7 +11,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import ReconcileInstruments
+from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 

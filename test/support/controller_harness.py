@@ -23,8 +23,8 @@ from tf_operator.controller.caches import OWNER, Caches, owner_of, readers
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter

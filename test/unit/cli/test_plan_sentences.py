@@ -3,7 +3,7 @@
 import pytest
 
 from support.builders import tfjob
-from tf_operator.cli import dry_run, explain, validate
+from tf_operator.cli import dry_run, plan_sentences, validate
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
 WORKERS = tfjob("j").workers(2)
@@ -11,7 +11,7 @@ NEVER = "never: under restartPolicy Always, {} is started again after exit code 
 
 
 def sentences(builder, settings=DEFAULT_SETTINGS):
-    return list(explain.sentences(dry_run.run(validate.check(builder.body()).job, settings)))
+    return list(plan_sentences.sentences(dry_run.run(validate.check(builder.body()).job, settings)))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """How a job ends, in sentences: success, restarts, limits, and what remains of it.
 
 The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one changes there, its sentence changes here.
-``summary`` prints the sentences.
+``plan_summary`` prints the sentences.
 """
 
 from collections.abc import Iterator
