@@ -30,7 +30,7 @@ def stored(restart_records):
 
 
 @given(RECORDS, st.sampled_from([1, 200, 201, 30_000]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_records_of_all_replicas_that_a_job_can_have_fit_into_its_status(record, count):
     kinds = [ReplicaType.PS, ReplicaType.WORKER, ReplicaType.EVALUATOR]
     records = [

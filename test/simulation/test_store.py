@@ -17,7 +17,7 @@ STEPS = st.lists(st.tuples(NAMES, st.sampled_from(["", "x", "y"]), st.booleans()
 
 
 @given(STEPS)
-@settings(deadline=None, derandomize=True, database=None)
+@settings(derandomize=True, database=None)
 def test_every_way_to_find_objects_agrees_after_any_history(steps):
     store = Store({"owner": owners})
     model = {}
