@@ -8,8 +8,8 @@ import yaml
 
 from crd import definition, reference
 
-SOURCE: Final = Path("hack/crd/tfjobs.yaml")
-OLDER: Final = Path("hack/crd/older-versions.yaml")
+SOURCE: Final = Path("hack/crd/kubeflow.yaml")
+OLDER: Final = Path("hack/crd/kubeflow-older-versions.yaml")
 CORE: Final = Path("hack/crd/core-v1.json")
 MANIFEST: Final = Path("manifests/crd/tfjobs.yaml")
 PACKAGED: Final = Path("tf_operator/dialects/kubeflow/crd.json")
