@@ -76,7 +76,6 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
         return self._plane.kubeconfig(ADMIN.name)
 
     @property
@@ -99,11 +98,9 @@ class Cluster:
             list(pool.map(partial(_load, archive), folders))
 
     def detach(self) -> None:
-        """Let the cluster outlive this process: from now on only `down` and its owner's death end it."""
         self._plane.detach()
 
     def down(self) -> None:
-        """End the cluster and remove what it made; nothing happens if that is done already."""
         self._plane.down()
 
     def __enter__(self) -> Self:

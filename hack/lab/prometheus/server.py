@@ -107,8 +107,6 @@ class Prometheus:
         finally:
             server._stop()
 
-    # --- What it looks at ------------------------------------------------------------------------------------------
-
     def scrape(self, *targets: Target) -> None:
         """Scrape these from now on, beside what is scraped already; a target of a known job takes its place."""
         jobs = {target.job for target in targets}
@@ -121,8 +119,6 @@ class Prometheus:
         for path, text in zip(self._rules, texts, strict=True):
             path.write_text(text, encoding="utf-8")
         self._reload()
-
-    # --- What it answers -------------------------------------------------------------------------------------------
 
     def query(self, expression: str) -> list[Sample]:
         """The value of every series at this moment; a scalar is a series without labels."""
@@ -157,8 +153,6 @@ class Prometheus:
         answer = json.loads(self._send("GET", f"/api/v1/{what}{query}"))
         found: Json = answer["data"]
         return found
-
-    # --- The process -----------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         """Somebody may take the port between our look at it and the bind: choose again."""

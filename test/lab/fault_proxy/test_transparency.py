@@ -46,9 +46,6 @@ def run(command, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, **options).stdout
 
 
-# Transparent
-
-
 async def test_kubectl_watches_through_the_proxy_as_it_does_without(kubectl, proxy):
     words = ("get", "lease", "--watch", "--output-watch-events", "-o", "json")
     through = start(kubectl(*words))
