@@ -79,8 +79,6 @@ class Histories(RuleBasedStateMachine):
         self.simulator = simulator(job)
         self.happens(lambda simulator: None)
 
-    # --- What happens ------------------------------------------------------------------------------------------
-
     def happens(self, *moves):
         seen = self.simulator
         if seen.is_deleted:
@@ -205,8 +203,6 @@ class Histories(RuleBasedStateMachine):
     def somebody_scales_the_workers(self, count):
         self.succeeded[ReplicaType.WORKER] = {index for index in self.succeeded[ReplicaType.WORKER] if index < count}
         self.happens(scale_workers(count))
-
-    # --- What holds --------------------------------------------------------------------------------------------
 
     def check_creates(self, made, finished, done):
         """The simulator itself refuses a second pod of one name."""
