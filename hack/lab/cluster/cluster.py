@@ -1,11 +1,8 @@
 """A real one-machine cluster without Docker: a control plane, and nodes in namespaces of their own.
 
-`hack/cluster` and the pytest fixture are two faces of the class Cluster. It is a control plane as in control_plane.py,
-with the same directory and the same supervisor, to which come a network (cluster_network), its first process
-(cluster_machine), and nodes with containerd and kubelet (cluster_node), kube-proxy and CoreDNS.
-
-    with Cluster.up(Path("cluster"), nodes=2) as cluster:
-        subprocess.run(["kubectl", f"--kubeconfig={cluster.kubeconfig}", "get", "nodes"])
+`hack/cluster` and the pytest fixture are two faces of the class Cluster. It is a control plane, with the same directory
+and supervisor, to which come a network (network), its first process (machine), and nodes with containerd and kubelet
+(node), kube-proxy and CoreDNS.
 
 Invariant: whatever the cluster makes in the kernel is either inside namespaces that end with their first process, which
 ends with the supervisor, or published in state.json before it is made.

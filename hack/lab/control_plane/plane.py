@@ -1,13 +1,8 @@
 """A real Kubernetes control plane for tests: etcd, kube-apiserver, and on request the rest.
 
-`hack/control-plane` and the pytest fixtures are two faces of the class ControlPlane. A plane lives in a
-directory of its own (plane_directory), its servers belong to a supervisor process (supervisor.py), and it ends with
-`down`, with the process that started it, or with its owner, whichever comes first: nothing outlives it.
-
-    with ControlPlane.up(Path("plane"), {"controller-manager"}) as plane:
-        plane.admin.get("/api/v1/namespaces")
-        subprocess.run([operator, "--kubeconfig", plane.kubeconfig("operator")])
-        plane.servers["kube-apiserver"].pause()
+`hack/control-plane` and the pytest fixtures are two faces of the class ControlPlane. A plane lives in a directory of
+its own (directory), its servers belong to a supervisor process (supervisor), and it ends with `down`, with the process
+that started it, or with its owner, whichever comes first: nothing outlives it.
 """
 
 import contextlib

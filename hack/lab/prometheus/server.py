@@ -2,13 +2,10 @@
 
     with Prometheus.up(tmp_path) as prometheus:
         prometheus.scrape(Target("tf-operator", await process.address()))
-        prometheus.load_rules("groups: ...")
         prometheus.query('up{job="tf-operator"}')        # [Sample(labels, value)]
-        prometheus.alerts()                               # [Alert(name, state, labels, annotations)]
 
 It scrapes and evaluates each second, so that a test sees in seconds what an installation sees in minutes. Everything
-blocks for as long as one request to this machine takes; wait for conditions with ``settle.eventually``. The process
-ends with the block, or with the test session, however that ends. Neighbour: ``promtool``, for rules without a server.
+blocks for one request to this machine. The process ends with the block, or with the test session, however that ends.
 """
 
 import functools
