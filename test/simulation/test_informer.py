@@ -208,16 +208,14 @@ class InformerMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_handlers_know_what_the_store_holds(self):
-        if hasattr(self, "informer"):
-            store = self.informer.store
-            assert self.keeper.alive == store._uids == {item.metadata.uid: item for item in store}
-            for size in (1, 2, 3):
-                assert set(store.by_index("size", str(size))) == {item for item in store if item.size == size}
+        store = self.informer.store
+        assert self.keeper.alive == store._uids == {item.metadata.uid: item for item in store}
+        for size in (1, 2, 3):
+            assert set(store.by_index("size", str(size))) == {item for item in store if item.size == size}
 
     @invariant()
     def the_loop_lives(self):
-        if hasattr(self, "task"):
-            assert not self.task.done()
+        assert not self.task.done()
 
     def teardown(self):
         if hasattr(self, "task"):
