@@ -91,7 +91,7 @@ class FakeInformer:
 
 
 class Harness:
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, job: TFJobBuilder | None = None, *, settings: Settings | None = None) -> None:
         self.clock = FakeClock()
         self.api = FakeApi()
         self.recorder, self.counts = Recorder(), Counts()
@@ -127,6 +127,8 @@ class Harness:
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )
+        if job is not None:
+            self.create_job(job)
 
     def create_job(self, builder: TFJobBuilder, **metadata: object) -> Json:
         body = builder.in_namespace(KEY.namespace).merged({"metadata": metadata}).body()

@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 from support.builders import TFJobBuilder, merge
 from support.resources import Json
-from tf_operator.api import naming
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import JOB_UID_LABEL
-from tf_operator.api.record import JobRecord, ReplicaType
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
+from tf_operator.job.profile import JOB_UID_LABEL
+from tf_operator.job.record import JobRecord, ReplicaType
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import labels_of
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch, Plan
 from tf_operator.planning.children import PODS, SERVICES

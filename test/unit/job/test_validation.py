@@ -7,8 +7,8 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.api.templates import containers_of, main_containers, main_ports
-from tf_operator.api.validation import validate
+from tf_operator.job.templates import containers_of, main_containers, main_ports
+from tf_operator.job.validation import validate
 
 
 def errors(builder):
