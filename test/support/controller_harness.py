@@ -1,10 +1,5 @@
 """A controller without a process: its parts on a fake clock, a fake apiserver, and stores that the test fills.
 
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(2))
-    await harness.reconcile()
-    assert harness.api.calls == [...]
-
 ``sync`` brings the stores up to date with the apiserver; until then they lag behind, as caches do.
 """
 
