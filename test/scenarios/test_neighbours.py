@@ -10,9 +10,7 @@ ARGUMENTS = ("--controller-threads=2", "--kube-api-qps=40", "--kube-api-burst=40
 IN_FLIGHT = 40
 
 
-async def test_a_small_job_waits_for_no_large_one_and_a_deleted_one_gets_no_more_pods(
-    job_namespace,
-):
+async def test_a_small_job_waits_for_no_large_one_and_a_deleted_one_gets_no_more_pods(job_namespace):
     """The large jobs get their pods one share after the other, and stop at the writes that are in flight."""
     large = ("a", "b")
     for name in large:

@@ -46,9 +46,7 @@ async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace):
     assert pods["j-worker-0"]["spec"]["nodeSelector"] == {"pool": "spot"}
 
 
-async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_it_is_resumed(
-    job_namespace,
-):
+async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_it_is_resumed(job_namespace):
     """To end with 0 on SIGTERM is what a good program does; the work is not done by that."""
     await job_namespace.begin_running(builders.tfjob("j").workers(1, restart="OnFailure"))
     await job_namespace.kubelet.bind("j-worker-0")

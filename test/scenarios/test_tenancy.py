@@ -53,9 +53,7 @@ async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(own_c
 
 
 @with_audit
-async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_the_others(
-    own_control_plane,
-):
+async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_the_others(own_control_plane):
     """As when it is deleted, and the RoleBinding in it; if the rights come back, so does its work."""
     plane = own_control_plane
     kept, lost = await make_namespaces(plane, "shared", 2)
