@@ -9,12 +9,19 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning import cluster_spec, spec_problems
 
 
 def config(job, kind, index):
     return cluster_spec.tf_config(simulator(job).job, kind, index)
+
+
+def test_a_type_without_replicas_is_an_empty_list():
+    """training-operator: TestClusterSpec."""
+    job = tfjob("j").workers(1).replicas("Chief", 0)
+
+    assert json.loads(config(job, ReplicaType.WORKER, 0))["cluster"].keys() == {"chief", "worker"}
 
 
 def test_without_servers_a_dynamic_worker_has_an_empty_list_of_them():
