@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.job import FieldError, ReplicaSpec, RestartPolicy
-from tf_operator.api.record import ReplicaType, RestartRecord
-from tf_operator.api.validation import validate
-from tf_operator.planning import gang, pod_state, waits
+from tf_operator.job.constants import MOST_REPLICAS
+from tf_operator.job.record import ReplicaType, RestartRecord
+from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartPolicy
+from tf_operator.job.validation import validate
+from tf_operator.planning import gang, pod_state, stuck_pods
 from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.snapshot import Pod, Snapshot
-from tf_operator.planning.waits import Wait
+from tf_operator.planning.stuck_pods import StuckPod
 
 
 class RestartInPlace(NamedTuple):
@@ -40,8 +40,8 @@ class JobView:
     """The restarts by the kubelet that are not recorded yet."""
     deciding: tuple[Replica, ...]
     """The replicas that decide: the chief or master; without one the workers, without workers all."""
-    waits: tuple[Wait, ...]
-    """The pods that wait, and why."""
+    stuck: tuple[StuckPod, ...]
+    """The pods on which the job waits."""
     problems: tuple[FieldError, ...]
     """What is wrong with the spec."""
     is_held: bool
@@ -72,7 +72,7 @@ def view(snapshot: Snapshot) -> JobView:
         losses=tuple(replica.loss for replica in replicas if replica.loss),
         restarts_in_place=tuple(_restarts_in_place(replicas)),
         deciding=by_type.get(decider) or replicas,
-        waits=tuple(waits.waits(replicas, snapshot.settings)),
+        stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
         problems=validate(job),
         is_held=gang.keeps_waiting(snapshot),
     )

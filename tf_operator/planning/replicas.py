@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
-from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.api.naming import child_name
-from tf_operator.api.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.naming import child_name
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import Pod

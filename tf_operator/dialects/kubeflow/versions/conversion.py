@@ -15,11 +15,11 @@ that mark cannot be written in that version.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tf_operator.api.constants import GROUP
 from tf_operator.dialects.kubeflow.versions import policies, remainder
 from tf_operator.dialects.kubeflow.versions.policies import REPLICAS, Version
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.served import Conversion, ConversionError
+from tf_operator.job.constants import GROUP
 from tf_operator.meta import Body, metadata_of, text_of
 
 STORED: Final = "v1"

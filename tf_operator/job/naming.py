@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import JOB_UID_LABEL
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.profile import JOB_UID_LABEL
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import selector_text
 
 _REPLICA = re.compile(r"(?P<type>[a-z]+)-(?P<index>0|[1-9][0-9]{0,5})")
