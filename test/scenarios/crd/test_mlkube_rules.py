@@ -17,6 +17,11 @@ CONTAINER = {"name": "tensorflow", "image": "i"}
 TEMPLATE = {"spec": {"containers": [CONTAINER]}}
 TWO = "Invalid value: cannot have both {} and {}: they are two spellings of one field"
 
+NOBODY_DECIDES = (
+    "Invalid value: needs the replica that decides the job: an item of the type MASTER, or the one that "
+    "terminationPolicy names"
+)
+
 
 def item(kind=None, **fields):
     return ({} if kind is None else {"tfReplicaType": kind}) | {"template": TEMPLATE, **fields}
@@ -100,14 +105,12 @@ async def test_what_the_documents_have_is_accepted(try_create, wanted):
         (
             spec(item("WORKER"), item("PS")),
             "spec",
-            "Invalid value: needs the replica that decides the job: an item of the type MASTER, or the one that "
-            "terminationPolicy names",
+            NOBODY_DECIDES,
         ),
         (
             spec(item(), item("WORKER"), terminationPolicy={"chief": {"replicaName": "WORKER", "replicaIndex": 1}}),
             "spec",
-            "Invalid value: needs the replica that decides the job: an item of the type MASTER, or the one that "
-            "terminationPolicy names",
+            NOBODY_DECIDES,
         ),
         (
             spec(item(), item("MASTER")),
@@ -138,7 +141,7 @@ async def test_what_the_documents_have_is_accepted(try_create, wanted):
         (
             spec(runtimeid="76NO"),
             "spec.runtimeid",
-            'Invalid value: "76NO": spec.runtimeid in body should match \'^[a-z0-9]{1,8}$\'',
+            "Invalid value: \"76NO\": spec.runtimeid in body should match '^[a-z0-9]{1,8}$'",
         ),
     ],
 )
