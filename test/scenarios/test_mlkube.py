@@ -41,7 +41,7 @@ def rows(**states):
 @pytest.fixture(scope="module")
 def control_plane(tmp_path_factory: pytest.TempPathFactory, plane_programs: object) -> Iterator[ControlPlane]:
     """A plane of this module's own, without TFJobs, and with the collector of what has lost its owner."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager"})) as plane:
+    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager", "audit"})) as plane:
         plane.admin.delete(CRDS.path(name="tfjobs.kubeflow.org"))
         for path in sorted((ROOT / "manifests/rbac/mlkube").glob("*.yaml")):
             plane.admin.apply(yaml.safe_load(path.read_text()))
@@ -82,6 +82,15 @@ class TfJobs(JobNamespace):
             return there[0]
 
         return await eventually(check, within=PATIENCE)
+
+    async def wait_pod(self, name: str) -> None:
+        """Wait until there is a pod of this name."""
+
+        async def check() -> bool:
+            assert name in await self.pods()
+            return True
+
+        assert await eventually(check, within=PATIENCE)
 
     async def run_replica(self, replica: str, *, other_than: Json | None = None) -> str:
         """Have the pod of a replica run; its name."""
@@ -240,9 +249,12 @@ async def test_a_tfjob_and_a_tfjob_of_kubeflow_of_one_name_share_nothing(control
     async with tfjobs(control_plane, "both", arguments=arguments) as here:
         await create_crd(here.admin, crd)
         await here.submit_tfjob(example())
-        await here.begin_running(builders.tfjob("example-job").master().workers(1))
+        await here.submit(builders.tfjob("example-job").master().workers(1))
         master = await here.run_replica("example-job-master-1234-0")
         await here.run_replica("example-job-worker-1234-0")
+        for name in ("example-job-master-0", "example-job-worker-0"):
+            await here.wait_pod(name)
+            await here.run(name)
 
         pods, services = await here.pods(), await here.admin.list(SERVICES.path(here.namespace))
         for service in services:
