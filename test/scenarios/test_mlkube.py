@@ -179,7 +179,7 @@ async def test_a_permanent_failure_of_the_master_ends_the_job_and_keeps_the_pods
         status = await here.wait_tfjob(phase="Done", state="Failed")
         assert status["replicaStatuses"] == rows(MASTER="Failed", WORKER="Running")
         assert master in status["reason"]
-        assert "exit code 1" in status["reason"]
+        assert "exited with code 1" in status["reason"]
         assert set(await here.pods()) == {master, worker}
 
 
