@@ -68,7 +68,7 @@ class Stage:
     async def start(self, name, *, durations=SHORT, **disturbed):
         self._durations = durations
         # The operator's role allows one Lease, which only one test at a time could have.
-        user_of = self._field.plane.kubeconfig("admin")
+        token = self._field.plane.token("admin")
         process = await operator_process.start(
             self._field.plane,
             namespaces=[self._field.namespace],
@@ -76,7 +76,7 @@ class Stage:
                 f"--leader-election-namespace={self._field.namespace}",
                 *(f"--leader-election-{flag}={seconds}s" for flag, seconds in durations.items()),
             ],
-            kubeconfig=self._proxy.kubeconfig(self._tmp_path / name, client=name, user_of=user_of),
+            kubeconfig=self._proxy.kubeconfig(self._tmp_path / name, client=name, token=token),
             environment={"MY_POD_NAME": name},
             probe=disturbed,
         )

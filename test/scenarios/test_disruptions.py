@@ -41,8 +41,8 @@ async def test_a_drained_node_neither_fails_nor_completes_a_job(job_namespace: J
     leaving = [(await job_namespace.pods())[name] for name in ("j-worker-0", "j-ps-0")]
     await job_namespace.quiet(1.0)
     assert {pod["metadata"]["uid"] for pod in leaving} <= set((await job_namespace.uids()).values())
-    for name in ("j-worker-0", "j-ps-0"):
-        await job_namespace.kubelet.confirm_deletion(name)
+    for pod in leaving:
+        await job_namespace.kubelet.end(pod)
     await job_namespace.wait_replaced(*leaving)
     await job_namespace.run("j-worker-0", "j-ps-0")
     found = await job_namespace.wait_status(disruptions=2)

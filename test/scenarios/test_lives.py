@@ -35,7 +35,7 @@ async def test_children_carry_the_names_labels_and_owner_that_users_rely_on(job_
             _assert_contains(pods[child_name("j", kind, index)]["metadata"], expected)
     found = {service["metadata"]["name"]: service for service in services}
     assert set(found) == set(pod_names(job))
-    wanted = child_service(job, "Worker", 1).port("tfjob-port", 2222).body()
+    wanted = child_service(job, "Worker", 1).body()
     _assert_contains(found["j-worker-1"]["metadata"], wanted["metadata"])
     for field in ("clusterIP", "publishNotReadyAddresses", "selector"):
         assert found["j-worker-1"]["spec"][field] == wanted["spec"][field]

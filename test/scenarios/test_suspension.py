@@ -55,7 +55,7 @@ async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_i
     await job_namespace.kubelet.bind("j-worker-0")
     await job_namespace.edit_policy(suspend=True)
     await job_namespace.wait("j", "Suspended")
-    old = await job_namespace.wait_leaving("j-worker-0")
+    old = await job_namespace.wait_terminating("j-worker-0")
     await job_namespace.kubelet.succeed("j-worker-0")
     await job_namespace.quiet()
     assert "succeeded" not in (await job_namespace.job())["status"]["replicaStatuses"]["Worker"]

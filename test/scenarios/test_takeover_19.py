@@ -76,7 +76,7 @@ async def _left_by_19(job_namespace: JobNamespace, builder: TFJobBuilder) -> Jso
     job = await job_namespace.submit(builder)
     for kind, spec in job["spec"]["tfReplicaSpecs"].items():
         for index in range(spec["replicas"]):
-            service = child_service(job, kind, index).port("tfjob-port", 2222).body()
+            service = child_service(job, kind, index).body()
             service["spec"].pop("publishNotReadyAddresses")
             await job_namespace.admin.create(SERVICES.path(job_namespace.namespace), service)
             await job_namespace.admin.create(PODS.path(job_namespace.namespace), child_pod(job, kind, index).body())

@@ -104,7 +104,8 @@ async def test_a_kind_that_is_installed_later_is_served_beside_the_one_that_was_
         await here.begin_running(builders.tfjob("a").workers(1))
         await create_crd(here.admin, toy_api.API.crd.load())
         await here.submit_toy("b")
-        await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1")
+        # A kind that is missing is looked for every 30 s.
+        await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1", within=60)
         await here.run("b-chief-0", "b-worker-0", "b-worker-1")
         await here.wait_toy("b", "running")
         await here.succeed("a-worker-0", "b-chief-0")

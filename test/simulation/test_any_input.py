@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tf_operator import meta
-from tf_operator.api.ranges import Indexes
 from tf_operator.app import logs
 from tf_operator.app.options import flag_types, flags, options
 from tf_operator.app.options.options import OptionError, Options
+from tf_operator.job.ranges import Indexes
 from tf_operator.machinery.transport import errors, raw_json
 from tf_operator.machinery.transport.responses import LineSplitter
 from tf_operator.meta import ObjectKey, OwnerRef
@@ -158,7 +158,7 @@ def test_a_micro_time_comes_back_as_it_went(moment):
     assert meta.parse_time(meta.micro_time(moment)) == moment
 
 
-# Any set of indexes survives ``api/ranges.py``.
+# Any set of indexes survives ``job/ranges.py``.
 
 SETS = st.frozensets(st.integers(0, 40))
 

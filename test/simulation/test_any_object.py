@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.simulator import MORNING
-from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning.actions import Create
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import Pod, PodGroup, RejectedWrite, Service, Settings, Snapshot

@@ -31,9 +31,9 @@ from support.pod_events import (
     suspend,
 )
 from support.simulator import simulator
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.meta import parse_time
 from tf_operator.planning.plan import make_plan
 

@@ -6,9 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.builders import merge
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.ranges import Indexes
-from tf_operator.api.record import (
+from tf_operator.dialects import merge_patch
+from tf_operator.dialects import record as codec
+from tf_operator.dialects.kubeflow import status as dialect
+from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import (
     ENDS,
     FailureCause,
     FirstFailure,
@@ -21,11 +24,8 @@ from tf_operator.api.record import (
     Restarting,
     RestartRecord,
 )
-from tf_operator.api.report import JobReport, ReplicaCounts
-from tf_operator.dialects import merge_patch
-from tf_operator.dialects import record as codec
-from tf_operator.dialects.kubeflow import status as dialect
-from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job.report import JobReport, ReplicaCounts
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import ObjectKey
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

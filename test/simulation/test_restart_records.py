@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tf_operator.api.record import ReplicaType, RestartRecord
 from tf_operator.dialects import record as codec
+from tf_operator.job.record import ReplicaType, RestartRecord
 
 MOST_BYTES = 1_400_000
 """Of the 1.5 MiB that etcd takes of one object."""

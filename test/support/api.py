@@ -91,7 +91,6 @@ class Api:
         return await self._ask("GET", path, params)
 
     async def find(self, path: str) -> Json | None:
-        """One object, or ``None`` when there is none of that name."""
         try:
             return await self.get(path)
         except RefusedError as refusal:

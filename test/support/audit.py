@@ -95,7 +95,6 @@ class Requests:
         return type(self)(tuple(entry for entry in self if entry.resource == resource))
 
     def tally(self) -> Counter[Tally]:
-        """How many of each verb, resource and response code."""
         return Counter(entry.tally for entry in self)
 
 
@@ -110,7 +109,6 @@ class AuditLog:
         return Mark(len(self._complete(BEGINNING)))
 
     def since(self, mark: Mark = BEGINNING) -> Requests:
-        """All requests logged after the mark."""
         lines = self._complete(mark).splitlines()
         return requests_of(json.loads(line) for line in lines if line)
 

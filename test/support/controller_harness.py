@@ -53,8 +53,6 @@ READERS = readers(v1.API, (v1.API,))
 
 
 class Recorder:
-    """Remembers events."""
-
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
@@ -70,8 +68,6 @@ def _counted(text: str) -> Any:  # noqa: ANN401 (it stands for methods of differ
 
 
 class Counts(JobInstruments):
-    """Remembers what was counted, in words."""
-
     def __init__(self) -> None:
         self.told: list[str] = []
 
@@ -96,14 +92,11 @@ class FakeInformer:
     lacking: bool = False
 
     def is_stale(self, namespace: str) -> bool:
-        """Whether a relist of the only namespace was refused."""
         return self.lacking and namespace == KEY.namespace
 
 
 class Harness:
-    """One controller and its surroundings."""
-
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, job: TFJobBuilder | None = None, *, settings: Settings | None = None) -> None:
         self.clock = FakeClock()
         self.api = FakeApi()
         self.recorder, self.counts = Recorder(), Counts()
@@ -139,9 +132,10 @@ class Harness:
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )
+        if job is not None:
+            self.create_job(job)
 
     def create_job(self, builder: TFJobBuilder, **metadata: object) -> Json:
-        """Store a job, and show it to the controller."""
         body = builder.in_namespace(KEY.namespace).merged({"metadata": metadata}).body()
         stored = self.api.put(JOBS, body)
         self.sync()

@@ -22,21 +22,17 @@ _MOST_TURNS = 100_000
 
 
 class FakeTimer:
-    """A callback in the heap of a FakeClock."""
-
     def __init__(self, callback: Callable[[], object]) -> None:
         self._callback: Callable[[], object] | None = callback
 
     @property
     def is_live(self) -> bool:
-        """Whether it still waits: neither run nor cancelled."""
         return self._callback is not None
 
     def cancel(self) -> None:
         self._callback = None
 
     def fire(self) -> None:
-        """Run the callback, once."""
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()
@@ -73,7 +69,6 @@ class FakeClock(Clock):
         return sum(timer.is_live for _, _, timer in self._timers)
 
     def next_timer_in(self) -> float | None:
-        """Seconds until the next timer is due, ``None`` when there is none."""
         while self._timers and not self._timers[0][2].is_live:
             heapq.heappop(self._timers)
         return max(0.0, self._timers[0][0] - self._monotonic) if self._timers else None

@@ -38,7 +38,6 @@ class Helm:
         self._access = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
 
     def run(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
-        """The outcome of one command, whatever it is."""
         command = [self._program, *map(str, arguments), *self._access, *(() if values is None else ("--values", "-"))]
         text = yaml.safe_dump(dict(values or {}))
         return subprocess.run(
@@ -58,7 +57,6 @@ class Helm:
         return done.stderr
 
     def render(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> str:
-        """The text of all manifests that the chart makes of these values."""
         key = self.name, str(chart), json.dumps(values or {}, sort_keys=True)
         if key not in _rendered:
             _rendered[key] = self.ok("template", "tf", chart, "--namespace", "tf-operator", values=values or {})

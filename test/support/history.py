@@ -85,11 +85,9 @@ class History:
         )
 
     def bodies(self, resource: str, namespace: str, name: str) -> tuple[Json, ...]:
-        """Every body that the object had, in order; a deletion has none."""
         return tuple(entry.body for entry in self.of(resource, namespace, name) if entry.body is not None)
 
     def owned_by(self, uid: str) -> tuple[Revision, ...]:
-        """The revisions of every object that named this UID as an owner."""
         return tuple(entry for entry in self.revisions if uid in entry.owner_uids)
 
 
@@ -169,11 +167,9 @@ class Recorder:
             self._task.cancel()
 
     def changes(self, first: int = 0) -> Sequence[Change]:
-        """What has been recorded so far, raw, from the change with this index on."""
         return self._changes[first:]
 
     def history(self) -> History:
-        """What has been recorded so far, decoded."""
         return history_of(self._changes)
 
     async def stop(self, *, within: float = 30.0) -> History:

@@ -63,7 +63,6 @@ class JobLife:
         return [version.last_body for version in self.versions if version.revision <= revision][-1]
 
     def policy_of(self, kind: str) -> str:
-        """The restart policy of a replica type, whose name is given in lower case letters."""
         specs = self.versions[0].last_body["spec"]["tfReplicaSpecs"]
         policies = [spec.get("restartPolicy", "Never") for key, spec in specs.items() if key.lower() == kind]
         return str(policies[0])

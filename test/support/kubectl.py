@@ -38,7 +38,6 @@ class Kubectl:
         return replace(self, namespace=namespace)
 
     def as_user(self, user: str) -> "Kubectl":
-        """What that user would see; the administrator may speak for everybody."""
         return replace(self, user=user)
 
     def command(self, *arguments: str) -> list[str]:
@@ -48,7 +47,6 @@ class Kubectl:
         return [program, f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}", *scope, *person, *arguments]
 
     def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """The outcome of a command, whatever it is."""
         command = self.command(*arguments)
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS
@@ -64,11 +62,9 @@ class Kubectl:
         return done.stdout
 
     def create(self, body: Mapping[str, Any]) -> None:
-        """Create one object that must not be there yet."""
         self.run("create", "--validate=strict", "--filename=-", stdin=json.dumps(body))
 
     def apply(self, body: Mapping[str, Any]) -> None:
-        """Create one object, or make it what it should be."""
         self.run("apply", "--validate=strict", "--filename=-", stdin=json.dumps(body))
 
     def get(self, kind: str, name: str) -> Json | None:
@@ -85,5 +81,4 @@ class Kubectl:
         return self.attempt("logs", pod, f"--container={container}").stdout
 
     def patch(self, kind: str, name: str, change: Mapping[str, Any]) -> None:
-        """Change some fields of an object."""
         self.run("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")

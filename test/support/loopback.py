@@ -23,8 +23,6 @@ _MOST_HEAD = 64 * 1024
 
 
 class Ending(Enum):
-    """What becomes of the connection after an answer."""
-
     KEPT = "kept"
     CLOSED = "closed"
     RESET = "reset"
@@ -33,13 +31,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Bytes, and how they end."""
-
     data: bytes = b""
     ending: Ending = Ending.KEPT
 
     def then(self, ending: Ending) -> "Answer":
-        """The same bytes with another end."""
         return Answer(self.data, ending)
 
 
@@ -69,8 +64,6 @@ def reply(status: int, body: bytes = b"", **headers: str) -> Answer:
 
 
 class Loopback:
-    """The server; an async context manager."""
-
     def __init__(self, script: Script, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         self.script = script
         self.seen: list[Seen] = []
@@ -104,11 +97,9 @@ class Loopback:
 
     @property
     def open_connections(self) -> int:
-        """How many clients are connected."""
         return len(self._clients)
 
     async def wait_seen(self, requests: int) -> None:
-        """Return when so many requests have come in all."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: len(self.seen) >= requests)
 

@@ -28,8 +28,6 @@ Event = tuple[int, str, Json]
 
 
 class ModelApiserver(InMemory):
-    """Serves one resource."""
-
     def __init__(self, clock: FakeClock, *, streams_lists: bool = True) -> None:
         self._clock = clock
         self.streams_lists = streams_lists
@@ -44,8 +42,6 @@ class ModelApiserver(InMemory):
         self._uids = itertools.count(1)
         self._snapshots: dict[str, tuple[int, list[Json]]] = {}
 
-    # What clients of the cluster do
-
     def write(self, namespace: str, name: str, **fields: object) -> Json:
         """Create an object, or replace its fields."""
         key = ObjectKey(namespace, name)
@@ -54,14 +50,11 @@ class ModelApiserver(InMemory):
         return self._store("MODIFIED" if known else "ADDED", key, uid, fields)
 
     def delete(self, namespace: str, name: str) -> Json:
-        """Delete an object: its last state gets the version of the deletion."""
         body = copy.deepcopy(self.objects.pop(ObjectKey(namespace, name)))
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         self._publish("DELETED", body)
         return body
-
-    # What goes wrong
 
     def compact(self) -> None:
         """Forget the history; watches that are open go on."""
@@ -91,8 +84,6 @@ class ModelApiserver(InMemory):
         self.version = version
         self.compact()
         self.cut(errors.ReplyLost("reset by peer"))
-
-    # Transport
 
     @asynccontextmanager
     async def send(
@@ -158,8 +149,6 @@ class ModelApiserver(InMemory):
 
 
 class Watcher:
-    """One open watch."""
-
     def __init__(self, clock: FakeClock, server: ModelApiserver, request: Request) -> None:
         self._clock = clock
         self._server = server
@@ -176,7 +165,6 @@ class Watcher:
         return _covers(self._request, namespace)
 
     def wake(self) -> None:
-        """There may be something to send."""
         self._woken.set()
 
     def send(self, chunk: bytes) -> None:

@@ -40,8 +40,6 @@ ONE_OPERATOR = pytest.mark.asyncio(loop_scope="module")
 
 @dataclass
 class OperatorFixture:
-    """Who works in the namespaces of one module."""
-
     plane: ControlPlane
     namespaces: tuple[str, ...]
     arguments: tuple[str, ...]
@@ -65,7 +63,6 @@ class OperatorFixture:
         return JobNamespace(self.plane, self.admin, Kubelet(self.nodes, namespace), namespace)
 
     async def start(self, *, until: str = "workers started") -> None:
-        """Start a process, and wait until it works."""
         self._shift = await operator_process.start(
             self.plane,
             namespaces=self.namespaces,
@@ -77,12 +74,10 @@ class OperatorFixture:
             await self._shift.wait_for(until, within=60.0)
 
     async def kill(self) -> None:
-        """End the process without a chance to clean up."""
         await self.process.kill()
         self._relieve()
 
     async def terminate(self) -> None:
-        """End the process as Kubernetes does."""
         code = await self.process.terminate()
         assert code == 0, f"it ended with {code}: {self.process.records[-5:]}"
         self._relieve()
@@ -141,7 +136,6 @@ async def make_operator_fixture(
 
 
 async def make_namespaces(plane: ControlPlane, purpose: str, count: int) -> list[str]:
-    """Several fresh namespaces at once."""
     return list(await asyncio.gather(*(asyncio.to_thread(plane.make_namespace, purpose) for _ in range(count))))
 
 

@@ -30,8 +30,6 @@ _END_SECONDS = 20.0
 
 
 class OperatorProcess:
-    """One process, seen by the test that started it."""
-
     def __init__(self, process: Process) -> None:
         self._process = process
         self.records: list[Json] = []
@@ -53,8 +51,6 @@ class OperatorProcess:
         return [record for record in self.records if record.get("message") == message and record["read_at"] >= since]
 
     async def wait_for(self, event: str, *, since: float = 0.0, within: float = _START_SECONDS) -> Json:
-        """Wait until it has logged this, and return the first such record."""
-
         def check() -> list[Json]:
             assert self.exit_code is None, f"it ended with {self.exit_code}: {self.records[-5:]}"
             found = self.said(event, since=since)
@@ -70,14 +66,12 @@ class OperatorProcess:
         return await self.wait_for("caches")
 
     async def address(self, which: int = 0) -> str:
-        """An address on which it listens, as ``http://host:port``."""
         return f"http://{(await self.wait_for('listening'))['addresses'][which]}"
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
     async def kill(self) -> None:
-        """End it without a chance to clean up."""
         self.signal(signal.SIGKILL)
         await self.wait()
 
@@ -87,7 +81,6 @@ class OperatorProcess:
         return await self.wait()
 
     async def wait(self, within: float = _END_SECONDS) -> int:
-        """Wait until it has ended; its exit code."""
         async with asyncio.timeout(within):
             code = await self._process.wait()
             await self._reader

@@ -69,8 +69,6 @@ async def _whole(content: bytes) -> AsyncIterator[bytes]:
 
 
 class InMemory:
-    """What all transports without a socket have in common."""
-
     host = "in memory"
     problem = ""
 
@@ -85,7 +83,6 @@ class Routed(InMemory):
     def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AbstractAsyncContextManager[Reply]:
-        """Let the one that is meant answer."""
         return self.of[request.path.split("/")[self._part]].send(request, before_send=before_send)
 
 
@@ -119,7 +116,6 @@ class ScriptedTransport(InMemory):
     async def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AsyncIterator["ScriptedReply"]:
-        """The next reply: a body to a list, a watch to a watch."""
         before_send()
         if request.query.get("limit") == "1":
             self.times_asked_for_position += 1

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, overload
 
 from lab.control_plane.etcd import Change
 from lab.control_plane.registry_keys import Place, place_of
@@ -130,9 +130,13 @@ def _json(value: bytes | None) -> Json:
     return found if isinstance(found, dict) else {}
 
 
+@overload
+async def eventually(check: Callable[[], Awaitable[_T]], *, within: float = ..., every: float = ...) -> _T: ...
+@overload
+async def eventually(check: Callable[[], _T], *, within: float = ..., every: float = ...) -> _T: ...
 async def eventually(
-    check: Callable[[], _T | Awaitable[_T]], *, within: float = 10.0, every: float = 0.05, clock: Clock = _SYSTEM_CLOCK
-) -> _T:
+    check: Callable[[], object], *, within: float = 10.0, every: float = 0.05, clock: Clock = _SYSTEM_CLOCK
+) -> object:
     """Call ``check`` until it returns something true, and return that.
 
     It says "not yet" by a false value or by an AssertionError, whose text is the reason that is printed

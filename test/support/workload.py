@@ -68,8 +68,6 @@ def jobs() -> Mapping[str, tuple[TFJobBuilder, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The jobs of one namespace."""
-
     admin: Api
     namespace: str
 
@@ -77,10 +75,8 @@ class Workload:
         for job, _ in jobs().values():
             await self.admin.create(TFJOBS.path(self.namespace), job.body())
 
-    async def wait_settled(self, *, within: float = _PATIENCE) -> None:
-        """Wait until each has become what it was going to be."""
-        is_settled: bool = await eventually(self._is_settled, within=within, every=0.2)
-        assert is_settled
+    async def wait_settled(self) -> None:
+        await eventually(self._is_settled, within=_PATIENCE, every=0.2)
 
     async def _is_settled(self) -> bool:
         found = {job["metadata"]["name"]: job for job in await self.admin.list(TFJOBS.path(self.namespace))}

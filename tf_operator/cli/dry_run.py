@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tf_operator.api import constants
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.naming import replica_of
-from tf_operator.api.record import ReplicaType
+from tf_operator.job import constants
+from tf_operator.job.naming import replica_of
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import cluster_spec
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.children import PODS

@@ -7,10 +7,10 @@ The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one c
 from collections.abc import Iterator
 from typing import Final
 
-from tf_operator.api.job import CleanPodPolicy, RestartPolicy, RunPolicy, SuccessPolicy, TrainingJob
-from tf_operator.api.ranges import Indexes
-from tf_operator.api.record import ReplicaType
 from tf_operator.cli.dry_run import DryRun
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, RunPolicy, SuccessPolicy, TrainingJob
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",

@@ -8,9 +8,9 @@ the sentences.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tf_operator.api.job import ReplicaSpec
 from tf_operator.cli import explain
 from tf_operator.cli.dry_run import DryRun, Replica, address, tf_configs
+from tf_operator.job.training_job import ReplicaSpec
 
 MOST_LISTED: Final = 8
 """Replicas of one type that are listed one by one; of more, the first ones and the last."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from tf_operator.api.profile import OPERATOR_LABEL
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import selector_text
 from tf_operator.planning import children, gang_schedulers

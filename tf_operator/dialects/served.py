@@ -11,11 +11,11 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import Profile
-from tf_operator.api.record import FailureCause
-from tf_operator.api.report import EventKind, JobReport
 from tf_operator.dialects import merge_patch
+from tf_operator.job.profile import Profile
+from tf_operator.job.record import FailureCause
+from tf_operator.job.report import EventKind, JobReport
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
 
 
@@ -88,6 +88,8 @@ class ServedAPI:
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
 
     conversion: Conversion = Conversion()
+    framework: str = "tensorflow"
+    """What its jobs train with: the label of their metrics, in the words of the Go operator."""
 
     def has(self, body: Body) -> bool:
         """Whether this is an object of the API, in its own version or in one that can be converted."""

@@ -13,11 +13,11 @@ from functools import cached_property, partial
 from itertools import chain, count
 from typing import Any, Final
 
-from tf_operator.api import constants, naming
-from tf_operator.api.job import ReplicaSpec, TrainingJob
-from tf_operator.api.profile import Profile, RestartBy
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.templates import main_containers, main_ports
+from tf_operator.job import constants, naming
+from tf_operator.job.profile import Profile, RestartBy
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.templates import main_containers, main_ports
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
 from tf_operator.planning import cluster_spec, gang_schedulers
 from tf_operator.planning.actions import Create, Stage

@@ -7,17 +7,17 @@ plan that follows is empty: so it does not matter how often, or by whom, it is a
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tf_operator.api import naming
-from tf_operator.api.record import JobRecord
+from tf_operator.job import naming
+from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
     cleanup,
-    events,
     gang,
     job_view,
     pending,
     rejections,
     report,
     restarts,
+    transitions,
     verdict,
 )
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
@@ -44,8 +44,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
         report=said,
         status_first=not report.is_progress(view, after),
         actions=_actions(view, found, after),
-        events=tuple(events.events(view, said)),
-        counts=tuple(events.counts(view, after)),
+        events=tuple(transitions.events(view, said)),
+        counts=tuple(transitions.counts(view, after)),
         requeue_after=_soonest(snapshot.now, _wake_ups(view, after)) if found.phase is Phase.ACTIVE else None,
     )
 
@@ -120,7 +120,7 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:
         if replica.loss or replica.needs_pod:
-            yield restarts.creation_time(
+            yield restarts.backoff_ends_at(
                 restart_records.get((replica.spec.type, replica.index)), view.snapshot.settings, now=now
             )
 
@@ -131,5 +131,5 @@ def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | N
 
 
 def _is_due(replica: Replica, snapshot: Snapshot) -> bool:
-    moment = restarts.creation_time(replica.record, snapshot.settings, now=snapshot.now)
+    moment = restarts.backoff_ends_at(replica.record, snapshot.settings, now=snapshot.now)
     return moment is None or moment <= snapshot.now

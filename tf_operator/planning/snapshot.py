@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from tf_operator.api.job import RestartPolicy, TrainingJob
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import RestartPolicy, TrainingJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Settings:
     backoff_reset_after: timedelta = timedelta(minutes=10)
     """A pod that has run for so long begins a new series of attempts."""
     report_pending_after: timedelta = timedelta(seconds=10)
-    starting_is_told_after: timedelta = timedelta(minutes=2)
+    report_starting_after: timedelta = timedelta(minutes=2)
 
 
 DEFAULT_SETTINGS = Settings()

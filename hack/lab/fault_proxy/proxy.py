@@ -82,12 +82,12 @@ class FaultProxy:
 
     # Clients
 
-    def kubeconfig(self, path: Path, *, client: str = "client") -> Path:
-        """Write a kubeconfig of the first apiserver's user that leads here.
+    def kubeconfig(self, path: Path, *, client: str = "client", token: str = "") -> Path:
+        """Write a kubeconfig that leads here, of the first apiserver's user or of the one with this *token*.
 
         Each *client* has a port of its own, and is known by this name to triggers, logs and ``frozen``.
         """
-        access = Access(self.url(client), self._access.token, self.authority.decode())
+        access = Access(self.url(client), token or self._access.token, self.authority.decode())
         kubeconfig.write(path, access, user=client)
         return path
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from demonstration import traffic
-from tf_operator.api import validation
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.job import validation
 
 SOME = list(itertools.islice(traffic.arrivals(), 120))
 

@@ -42,14 +42,14 @@ class Lookout:
         self.clock = FakeClock()
         self.recorder = Recorder()
         self.counts = Counts()
-        self.detector = ConflictDetector(self.clock, recorder=self.recorder, instruments=self.counts, **options)
+        self.detector = ConflictDetector(self.clock, recorder=self.recorder, **options)
         self.watching = None
         self.observe()
 
     def observe(self, *jobs, api=v1.API):
         """Watch these jobs, which are all there are."""
         handlers = []
-        self.detector.observe(SimpleNamespace(store=jobs, add_handler=handlers.append), api)
+        self.detector.observe(SimpleNamespace(store=jobs, add_handler=handlers.append), api, self.counts)
         (self.handler,) = handlers
 
     async def begin(self, *jobs):

@@ -45,9 +45,7 @@ class Passes(ReconcileInstruments):
 
 @pytest.fixture
 def harness():
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
-    return harness
+    return Harness(builders.tfjob("j").workers(1))
 
 
 def make(harness, *outcomes, workers=1):

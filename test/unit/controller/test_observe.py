@@ -15,23 +15,19 @@ from tf_operator.planning.snapshot import Settings
 
 @pytest.fixture
 async def harness() -> Harness:
-    harness = Harness(Settings(gang_scheduler="other"))
-    harness.create_job(builders.tfjob("j").workers(3))
+    harness = Harness(builders.tfjob("j").workers(3), settings=Settings(gang_scheduler="other"))
     await harness.settle()
     return harness
 
 
 async def live(harness: Harness):
     owner = OwnerKey(KEY, harness.job["metadata"]["uid"])
-    seen = await harness.reconciler.observer.live(owner, harness.pending_writes)
-    assert seen is not None
-    return seen
+    return await harness.reconciler.observer.live(owner, harness.pending_writes)
 
 
 async def test_live_and_cached_observations_are_the_same(harness):
     observer = harness.reconciler.observer
     stored = observer.stored(KEY)
-    assert stored is not None
 
     assert await live(harness) == observer.from_caches(stored)
 
@@ -86,7 +82,6 @@ async def test_what_has_our_labels_and_another_owner_is_not_ours(harness):
 
     observer = harness.reconciler.observer
     stored = observer.stored(KEY)
-    assert stored is not None
     names = {"j-worker-0", "j-worker-1", "j-worker-2"}
     assert {pod.name for pod in observer.from_caches(stored).pods} == names
     assert {pod.name for pod in (await live(harness)).pods} == names
@@ -132,7 +127,7 @@ async def test_a_pod_that_is_listed_is_not_gone(harness):
 
 
 async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_after_and_nothing_is_made():
-    harness = Harness(Settings(gang_scheduler="volcano"))
+    harness = Harness(settings=Settings(gang_scheduler="volcano"))
     harness.caches.groups.lacking = True
     harness.create_job(builders.tfjob("j").workers(2))
 

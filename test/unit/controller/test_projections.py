@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from support import builders, pod_status, toy_api
-from tf_operator.api.job import FieldError, RestartPolicy
-from tf_operator.api.record import ReplicaType
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob, job_of, job_reader
 from tf_operator.controller.projections.pod_groups import group_reader
 from tf_operator.controller.projections.pods import pod_reader
 from tf_operator.controller.projections.services import service_reader
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import FieldError, RestartPolicy
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import ObjectKey, parse_time, rfc3339
 from tf_operator.planning.snapshot import MainContainer, PodGroup, Service
@@ -41,9 +41,7 @@ def pod(name: str = "j-worker-1", **status: object) -> dict:
 
 
 def read(name: str = "j-worker-1", **status: object):
-    found = READ_POD(raw(pod(name, **status))).pod
-    assert found is not None
-    return found
+    return READ_POD(raw(pod(name, **status))).pod
 
 
 def test_a_job_is_read_by_its_dialect():
@@ -241,7 +239,6 @@ def test_a_container_that_runs_or_waits_has_not_ended():
     waiting = [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
 
     found = read(phase="Running", containerStatuses=running).main
-    assert found is not None
     assert found.exit_code is None
     assert found.started_at is not None
     assert read(phase="Running", containerStatuses=waiting).main is None

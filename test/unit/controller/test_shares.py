@@ -25,15 +25,12 @@ OTHER = ObjectKey("ns", "other")
 
 @pytest.fixture
 def harness() -> Harness:
-    harness = Harness()
-    harness.create_job(LARGE)
-    return harness
+    return Harness(LARGE)
 
 
 @pytest.fixture
 def share(harness: Harness) -> Share:
     stored = harness.jobs.get(KEY)
-    assert stored is not None
     return harness.executor.shares.begin(harness.reconciler.observer.from_caches(stored).job)
 
 
@@ -216,7 +213,6 @@ async def test_no_more_is_made_for_a_job_that_is_gone_than_is_in_flight(harness)
 
 async def test_a_job_that_is_read_live_is_not_stopped_by_an_older_one_in_the_cache(harness):
     stored = harness.jobs.get(KEY)
-    assert stored is not None
     job = harness.reconciler.observer.from_caches(stored).job
     newer = builders.merge(harness.job, {"metadata": {"generation": job.generation + 1}})
     harness.api.put(JOBS, newer)

@@ -16,9 +16,7 @@ BODY = {"metadata": {"name": "a", "namespace": "ns"}}
 
 @pytest.fixture
 def harness() -> Harness:
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
-    return harness
+    return Harness(builders.tfjob("j").workers(1))
 
 
 @pytest.fixture

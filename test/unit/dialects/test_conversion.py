@@ -6,7 +6,9 @@ import pytest
 import yaml
 
 from tf_operator.dialects.kubeflow import v1
-from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, LARGEST, convert
+from tf_operator.dialects.kubeflow.versions import remainder
+from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, convert
+from tf_operator.dialects.kubeflow.versions.remainder import LARGEST
 from tf_operator.dialects.served import ConversionError
 
 REPLICAS = {"Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}}
@@ -91,11 +93,30 @@ def test_an_unknown_version_is_named(source: str, target: str) -> None:
         convert(job(source), target)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[5]", '[{"path": "spec"}]', '[{"path": []}]', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[5]", '[{"path": "spec"}]', '[{"path": []}]', "[" * 100_000),
+        '[{"path": ["tfReplicaSpecs", "Worker", "replicas"], "back": 2, "original": -1}]',
+        '[{"path": ["x"], "original": 1%s}]' % ("0" * 400),  # the API server cannot read this number
+        '[{"path": ["x"], "original": [1%s]}]' % ("0" * 400),
+        '[{"path": ["x"], "original": %s}]' % ("[" * 101 + "]" * 101),
+        '[{"path": ["x"], "original": "%s"}]' % ("x" * LARGEST),
+    ],
+)
 def test_an_annotation_that_is_none_of_ours_changes_nothing(text: str) -> None:
     name = "tf-operator.kubeflow.org/v1-fields"
     plain = convert(job("v1beta1"), "v1")
     assert convert(job("v1beta1", annotations={name: text}), "v1") == plain
+
+
+def test_a_forged_annotation_does_not_have_an_object_encoded_for_each_of_its_entries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remainder, "_sorted", pytest.fail)
+    entries = [remainder.Difference(("large",), back, "x") for back in ({}, [], {"a": 1})]
+    large = {"large": {str(number): number for number in range(100)}}
+    assert remainder.restore(large, entries) == large
 
 
 def test_manifests_of_older_versions_need_no_status_and_no_metadata() -> None:

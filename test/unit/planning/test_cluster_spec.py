@@ -9,7 +9,7 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning import cluster_spec, spec_problems
 
 

@@ -12,8 +12,8 @@ from support.pod_events import (
     time_passes,
 )
 from support.simulator import Crashed, simulator
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.report import EventKind
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import EventKind
 from tf_operator.planning.snapshot import MainContainer
 
 

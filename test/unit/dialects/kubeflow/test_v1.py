@@ -6,10 +6,10 @@ import pytest
 
 from support.builders import tfjob
 from support.simulator import simulator
-from tf_operator.api.job import CleanPodPolicy, RestartPolicy, SchedulingPolicy, SuccessPolicy
-from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, SchedulingPolicy, SuccessPolicy
 from tf_operator.meta import ObjectKey, parse_time
 
 EARLY, START, LATER = (f"2026-03-01T08:0{minute}:00Z" for minute in range(3))

@@ -15,7 +15,9 @@ _DEFAULT_IN_V1: Final = "None"
 _DEFAULT_BEFORE: Final = "Running"
 _POLICIES: Final = (CLEAN, "ttlSecondsAfterFinished")
 _LATER_POLICIES: Final = ("activeDeadlineSeconds", "backoffLimit")
-_REPLICAS: Final = "tfReplicaSpecs"
+_REPLICA_STATUSES: Final = "replicaStatuses"
+REPLICAS: Final = "tfReplicaSpecs"
+"""The same in all versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +27,30 @@ class Version:
     name: str
     policies: tuple[str, ...]
     """What stands in ``spec`` here and in ``spec.runPolicy`` in v1."""
-    replica_statuses: str = "replicaStatuses"
+    replica_statuses: str = _REPLICA_STATUSES
 
     def spec_to_v1(self, spec: Body) -> dict[str, Any]:
         """The spec in v1."""
         policies = {CLEAN: _DEFAULT_BEFORE} | {name: spec[name] for name in self.policies if name in spec}
-        return {"runPolicy": policies} | _only(spec, (_REPLICAS,))
+        return {"runPolicy": policies} | _only(spec, (REPLICAS,))
 
     def spec_from_v1(self, spec: Body) -> dict[str, Any]:
         """The spec in this version."""
         policies = {CLEAN: _DEFAULT_IN_V1} | dict(object_of(spec, "runPolicy"))
-        return _only(policies, self.policies) | _only(spec, (_REPLICAS,))
+        return _only(policies, self.policies) | _only(spec, (REPLICAS,))
 
     def status_to_v1(self, status: Body) -> dict[str, Any]:
         """The status in v1."""
-        return _renamed(status, self.replica_statuses, "replicaStatuses")
+        return self._renamed(status)
 
     def status_from_v1(self, status: Body) -> dict[str, Any]:
         """The status in this version."""
-        return _renamed(status, "replicaStatuses", self.replica_statuses)
+        return self._renamed(status)
+
+    def _renamed(self, status: Body) -> dict[str, Any]:
+        """The two names change places, so that nothing is lost of a status that has both."""
+        other = {self.replica_statuses: _REPLICA_STATUSES, _REPLICA_STATUSES: self.replica_statuses}
+        return {other.get(name, name): value for name, value in status.items()}
 
 
 V1ALPHA2: Final = Version("v1alpha2", _POLICIES, replica_statuses="tfReplicaStatuses")
@@ -53,7 +60,3 @@ V1BETA2: Final = Version("v1beta2", (*_POLICIES, *_LATER_POLICIES))
 
 def _only(body: Body, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: body[name] for name in names if name in body}
-
-
-def _renamed(body: Body, old: str, new: str) -> dict[str, Any]:
-    return {new if name == old else name: value for name, value in body.items() if name == old or name != new}

@@ -8,12 +8,12 @@ should be) has been found by it already, in ``job.problems``.
 import re
 from collections.abc import Callable, Iterator
 
-from tf_operator.api import constants
-from tf_operator.api.job import FieldError, TrainingJob
-from tf_operator.api.naming import service_name
-from tf_operator.api.profile import FailureScope
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.templates import containers_of, main_containers
+from tf_operator.job import constants
+from tf_operator.job.naming import service_name
+from tf_operator.job.profile import FailureScope
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.templates import containers_of, main_containers
+from tf_operator.job.training_job import FieldError, TrainingJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)

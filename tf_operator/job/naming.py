@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import JOB_UID_LABEL, NameStyle
-from tf_operator.api.record import ReplicaType, RestartRecord
+from tf_operator.job.profile import JOB_UID_LABEL, NameStyle
+from tf_operator.job.record import ReplicaType, RestartRecord
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import selector_text
 
 LONGEST_JOB_PART: Final = 40

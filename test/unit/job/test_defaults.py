@@ -6,7 +6,7 @@ import pytest
 
 from support.builders import tfjob
 from support.simulator import simulator
-from tf_operator.api.defaults import with_defaults
+from tf_operator.job.defaults import with_defaults
 
 PORT = {"name": "tfjob-port", "containerPort": 2222}
 

@@ -5,7 +5,7 @@ A template is the user's JSON, and open in the schema: what is not of the type t
 
 from collections.abc import Mapping
 
-from tf_operator.api.job import ReplicaSpec
+from tf_operator.job.training_job import ReplicaSpec
 
 
 def main_containers(spec: ReplicaSpec, name: str) -> list[Mapping[str, object]]:

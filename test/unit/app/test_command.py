@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tf_operator.app import cli, run
+from tf_operator.app import command, run
 
 pytestmark = pytest.mark.usefixtures("own_signals")
 
@@ -19,7 +19,7 @@ def started(monkeypatch):
 
 
 def test_version_prints_one_line_fit_for_a_bug_report(capsys):
-    assert cli.main(["version"]) == 0
+    assert command.main(["version"]) == 0
 
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("tf-operator ")
@@ -29,7 +29,7 @@ def test_version_prints_one_line_fit_for_a_bug_report(capsys):
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["crd", "--no-such-flag"]], ids=["none", "unknown", "unknown-flag"])
 def test_a_wrong_command_line_is_answered_with_usage_and_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main(arguments)
+        command.main(arguments)
 
     assert stopped.value.code == 2
     assert "usage: tf-operator" in capsys.readouterr().err
@@ -37,7 +37,7 @@ def test_a_wrong_command_line_is_answered_with_usage_and_exit_code_2(arguments, 
 
 @pytest.mark.parametrize("flag", ["-h", "-help", "--help"])
 def test_run_explains_its_flags_in_groups(flag, capsys):
-    assert cli.main(["run", flag]) == 0
+    assert command.main(["run", flag]) == 0
 
     page = capsys.readouterr().out
     assert page.startswith("usage: tf-operator run")
@@ -45,7 +45,7 @@ def test_run_explains_its_flags_in_groups(flag, capsys):
 
 
 def test_a_wrong_flag_of_run_is_one_line_and_exit_code_2(capsys, started):
-    assert cli.main(["run", "--kube-api-qps=fast"]) == 2
+    assert command.main(["run", "--kube-api-qps=fast"]) == 2
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tf-operator run: --kube-api-qps=fast: must be")
@@ -55,7 +55,7 @@ def test_a_wrong_flag_of_run_is_one_line_and_exit_code_2(capsys, started):
 def test_the_arguments_of_the_process_are_used_when_none_are_given(started, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tf-operator", "run", "--leader-elect=false"])
 
-    assert cli.main() == 3
+    assert command.main() == 3
     assert started[0].election is None
 
 
@@ -70,7 +70,7 @@ def test_a_signal_before_the_operator_runs_ends_the_first_process_of_a_container
     program = """
 import os, signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-from tf_operator.app import cli
+from tf_operator.app import command
 
 class Imports:
     def find_spec(self, name, *_):
@@ -78,7 +78,7 @@ class Imports:
             os.kill(os.getpid(), signal.SIGTERM)
 
 sys.meta_path.insert(0, Imports())
-sys.exit(cli.main(["run", "--no-such-flag"]))
+sys.exit(command.main(["run", "--no-such-flag"]))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
@@ -86,8 +86,8 @@ sys.exit(cli.main(["run", "--no-such-flag"]))
 
 
 def test_the_signal_handlers_are_set_before_anything_slow_is_imported():
-    program = "import sys, tf_operator.app.cli; print(*(name for name in sys.modules if name.startswith('tf_op')))"
+    program = "import sys, tf_operator.app.command; print(*(name for name in sys.modules if name.startswith('tf_op')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
 
-    light = "tf_operator tf_operator.app tf_operator.app.cli tf_operator.app.crd_command tf_operator.app.version"
+    light = "tf_operator tf_operator.app tf_operator.app.command tf_operator.app.crd_command tf_operator.app.version"
     assert set(done.stdout.split()) == set(light.split())

@@ -4,9 +4,9 @@ import pytest
 
 from support.builders import tfjob
 from support.simulator import simulator
-from tf_operator.api import naming
-from tf_operator.api.profile import NameStyle
-from tf_operator.api.record import ReplicaType
+from tf_operator.job import naming
+from tf_operator.job.profile import NameStyle
+from tf_operator.job.record import ReplicaType
 
 
 @pytest.mark.parametrize(

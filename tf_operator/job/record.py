@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
-from tf_operator.api.ranges import NO_INDEXES, Indexes
+from tf_operator.job.ranges import NO_INDEXES, Indexes
 
 
 class ReplicaType(StrEnum):

@@ -1,15 +1,16 @@
-"""Who is to blame for a failure: in a few words for messages and events, and as evidence that is kept in the status.
+"""The evidence of a failure: a few words for messages and events, and the first failure that the status keeps.
 
-Both are made of what the kubelet said of the pod, while there is one: a pod that has failed is deleted, and a container
-that is restarted in place forgets its end but one. Nothing is decided here; ``verdict`` and ``restarts`` do.
+Both come from what the kubelet reported of the pod, while there is one: a failed pod is deleted, and a container that
+is restarted in place keeps only its last termination. Nothing is decided here: ``pod_state`` judges a pod, ``verdict``
+the job, and ``restarts`` counts.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
 
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.profile import RestartBy
-from tf_operator.api.record import FirstFailure
+from tf_operator.job.profile import RestartBy
+from tf_operator.job.record import FirstFailure
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import pod_state
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.replicas import Replica, ReplicaLoss

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.ranges import NO_INDEXES, Indexes
+from tf_operator.job.constants import MOST_REPLICAS
+from tf_operator.job.ranges import NO_INDEXES, Indexes
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""What is reported of a step from one record to the next: events for users, counts for metrics.
+"""What a transition from one record to the next reports: events for users, counts for metrics.
 
-Both are derived from the two records, never from memory. They are told when the new record has been stored, so each
-transition is told once, through conflicts, relists and restarts of the operator.
+Both are derived from the two records, never from memory. They are reported when the new record has been stored, so
+each transition is reported once, through conflicts, relists and restarts of the operator.
 """
 
 import math
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.record import JobPhase, JobRecord, PendingKind
-from tf_operator.api.report import EventKind, JobReport
-from tf_operator.planning import children, failures, pending, restarts
+from tf_operator.job.record import JobPhase, JobRecord, PendingKind
+from tf_operator.job.report import EventKind, JobReport
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.planning import children, failure_evidence, pending, restarts
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -30,13 +30,13 @@ _CAUSES = {PodState.FAILED: "failed", PodState.ENDED: "completed", PodState.DISR
 
 
 def events(view: JobView, report: JobReport) -> Iterator[Event]:
-    """What users are told."""
+    """For users."""
     job, before, after = view.snapshot.job, view.snapshot.job.record, report.record
     if _is_new(before):
         yield from _remarks(job, view.snapshot.settings.gang_scheduler)
     if not after.is_finished:
         yield from _restarts(view, after)
-        yield from _trouble(view, after)
+        yield from _pending(view, after)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not before.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
     if after.resumed_at and after.resumed_at != before.resumed_at:
@@ -44,7 +44,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
 
 
 def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
-    """What the metrics are told."""
+    """For metrics."""
     before = view.snapshot.job.record
     if _is_new(before):
         yield Count(Transition.CREATED)
@@ -90,13 +90,15 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
         yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
     if tolerated := [
-        failures.describe(replica.loss) for replica in view.replicas if replica.loss and _is_newly_tolerated(replica)
+        failure_evidence.describe(replica.loss)
+        for replica in view.replicas
+        if replica.loss and _is_newly_tolerated(replica)
     ]:
         why = " (enableDynamicWorker)" if view.snapshot.job.has_dynamic_workers else ""
         message = f"{_list(tolerated)}; the job continues without it{why}"
         yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
     if in_place := view.restarts_in_place:
-        who = [failures.describe_exit(replica, pod) for replica, pod, _ in in_place]
+        who = [failure_evidence.describe_exit(replica, pod) for replica, pod, _ in in_place]
         is_warning = any(pod.last_termination is None or pod.last_termination.exit_code for _, pod, _ in in_place)
         yield Event(EventKind.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
 
@@ -115,7 +117,7 @@ def _when(view: JobView, after: JobRecord, kind: PodState) -> str:
     replaced = {(loss.type, loss.index) for loss in view.losses if loss.outcome is kind}
     restart_records = (record for record in after.restart_records if (record.type, record.index) in replaced)
     moments = (
-        restarts.creation_time(record, view.snapshot.settings, now=view.snapshot.now) for record in restart_records
+        restarts.backoff_ends_at(record, view.snapshot.settings, now=view.snapshot.now) for record in restart_records
     )
     last = max((moment for moment in moments if moment), default=view.snapshot.now)
     seconds = math.ceil((last - view.snapshot.now).total_seconds())
@@ -123,10 +125,10 @@ def _when(view: JobView, after: JobRecord, kind: PodState) -> str:
 
 
 def _blamed(view: JobView, kind: PodState) -> list[str]:
-    return [failures.describe(loss) for loss in view.losses if loss.outcome is kind]
+    return [failure_evidence.describe(loss) for loss in view.losses if loss.outcome is kind]
 
 
-def _trouble(view: JobView, after: JobRecord) -> Iterator[Event]:
+def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
     """Why the job does not get on; once, and again only when it is something else."""
     found, known = after.pending, view.snapshot.job.record.pending
     if found and (known is None or replace(known, since=found.since) != found):

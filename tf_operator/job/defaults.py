@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tf_operator.api.job import ReplicaSpec, TrainingJob
-from tf_operator.api.profile import Profile
+from tf_operator.job.profile import Profile
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
 
 REPLICAS = 1

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.record import JobRecord, ReplicaType
+from tf_operator.job.record import JobRecord, ReplicaType
+from tf_operator.job.training_job import TrainingJob
 
 
 @dataclass(frozen=True, slots=True)

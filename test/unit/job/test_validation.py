@@ -7,8 +7,8 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from support.templates import Template
-from tf_operator.api.templates import containers_of, main_containers, main_ports
-from tf_operator.api.validation import validate
+from tf_operator.job.templates import containers_of, main_containers, main_ports
+from tf_operator.job.validation import validate
 
 
 def errors(builder):
@@ -46,11 +46,11 @@ def test_a_valid_job_has_no_errors(job):
         (tfjob("x" * 55).workers(1), "metadata.name: is too long"),
         (tfjob("x" * 54).workers(11), "metadata.name: is too long"),
         (
-            tfjob().workers(1, template=Template().without_main()),
+            tfjob().workers(1, template=Template().main(name="other")),
             "spec.tfReplicaSpecs.Worker.template.spec.containers: must have a container named 'tensorflow'",
         ),
         (
-            tfjob().workers(1, template=Template().image("")),
+            tfjob().workers(1, template=Template().main(image="")),
             "spec.tfReplicaSpecs.Worker.template.spec.containers: the container 'tensorflow' must have an image",
         ),
     ],

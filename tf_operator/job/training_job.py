@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tf_operator.api.constants import OWN_MANAGER
-from tf_operator.api.profile import Profile
-from tf_operator.api.record import NO_RECORD, JobRecord, ReplicaType
+from tf_operator.job.constants import OWN_MANAGER
+from tf_operator.job.profile import Profile
+from tf_operator.job.record import NO_RECORD, JobRecord, ReplicaType
 from tf_operator.meta import Body, ObjectKey, OwnerRef
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from tf_operator.api.constants import MOST_REPLICAS
+from tf_operator.job.constants import MOST_REPLICAS
 
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,5})(?:-(0|[1-9][0-9]{0,5}))?")
 
