@@ -1,6 +1,7 @@
 """TfJobs of mlkube.io, in a cluster where they are the only kind: what their document promises, as kubectl shows it."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -229,6 +230,20 @@ async def test_a_rolling_update_of_the_operator_loses_no_job_and_makes_no_pod_tw
             for name in jobs:
                 await here.wait_tfjob(name, state="Succeeded")
         assert here.created_pods(started) == 2 * len(jobs)
+
+
+async def test_pods_of_a_job_that_asks_for_json_logs_know_which_replica_they_are(control_plane):
+    """What the programs then write is tested with Python itself; here the API server has to accept the pods."""
+    async with tfjobs(control_plane, "logs") as here:
+        body = example()
+        body["metadata"]["annotations"] = {"tf-operator.kubeflow.org/json-logs": "true"}
+        await here.submit_tfjob(body)
+
+        for role in ("master", "worker"):
+            (container,) = (await here.pod(f"example-job-{role}-1234-0"))["spec"]["containers"]
+            (fields,) = [entry["value"] for entry in container["env"] if entry["name"] == "TF_OPERATOR_LOG_FIELDS"]
+            found = json.loads(fields)
+            assert (found["replica_type"], found["replica_index"], found["runtime_id"]) == (role, 0, "1234")
 
 
 @pytest.mark.parametrize("name", [{"MY_POD_NAME": "my-pod"}, {}], ids=["with a name", "without a name"])
