@@ -19,7 +19,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import cluster_spec, default_server, gang_schedulers
+from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.pod_state import kubelet_policy
@@ -58,7 +58,8 @@ class ChildBuilder:
         """The pod of one replica."""
         spec = self._spec(kind)
         metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
-        return {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+        pod = {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+        return json_logs.added(pod, self.job, kind, index) if json_logs.is_wanted(self.job) else pod
 
     def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The headless Service of one replica: its name in the cluster's DNS, from before the pod is ready."""
