@@ -102,21 +102,6 @@ async def test_a_new_job_of_the_same_name_is_another_job(job_namespace):
     assert job["status"].get("restarts", 0) == 0
 
 
-async def test_the_longest_name_works_with_the_largest_index(job_namespace):
-    name = "j" * (63 - len("-evaluator-10"))
-    await job_namespace.begin_running(builders.tfjob(name).workers(1).evaluators(11))
-    assert max(map(len, await job_namespace.services())) == 63
-
-
-async def test_keys_may_be_written_in_any_letter_case(job_namespace):
-    """As 1.9."""
-    await job_namespace.submit(builders.tfjob("j").replicas("worker", 1).replicas("ps", 1))
-    await job_namespace.wait_pods("j-worker-0", "j-ps-0")
-    await job_namespace.run("j-worker-0", "j-ps-0")
-    job = await job_namespace.wait("j", "Running")
-    assert set(job["status"]["replicaStatuses"]) == {"Worker", "PS"}
-
-
 def _assert_contains(found, expected):
     for field, value in expected.items():
         if isinstance(value, dict):
