@@ -182,17 +182,3 @@ async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_
         await victim.replicas[0].kill()
         await eventually(lambda: set(victim.alerts()) == {"TFOperatorDown"}, within=30)
         assert victim.others() == []
-
-
-@in_session
-async def test_a_leader_that_dies_is_told_until_the_standby_leads_and_then_all_is_well(monitored, tmp_path):
-    async with installed(monitored, tmp_path, replicas=2) as victim:
-        (leader,) = [replica for replica in victim.replicas if replica.said("workers started")]
-
-        await leader.kill()
-
-        told = await eventually(victim.alerts, within=30)
-        assert set(told) == {"TFOperatorNoLeader"}, "one of two replicas is up"
-        await eventually(lambda: not victim.alerts(), within=60)
-        assert victim.prometheus.value(f'sum(leader_election_master_status{{namespace="{victim.namespace}"}})') == 1
-        assert victim.others() == []

@@ -6,7 +6,6 @@ import base64
 import pytest
 import structlog
 
-from support.fake_clock import FakeClock
 from tf_operator.app.webhook import certificate, keys
 from tf_operator.app.webhook.certificate import CRDS, SECRETS, KeptCertificate, NoCertificate
 from tf_operator.machinery.election.fence import NotLeading
@@ -55,11 +54,6 @@ def not_leading():
 
 def stored(cluster):
     return {name: base64.b64decode(text) for name, text in cluster.objects[str(SECRETS), SECRET]["data"].items()}
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 async def test_a_leader_fills_the_secret_once_and_writes_the_authority_into_the_crd(clock):
