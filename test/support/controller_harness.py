@@ -1,10 +1,5 @@
 """A controller without a process: its parts on a fake clock, a fake apiserver, and stores that the test fills.
 
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(2))
-    await harness.reconcile()
-    assert harness.api.calls == [...]
-
 ``sync`` brings the stores up to date with the apiserver; until then they lag behind, as caches do.
 """
 
@@ -23,8 +18,8 @@ from tf_operator.controller.caches import OWNER, Caches, owner_of, readers
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
@@ -115,7 +110,7 @@ class Harness:
         self.debounce = Debounce()
         self.caches = self._make_caches()
         self.notes = JobNotes(self.clock, lambda uid: self.jobs.by_uid(uid) is not None)
-        self.pending_writes = PendingWrites(self.caches.views(), self.clock)
+        self.pending_writes = PendingWrites(self.caches.views(), self.clock, uncached=resources.UNCACHED)
         self.on_job = OnJob(self.queue, self.debounce, self.notes, self.pending_writes)
         self.on_child: OnChild[CachedPod] = OnChild(self.queue, self.debounce, self.jobs, self.notes, resources.PODS)
         self.on_pod = OnPod(self.on_child)

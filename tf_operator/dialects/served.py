@@ -24,7 +24,7 @@ class JobSummary:
     """What metrics, and the check for other controllers, want to know of a job without reading all of it."""
 
     phase: str = ""
-    """Where it stands, in the words of its API; empty before it was first reconciled."""
+    """Where it stands, in the words of ``record.JobPhase``; empty before it was first reconciled."""
     waits_since: datetime | None = None
     """Since when it does not run, although it should and this operator looks after it."""
     is_ours: bool = True

@@ -8,6 +8,8 @@ GROUP: Final = "kubeflow.org"
 OWN_MANAGER: Final = "kubeflow.org/training-operator"
 
 TF_CONFIG: Final = "TF_CONFIG"
+JSON_LOGS_ANNOTATION: Final = "tf-operator.kubeflow.org/json-logs"
+"""On a job: ``true`` makes its replicas write their logs as JSON."""
 
 MOST_REPLICAS: Final = 10_000
 LONGEST_NAME: Final = 63

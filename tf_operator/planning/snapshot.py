@@ -68,6 +68,8 @@ class Pod:
     """Its containers that decide in other APIs that this process serves."""
     restarts: int = 0
     """Of all its containers, in place."""
+    is_stopped: bool = False
+    """Its time is over: its kubelet ends it, or has."""
     pending_reason: str = ""
     """While it is Pending: why, in the words of the kubelet or the scheduler."""
     waits_since: datetime | None = None
@@ -143,6 +145,8 @@ class Settings:
     cluster_domain: str = ""
     gang_scheduler: str = ""
     """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
+    server_program: str = ""
+    """What default servers run; empty for the program that comes with the operator."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)

@@ -20,13 +20,13 @@ SIMPLE = builders.tfjob("j").chief().workers(1, restart="OnFailure").clean_pods(
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "tensorflow", "state": {"running": {}}}]}
 
 
-def ended(code: int) -> dict:
+def ended(code):
     phase = "Failed" if code else "Succeeded"
     state = {"terminated": {"exitCode": code}}
     return {"phase": phase, "containerStatuses": [{"name": "tensorflow", "state": state}]}
 
 
-def conditions(harness: Harness) -> list[str]:
+def conditions(harness):
     return [f"{entry['type']}={entry['status']}" for entry in harness.job.get("status", {}).get("conditions", [])]
 
 
@@ -75,7 +75,6 @@ async def test_a_reconcile_waits_until_the_caches_show_what_the_last_one_wrote()
 
     wait = await harness.reconcile()
 
-    assert wait is not None
     assert wait > 5
     assert len(harness.api.calls) == made, "nothing was decided from caches that are behind"
 
@@ -302,7 +301,6 @@ async def test_a_job_whose_time_is_over_is_deleted_and_counted():
     await harness.settle()
 
     wait = await harness.reconcile()
-    assert wait is not None
     assert 25 < wait <= 30
     await harness.clock.advance(wait)
     await harness.reconcile()
@@ -311,11 +309,11 @@ async def test_a_job_whose_time_is_over_is_deleted_and_counted():
     assert harness.counts.told[-1] == "deleted ns"
 
 
-def _uid(harness: Harness, name: str) -> str:
+def _uid(harness, name):
     return next(body["metadata"]["uid"] for body in harness.api.of(resources.PODS) if body["metadata"]["name"] == name)
 
 
-def _owner(harness: Harness):
+def _owner(harness):
     return OwnerKey(KEY, harness.job["metadata"]["uid"])
 
 

@@ -10,11 +10,11 @@ from tf_operator.planning import rejections as planning
 
 
 @pytest.fixture
-def rejections() -> Rejections:
+def rejections():
     return Rejections(FakeClock(), {"u"}.__contains__)
 
 
-def wait(rejections: Rejections, clock: FakeClock) -> float:
+def wait(rejections, clock):
     """For how long planning has the job wait."""
     found = rejections.get("u")
     return (planning.retry_at(found) - clock.now()).total_seconds()

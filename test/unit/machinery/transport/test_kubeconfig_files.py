@@ -82,10 +82,7 @@ USUAL = {
     "plain HTTP": ({"server": "http://localhost:8001"}, {}),
     "an IPv6 address": ({"server": "https://[fd00::1]:6443"}, {"token": SECRET}),
     "fields of other tools": ({"extensions": [{"name": "minikube"}]}, {"token": SECRET, "as": ""}),
-    "a token of the removed gcp provider": (
-        {},
-        {"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}},
-    ),
+    "a token of the removed gcp provider": ({}, {"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}}),
 }
 
 
@@ -226,10 +223,7 @@ BROKEN_CLUSTERS = {
         {"server": "h:6443"},
         "'server' has to be http(s)://host[:port][/path], not 'h:6443'",
     ),
-    "a server with a password": (
-        {"server": f"https://u:{SECRET}@h"},
-        "'server' must not hold a user or a password",
-    ),
+    "a server with a password": ({"server": f"https://u:{SECRET}@h"}, "'server' must not hold a user or a password"),
     "a path that is no text": ({"certificate-authority": 5}, "cannot read"),
     "an invalid server": ({"server": "https://[::1"}, "malformed"),
     "a server without a host": ({"server": "https://:6443"}, "'server' has to be http(s)://host"),
