@@ -115,7 +115,7 @@ class Harness:
         self.debounce = Debounce()
         self.caches = self._make_caches()
         self.notes = JobNotes(self.clock, lambda uid: self.jobs.by_uid(uid) is not None)
-        self.pending_writes = PendingWrites(self.caches.views(), self.clock)
+        self.pending_writes = PendingWrites(self.caches.views(), self.clock, uncached=resources.UNCACHED)
         self.on_job = OnJob(self.queue, self.debounce, self.notes, self.pending_writes)
         self.on_child: OnChild[CachedPod] = OnChild(self.queue, self.debounce, self.jobs, self.notes, resources.PODS)
         self.on_pod = OnPod(self.on_child)

@@ -4,7 +4,7 @@ Where the plan creates a PodGroup and waits for it, a second plan is made with t
 planned as if it were resumed. Neighbours: ``summary`` and ``bodies`` show the result.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -49,14 +49,14 @@ class DryRun:
     job: TrainingJob
     settings: Settings
     dependencies: tuple[Create, ...]
-    """What is created before the first pod: the PodGroup of a gang scheduler."""
+    """What is created before the first pod, such as the PodGroup of a gang scheduler."""
     replicas: tuple[Replica, ...]
     warnings: tuple[str, ...]
 
     @property
     def gang_size(self) -> int | None:
         """How many pods a gang scheduler places together; ``None`` without one."""
-        return next((found.body()["spec"]["minMember"] for found in self.dependencies), None)
+        return next((found.body()["spec"]["minMember"] for found in _groups(self.dependencies)), None)
 
     def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
         """The replicas of one type."""
@@ -69,10 +69,11 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
     seen = Snapshot(resumed, now=_NOW, settings=settings)
     plan = make_plan(seen)
     creates = [action for action in plan.actions if isinstance(action, Create)]
+    groups = _groups(creates)
+    if groups:
+        admitted = make_plan(replace(seen, pod_group=_admitted(groups[0])))
+        creates = [*groups, *(action for action in admitted.actions if isinstance(action, Create))]
     dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES]
-    if dependencies:
-        admitted = make_plan(replace(seen, pod_group=_admitted(dependencies[0])))
-        creates = [action for action in admitted.actions if isinstance(action, Create)]
     return DryRun(
         job=job,
         settings=settings,
@@ -103,6 +104,10 @@ def _replicas(job: TrainingJob, creates: list[Create]) -> Iterator[Replica]:
         place = replica_of(job.key.name, create.name, job.profile.names)
         if place and create.resource == PODS:
             yield Replica(*place, create)
+
+
+def _groups(creates: Iterable[Create]) -> list[Create]:
+    return [create for create in creates if create.resource.kind == "PodGroup"]
 
 
 def _admitted(group: Create) -> PodGroup:

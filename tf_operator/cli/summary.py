@@ -52,7 +52,7 @@ def _title(found: DryRun) -> str:
     name = f"{job.profile.kind} {job.key}"
     if not job.is_ours:
         return f"{name} is managed by {job.run_policy.managed_by}: this operator makes nothing for it"
-    group = "1 PodGroup, " if found.dependencies else ""
+    group = "".join(f"1 {create.resource.kind}, " for create in found.dependencies)
     return f"{name}: {group}{counted(number, 'pod')} and {counted(number, 'Service')}"
 
 

@@ -33,6 +33,12 @@ def service_name(job: TrainingJob, kind: ReplicaType, index: int) -> str:
     return f"{stem(job, kind)}{index}"
 
 
+def config_map_name(job: TrainingJob) -> str:
+    """The name of the ConfigMap with the program of the job's default servers."""
+    part = _job_part(job.key.name, job.profile.names)
+    return f"{part}-cm-ps-{job.runtime_id}" if job.runtime_id else f"{part}-cm-ps"
+
+
 def pod_name(job: TrainingJob, service: str, record: RestartRecord | None) -> str:
     """The name of the pod of the replica that has this Service, after the last pod that was given up.
 

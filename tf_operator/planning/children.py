@@ -19,7 +19,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import cluster_spec, gang_schedulers, json_logs
+from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.pod_state import kubelet_policy
@@ -108,6 +108,8 @@ class ChildBuilder:
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang and not pod.get("schedulerName"):
             pod["schedulerName"] = self._gang.name
+        if spec.is_default_server:
+            pod = default_server.with_program(pod, self.job)
         if cluster_spec.is_distributed(self.job):
             domain = self.settings.cluster_domain
             cluster = "" if self.job.has_dynamic_workers else self._cluster

@@ -11,6 +11,7 @@ from tf_operator.job import naming
 from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
     cleanup,
+    default_server,
     gang,
     job_view,
     pending,
@@ -101,10 +102,14 @@ def _creations(view: JobView) -> Iterator[Create]:
         return
     builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
     services = {service.name for service in view.snapshot.services}
+    has_program = False
     for replica in view.replicas:
         kind, index = replica.spec.type, replica.index
         service = None if replica.service in services else builder.create_service(kind, index, replica.service)
         if replica.needs_pod and _is_due(replica, view.snapshot):
+            if replica.spec.is_default_server and not has_program:
+                has_program = True
+                yield default_server.config_map(builder.job, builder.settings)
             yield builder.create_pod(kind, index, replica.name, needs=service)
         elif service:
             yield service

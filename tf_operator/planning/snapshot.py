@@ -145,6 +145,8 @@ class Settings:
     cluster_domain: str = ""
     gang_scheduler: str = ""
     """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
+    server_program: str = ""
+    """What default servers run; empty for the program that comes with the operator."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
