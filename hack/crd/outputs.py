@@ -16,10 +16,18 @@ PACKAGED: Final = Path("tf_operator/dialects/kubeflow/crd.json")
 PACKAGED_OLDER: Final = PACKAGED.with_name("older_versions.json")
 OLDER_IN_CHART: Final = Path("charts/tf-operator/templates/_older-versions.tpl")
 REFERENCE: Final = Path("docs/api.md")
+# The APIs beside TFJob: the source, the manifest, and the package of the dialect.
+FURTHER: Final = (
+    (
+        Path("hack/crd/t9k.yaml"),
+        Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"),
+        Path("tf_operator/dialects/t9k/crd.json"),
+    ),
+)
 # `kubectl apply` keeps all of it in an annotation, which may have 262,144 bytes; room is left for what comes.
 MOST_BYTES: Final = 200_000
 HEADER: Final = """\
-# The CustomResourceDefinition of TFJob. Generated: edit hack/crd/tfjob.yaml and run hack/generate crd.
+# The CustomResourceDefinition of {kind}. Generated: edit {source} and run hack/generate crd.
 """
 
 
@@ -30,12 +38,15 @@ class TooLargeError(Exception):
 def render(root: Path) -> dict[Path, str]:
     """Every generated file, by its path in the repository; raises TooLargeError."""
     source = (root / SOURCE).read_text(encoding="utf-8")
-    crd = definition.build(source, json.loads((root / CORE).read_text(encoding="utf-8")))
+    core = json.loads((root / CORE).read_text(encoding="utf-8"))
     older = yaml.load((root / OLDER).read_text(encoding="utf-8"), yaml.CSafeLoader)
     page = (root / REFERENCE).read_text(encoding="utf-8")
-    return {
-        MANIFEST: HEADER + as_yaml(crd),
-        PACKAGED: as_json(crd),
+    texts: dict[Path, str] = {}
+    for origin, manifest, packaged in ((SOURCE, MANIFEST, PACKAGED), *FURTHER):
+        crd = definition.build((root / origin).read_text(encoding="utf-8"), core)
+        texts[manifest] = HEADER.format(kind=crd["spec"]["names"]["kind"], source=origin) + as_yaml(crd)
+        texts[packaged] = as_json(crd)
+    return texts | {
         PACKAGED_OLDER: as_json(older),
         OLDER_IN_CHART: as_template(older),
         REFERENCE: reference.fill(page, definition.fields(source)),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
+from typing import NamedTuple
 
 from tf_operator.api.job import TrainingJob
 from tf_operator.api.record import JobRecord, ReplicaType
@@ -21,6 +22,16 @@ class ReplicaCounts:
     succeeded: int = 0
     failed: int = 0
     pending: int = 0
+
+
+class ContainerLine(NamedTuple):
+    """One container of a pod."""
+
+    name: str
+    state: str
+    """``Waiting``, ``Running`` or ``Terminated``."""
+    exit_code: int | None = None
+    """Of one that is terminated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,9 @@ class ReplicaLine:
     restarts: int = 0
     reason: str = ""
     """Why its deciding container has ended, or why the pod is Pending."""
+    containers: tuple[ContainerLine, ...] = ()
+    is_given_up: bool = False
+    """It has failed and gets no other pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +70,8 @@ class JobReport:
     """How the job ended, or that it is suspended, in one sentence."""
     note: str = ""
     """What the job waits for, or what is wrong with it: a sentence that begins with a space."""
+    failed: str = ""
+    """Which replicas have failed and do not run again yet, and how, in one sentence."""
     lines: Callable[[], Iterable[ReplicaLine]] = field(default=tuple, compare=False, repr=False)
     """One line for each replica. Made when asked for: there may be 10,000, and most APIs write only the counts."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tf_operator.api.job import RestartPolicy, TrainingJob
 from tf_operator.api.record import ReplicaType
+from tf_operator.api.report import ContainerLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Pod:
     """The highest exit code of its containers, when none of them runs any more. Its phase follows a moment later."""
     last_termination: MainContainer | None = None
     """How its deciding container ended, before it was last restarted in place."""
+    containers: tuple[ContainerLine, ...] = ()
+    """All of them, as they are shown; nothing is decided by it."""
     others: tuple[Container, ...] = ()
     """Its containers that decide in other APIs that this process serves."""
     restarts: int = 0
