@@ -32,6 +32,9 @@ class CleanPodPolicy(StrEnum):
 
     NONE = "None"
     RUNNING = "Running"
+    """Those that have not ended, and all Services."""
+    STOP = "Stop"
+    """None: those that have not ended are stopped, so that their logs can be read. Services stay."""
     ALL = "All"
 
 
@@ -65,6 +68,29 @@ class FieldError:
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """What the deciding container of a pod runs in place of what its template says."""
+
+    command: tuple[str, ...] | None = None
+    """``None``: the template's."""
+    args: tuple[str, ...] | None = None
+    """``None``: the template's; empty: none."""
+    skips_init_containers: bool = False
+    drops_probes: bool = False
+    """Without liveness and startup probes, which another command would fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingReplica:
+    """The replica that alone decides how the job ends."""
+
+    type: ReplicaType
+    index: int = 0
+    path: str = ""
+    """Where the manifest names it, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaSpec:
     """The replicas of one type. ``template`` is the user's pod template, as JSON."""
 
@@ -74,6 +100,12 @@ class ReplicaSpec:
     template: Body
     path: str = ""
     """Where it stands in the manifest, for messages: APIs differ, and so do users' spellings."""
+    port: int | None = None
+    """The port of the cluster; ``None`` for that of the profile."""
+    override: Override | None = None
+    """What its pods run now in place of their template; pods that are there already stay as they are."""
+    is_default_server: bool = False
+    """It runs the standard TensorFlow server: reading has added the container, planning adds its program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +146,10 @@ class TrainingJob:
     success_policy: SuccessPolicy = SuccessPolicy.DEFAULT
     has_dynamic_workers: bool = False
     tf_config_format: TFConfigFormat = TFConfigFormat.FULL
+    runtime_id: str = ""
+    """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
+    deciding: DecidingReplica | None = None
+    """``None``: by type, see ``main_replica`` and ``planning.verdict``."""
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -48,9 +48,16 @@ class ReplicaLine:
     restarts: int = 0
     reason: str = ""
     """Why its deciding container has ended, or why the pod is Pending."""
+    is_completed: bool = False
+    """It has succeeded, also if its pod is gone by now."""
+    has_failed: bool = False
+    """It has failed for good, or failed and does not run again yet."""
+    is_to_run: bool = False
+    """It has no pod, and one is to be made, now or after a delay."""
+    failure: str = ""
+    """Who failed and how, in the words of the events, as long as there is a pod that says so."""
     containers: tuple[ContainerLine, ...] = ()
-    is_given_up: bool = False
-    """It has failed and gets no other pod."""
+    """All of them, in the order of the kubelet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +70,13 @@ class JobReport:
     """What is remembered from now on."""
     now: datetime
     counts: Mapping[ReplicaType, ReplicaCounts] | None = None
-    """``None`` for a job that cannot be run: the counts that are stored stay."""
+    """``None`` for a job that cannot be run, or that had ended before: the counts that are stored stay."""
     selectors: Mapping[ReplicaType, str] = field(default_factory=dict)
     """The label selectors of the pods of each type."""
     message: str = ""
-    """How the job ended, or that it is suspended, in one sentence."""
+    """How the job ended, or that it is suspended, in one sentence. It is reported once: what is stored stays."""
     note: str = ""
     """What the job waits for, or what is wrong with it: a sentence that begins with a space."""
-    failed: str = ""
-    """Which replicas have failed and do not run again yet, and how, in one sentence."""
     lines: Callable[[], Iterable[ReplicaLine]] = field(default=tuple, compare=False, repr=False)
     """One line for each replica. Made when asked for: there may be 10,000, and most APIs write only the counts."""
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from tf_operator.api.job import CleanPodPolicy, RestartPolicy, RunPolicy, SuccessPolicy, TrainingJob
+from tf_operator.api.ranges import Indexes
 from tf_operator.api.record import ReplicaType
 from tf_operator.cli.dry_run import DryRun
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
     CleanPodPolicy.RUNNING: "pods that still run and all Services are deleted; what has ended stays, for its logs",
+    CleanPodPolicy.STOP: "pods that still run are stopped; all pods stay, for their logs, and all Services",
     CleanPodPolicy.ALL: "all pods and Services are deleted",
 }
 
@@ -55,15 +57,20 @@ def _success(job: TrainingJob) -> str:
 
 
 def _failure(job: TrainingJob, policy: RestartPolicy) -> str:
-    codes = job.profile.retryable_exit_codes
+    retryable = Indexes.of(job.profile.exit_codes.retryable)
     return {
         RestartPolicy.NEVER: "the first one ends the job, and so does the loss of a pod that ran",
         RestartPolicy.ON_FAILURE: "containers are restarted in place; a pod that fails or is lost is replaced",
         RestartPolicy.ALWAYS: "containers are restarted in place, also after exit code 0; a pod that fails or is lost"
         " is replaced",
-        RestartPolicy.EXIT_CODE: f"exit codes {codes.start} to {codes.stop - 1} and lost pods: the pod is replaced;"
-        f" exit codes 1 to {codes.start - 1} end the job",
+        RestartPolicy.EXIT_CODE: f"exit codes {_codes(retryable)} and lost pods: the pod is replaced;"
+        f" exit codes {_codes(Indexes.of(range(1, 256)) - retryable)} end the job",
     }[policy]
+
+
+def _codes(codes: Indexes) -> str:
+    """As people write them: ``130, 137 to 138``."""
+    return str(codes).replace("-", " to ").replace(",", ", ")
 
 
 def _limits(policy: RunPolicy) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 
+_MOST_NAMES = 5
 _OF_PHASES = {
     JobPhase.SUCCEEDED: EventKind.SUCCEEDED,
     JobPhase.FAILED: EventKind.FAILED,
@@ -78,24 +79,22 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     is_suspended = after.phase is JobPhase.SUSPENDED
     if failed := _blamed(view, PodState.FAILED):
         when = " after the resume" if is_suspended else _when(view, after, PodState.FAILED)
-        yield Event(EventKind.RESTARTING, f"{failures.listed(failed)}; restarting{when}{used}", is_warning=True)
+        yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
     if is_suspended:
         return
     if disrupted := _blamed(view, PodState.DISRUPTED):
         when = _when(view, after, PodState.DISRUPTED)
-        message = f"{failures.listed(disrupted)}; replacing{when}; this does not count as a restart"
+        message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
         yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
     if tolerated := [
         failures.describe(replica.loss) for replica in view.replicas if replica.loss and _is_newly_tolerated(replica)
     ]:
-        message = f"{failures.listed(tolerated)}; the job continues without it (enableDynamicWorker)"
+        message = f"{_list(tolerated)}; the job continues without it (enableDynamicWorker)"
         yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
     if in_place := view.restarts_in_place:
         who = [failures.describe_exit(replica, pod) for replica, pod, _ in in_place]
         is_warning = any(pod.last_termination is None or pod.last_termination.exit_code for _, pod, _ in in_place)
-        yield Event(
-            EventKind.RESTARTED_IN_PLACE, f"{failures.listed(who)}; restarted in place{used}", is_warning=is_warning
-        )
+        yield Event(EventKind.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
 
 
 def _is_newly_tolerated(replica: Replica) -> bool:
@@ -142,6 +141,11 @@ def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:
     if gang_scheduler and (others := children.types_with_other_scheduler(job, gang_scheduler)):
         message = f"The template of {', '.join(others)} asks for another scheduler than {gang_scheduler}: it is kept"
         yield Event(EventKind.TEMPLATE_SCHEDULER, message, is_warning=True)
+
+
+def _list(who: list[str]) -> str:
+    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
+    return "; ".join(who[:_MOST_NAMES]) + more
 
 
 def _seconds(record: JobRecord, moment: datetime | None) -> float | None:

@@ -4,7 +4,7 @@ Both are made of what the kubelet said of the pod, while there is one: a pod tha
 that is restarted in place forgets its end but one. Nothing is decided here; ``verdict`` and ``restarts`` do.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from tf_operator.api.job import RestartPolicy
@@ -14,7 +14,6 @@ from tf_operator.planning.job_view import JobView
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import MainContainer, Pod
 
-_MOST_NAMES = 5
 _MOST_TEXT = 1024
 
 
@@ -57,12 +56,6 @@ def describe(loss: ReplicaLoss) -> str:
     if loss.pod is None or was_lost(loss.pod):
         return f"{loss.title} was lost: its pod was deleted while it ran"
     return f"{loss.title} {pod_state.what_happened(loss.pod)}"
-
-
-def listed(who: Sequence[str]) -> str:
-    """Several of those who are to blame, up to a bound."""
-    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
-    return "; ".join(who[:_MOST_NAMES]) + more
 
 
 def describe_restarts(replica: Replica, pod: Pod) -> str:

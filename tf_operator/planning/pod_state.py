@@ -170,11 +170,13 @@ def _failure(pod: Pod, policy: Policy) -> PodState:
         return PodState.DISRUPTED
     if policy.restart is RestartPolicy.NEVER:
         return PodState.PERMANENT_FAILURE
-    code = _exit_code(pod)
-    if (
-        policy.restart is RestartPolicy.EXIT_CODE
-        and code is not None
-        and code not in policy.profile.retryable_exit_codes
-    ):
+    if policy.restart is RestartPolicy.EXIT_CODE and _is_final(pod.main, policy):
         return PodState.PERMANENT_FAILURE
     return PodState.FAILED
+
+
+def _is_final(ended: MainContainer | None, policy: Policy) -> bool:
+    """Whether its exit code says that it would fail again."""
+    if ended is None or ended.exit_code is None:
+        return False
+    return not policy.profile.exit_codes.are_retryable(ended.exit_code, ended.reason)

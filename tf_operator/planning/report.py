@@ -37,7 +37,6 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
         note=pending.note(view, record.pending) if is_active else "",
-        failed=failures.listed([failures.describe(loss) for loss in view.losses if loss.has_failed]),
         lines=partial(_lines, view),
     )
 
@@ -228,8 +227,7 @@ def _has_failed(replica: Replica, verdict: Verdict) -> bool:
 def _lines(view: JobView) -> Iterator[ReplicaLine]:
     for replica in view.replicas:
         kind, index, pod = replica.spec.type, replica.index, replica.pod
-        is_given_up = replica.loss is not None and replica.loss.is_permanent
-        line = ReplicaLine(kind, index, replica.name, is_given_up=is_given_up)
+        line = ReplicaLine(kind, index, replica.name)
         if pod is None:
             yield line
             continue

@@ -28,7 +28,7 @@ from tf_operator.api.job import (
     TFConfigFormat,
     TrainingJob,
 )
-from tf_operator.api.profile import Labels, Profile
+from tf_operator.api.profile import ExitCodes, Labels, Profile
 from tf_operator.api.record import ReplicaType
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
@@ -45,7 +45,7 @@ PROFILE: Final = Profile(
     container="tensorflow",
     port_name="tfjob-port",
     port=2222,
-    retryable_exit_codes=range(128, 256),
+    exit_codes=ExitCodes(range(128, 256)),
     replicas_field="spec.tfReplicaSpecs",
     labels=Labels(
         job="training.kubeflow.org/job-name",
@@ -56,6 +56,7 @@ PROFILE: Final = Profile(
     ),
 )
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
+_CLEAN_POD_POLICIES: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 
 
 def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
@@ -108,7 +109,7 @@ def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:
 
 def _read_run_policy(policy: Fields) -> RunPolicy:
     return RunPolicy(
-        clean_pods=policy.one_of("cleanPodPolicy", CleanPodPolicy, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
+        clean_pods=policy.one_of("cleanPodPolicy", _CLEAN_POD_POLICIES, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
         ttl_seconds=policy.integer("ttlSecondsAfterFinished"),
         deadline_seconds=policy.integer("activeDeadlineSeconds"),
         startup_deadline_seconds=policy.integer("startupDeadlineSeconds"),

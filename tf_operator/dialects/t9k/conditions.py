@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from tf_operator.api.record import ENDS, FailureCause, JobPhase, ReplicaType
+from tf_operator.api.record import FailureCause, JobPhase, ReplicaType
 from tf_operator.api.report import JobReport, ReplicaLine
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.t9k import words
@@ -55,21 +55,20 @@ _PHASES: Mapping[JobPhase, Phase] = {
     JobPhase.FAILED: Phase.FAILED,
     JobPhase.SUSPENDED: Phase.PAUSED,
 }
-_HAS_RUN = frozenset({Phase.RUNNING, Phase.UNKNOWN})
 _TYPES = frozenset(ConditionType)
+_MOST_NAMES = 5
 
 
-def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -> Phase:
+def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> Phase:
     """The phase. A job is Running from the moment that its main replica runs, whatever happens to that then."""
     record = report.record
     if found := _PHASES.get(record.phase):
         return found
-    kind = _main_type(report)
-    main = next((line for line in lines if line.type is kind and line.index == 0), None)
-    if main and main.uid and main.phase == Phase.UNKNOWN:
+    leader = report.job.leader
+    kind = leader.type if leader else ReplicaType.WORKER
+    if any(line.type is kind and line.index == 0 and line.uid and line.phase == Phase.UNKNOWN for line in lines):
         return Phase.UNKNOWN
-    has_run = text_of(stored, "phase") in _HAS_RUN or record.phase is JobPhase.RUNNING
-    if has_run or (main and main.phase == Phase.RUNNING) or 0 in record.of(kind).started:
+    if record.first_run_time:
         return Phase.RUNNING
     return Phase.RESUMING if record.resumed_at else Phase.PENDING
 
@@ -83,32 +82,25 @@ def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, store
     return ours + [dict(entry) for kind, entry in before.items() if kind not in _TYPES]
 
 
-def _main_type(report: JobReport) -> ReplicaType:
-    leader = report.job.leader
-    return leader.type if leader else ReplicaType.WORKER
-
-
 def _said(
     report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, *, before: Mapping[str, Body]
 ) -> Iterator[tuple[ConditionType, Said]]:
-    initialized = _initialized(report, lines, before.get(ConditionType.INITIALIZED))
+    initialized = _initialized(report)
     failed, completed = _ends(report)
     yield ConditionType.INITIALIZED, initialized
     yield ConditionType.RUNNING, _running(report, phase, initialized, failed if failed.is_true else completed)
     yield ConditionType.FAILED, failed
     yield ConditionType.COMPLETED, completed
-    yield ConditionType.REPLICA_FAILURE, _replica_failure(report, before.get(ConditionType.REPLICA_FAILURE))
+    yield ConditionType.REPLICA_FAILURE, _replica_failure(lines, before.get(ConditionType.REPLICA_FAILURE))
     if paused := _paused(report, before.get(ConditionType.PAUSED)):
         yield ConditionType.PAUSED, paused
 
 
-def _initialized(report: JobReport, lines: tuple[ReplicaLine, ...], known: Body | None) -> Said:
+def _initialized(report: JobReport) -> Said:
     """Whether all children of this run have been made: since the start, or since the last resume."""
     if report.record.phase is JobPhase.SUSPENDED:
         return Said(words.PAUSED, words.IS_PAUSED)
-    completed = {kind: replica.completed for kind, replica in report.record.replicas.items()}
-    made = report.counts is not None and all(line.uid or line.index in completed.get(line.type, ()) for line in lines)
-    if made or (known is not None and known.get("status") == "True"):
+    if report.record.all_created_time:
         return Said(words.NO_REASON, words.IS_INITIALIZED, is_true=True)
     return Said(words.NO_REASON, words.INITIALIZES + report.note)
 
@@ -140,15 +132,14 @@ def _ends(report: JobReport) -> tuple[Said, Said]:
     return failed, Said(reason, message, is_true=record.phase is JobPhase.SUCCEEDED)
 
 
-def _replica_failure(report: JobReport, known: Body | None) -> Said:
+def _replica_failure(lines: tuple[ReplicaLine, ...], known: Body | None) -> Said:
     """From the end of a replica that failed until its next pod runs, or for ever if there is none."""
-    record = report.record
-    if report.failed:
-        return Said(words.POD_FAILED, report.failed, is_true=True)
-    restarts = record.restarting is not None and record.restarting.after_failure
-    if known is not None and known.get("status") == "True" and (restarts or record.phase in ENDS):
-        return Said(words.POD_FAILED, text_of(known, "message"), is_true=True)
-    return Said(words.NO_REASON, words.ALL_RUN)
+    if not any(line.has_failed for line in lines):
+        return Said(words.NO_REASON, words.ALL_RUN)
+    who = [line.failure for line in lines if line.has_failed and line.failure]
+    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
+    before = text_of(known, "message") if known is not None and known.get("status") == "True" else ""
+    return Said(words.POD_FAILED, "; ".join(who[:_MOST_NAMES]) + more or before, is_true=True)
 
 
 def _paused(report: JobReport, known: Body | None) -> Said | None:

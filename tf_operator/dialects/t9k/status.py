@@ -33,7 +33,9 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
     if report.job.record.is_finished and RECORD not in stored:
         return dict(stored)
     lines = tuple(report.lines())
-    phase = conditions.phase_of(report, lines, stored)
+    if report.job.record.is_finished:  # only its replicas and its record still change
+        return {**stored, **tasks.write(report, lines), RECORD: codec.write(report.record)}
+    phase = conditions.phase_of(report, lines)
     return kept | {
         "conditions": conditions.write(report, lines, phase, stored),
         "phase": str(phase),

@@ -29,11 +29,10 @@ def phase_of(line: ReplicaLine, record: JobRecord) -> str:
     """That of its pod. Without one it is to come, or has done its work, or is not to come now."""
     if line.uid:
         return line.phase if line.phase in _PHASES else "Unknown"
-    if record.is_finished or record.phase is JobPhase.SUSPENDED:
-        return "Deleted"
-    if line.index in record.of(line.type).completed:
-        return "Succeeded"
-    return "Failed" if line.is_given_up else "Creating"
+    if line.is_to_run:
+        return "Creating"
+    is_over = record.is_finished or record.phase is JobPhase.SUSPENDED
+    return "Succeeded" if line.is_completed and not is_over else "Deleted"
 
 
 def _restarts(count: int) -> dict[str, int]:

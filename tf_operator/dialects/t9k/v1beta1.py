@@ -11,13 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from tf_operator.api import defaults
-from tf_operator.api.job import CleanPodPolicy, FieldError, ReplicaSpec, RestartPolicy, RunPolicy, TrainingJob
-from tf_operator.api.profile import Labels, Profile
+from tf_operator.api.job import CleanPodPolicy, FieldError, Override, ReplicaSpec, RestartPolicy, RunPolicy, TrainingJob
+from tf_operator.api.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy
 from tf_operator.api.record import ReplicaType
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields, entries
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
-from tf_operator.dialects.t9k import status, words
+from tf_operator.dialects.t9k import run_mode, status, words
 from tf_operator.meta import Body, GroupVersionResource, parse_time
 
 RESOURCE: Final = GroupVersionResource(
@@ -29,7 +29,7 @@ PROFILE: Final = Profile(
     container="tensorflow",
     port_name="tfjob-port",
     port=2222,
-    retryable_exit_codes=range(128, 256),
+    exit_codes=ExitCodes(frozenset({130, 137, 138, 143})),
     replicas_field="spec.replicaSpecs",
     labels=Labels(
         job="training.kubeflow.org/job-name",
@@ -38,6 +38,9 @@ PROFILE: Final = Profile(
         role="training.kubeflow.org/job-role",
         operator_name="tensorflowtrainingjob-controller",
     ),
+    failure_scope=FailureScope.DECIDING,
+    restart_by=RestartBy.NEW_POD,
+    after_end=AfterEnd.REPLICAS,
 )
 MOST_REPLICAS: Final = 2000
 """The status lists each replica, in about 200 bytes."""
@@ -61,17 +64,18 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     """The job that a TensorFlowTrainingJob describes; with ``problems`` where it is none. Never raises."""
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
+    record = status.read(stored)
     job = replace(
         job_metadata.job_of(metadata, stored, PROFILE),
-        replicas=_read_replicas(fields),
+        replicas=_read_replicas(fields, run_mode.overrides(fields, record)),
         run_policy=_read_run_policy(fields),
-        record=status.read(stored),
+        record=record,
         problems=tuple(problems),
     )
     return defaults.with_defaults(replace(job, problems=(*job.problems, *_beyond_bounds(job))))
 
 
-def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
+def _read_replicas(spec: Fields, overrides: Mapping[str, Override]) -> tuple[ReplicaSpec, ...]:
     """The replica specs in the order of the list. Two items for one type, and unknown types, are problems."""
     found: dict[ReplicaType, ReplicaSpec] = {}
     for index, entry in enumerate(entries(spec.body.get("replicaSpecs"))):
@@ -82,7 +86,7 @@ def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
         elif kind in found:
             item.wrong("type", f"is {kind.label} again")
         else:
-            found[kind] = _read_replica(kind, item)
+            found[kind] = replace(_read_replica(kind, item), override=overrides.get(kind.label))
     return tuple(found.values())
 
 
