@@ -135,7 +135,7 @@ class RunPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """One job. ``replicas`` has every type that was asked for, in the order of ``ReplicaType``."""
+    """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
 
     key: ObjectKey
     uid: str

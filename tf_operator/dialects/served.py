@@ -88,6 +88,8 @@ class ServedAPI:
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
 
     conversion: Conversion = Conversion()
+    progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5
+    """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 
     def has(self, body: Body) -> bool:
         """Whether this is an object of the API, in its own version or in one that can be converted."""

@@ -14,7 +14,7 @@ from itertools import chain, count
 from typing import Any, Final
 
 from tf_operator.api import constants, naming
-from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
+from tf_operator.api.job import Override, ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.api.naming import child_name
 from tf_operator.api.record import ReplicaType
 from tf_operator.api.templates import main_containers, main_ports
@@ -26,6 +26,7 @@ from tf_operator.planning.snapshot import Settings
 
 PODS: Final = GroupVersionResource("", "v1", "pods", "Pod")
 SERVICES: Final = GroupVersionResource("", "v1", "services", "Service")
+_PROBES: Final = frozenset({"livenessProbe", "startupProbe"})
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,8 @@ class ChildBuilder:
         pod["restartPolicy"] = pod_restart_policy(spec.restart_policy)
         if self._gang and not pod.get("schedulerName"):
             pod["schedulerName"] = self._gang.name
+        if spec.override:
+            pod = _overridden(pod, spec.override, self.job.profile.container)
         if cluster_spec.is_distributed(self.job):
             domain = self.settings.cluster_domain
             cluster = "" if self.job.has_dynamic_workers else self._cluster
@@ -123,6 +126,22 @@ class ChildBuilder:
         if not isinstance(env, list) or has_own_tf_config(container):
             return container  # what is no list is for the apiserver to refuse
         return {**container, "env": [*env, {"name": constants.TF_CONFIG, "value": config}]}
+
+
+def _overridden(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:
+    """The pod with another program in the container of this name."""
+    said = {"command": change.command, "args": change.args}
+    fields = {name: list(value) for name, value in said.items() if value is not None}
+    dropped = _PROBES if change.drops_probes else frozenset[str]()
+    found = pod.get("containers")
+    containers = [
+        {name: value for name, value in entry.items() if name not in dropped} | fields
+        if isinstance(entry, Mapping) and entry.get("name") == container
+        else entry
+        for entry in (found if isinstance(found, list) else ())
+    ]
+    kept = {name: value for name, value in pod.items() if name != "initContainers" or not change.skips_init_containers}
+    return kept | {"containers": containers}
 
 
 def pod_restart_policy(policy: RestartPolicy) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-FILES = sorted((Path(__file__).resolve().parents[3] / "manifests/examples").rglob("*.yaml"))
+FOLDER = Path(__file__).resolve().parents[3] / "manifests/examples"
+FILES = sorted(path for path in FOLDER.rglob("*.yaml") if "t9k" not in path.parts)  # which needs another CRD
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

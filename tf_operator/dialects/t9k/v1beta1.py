@@ -44,6 +44,7 @@ PROFILE: Final = Profile(
 )
 MOST_REPLICAS: Final = 2000
 """The status lists each replica, in about 200 bytes."""
+_LARGE: Final = 200
 _TYPES: Final = {kind.label: kind for kind in ReplicaType if kind is not ReplicaType.MASTER}
 
 
@@ -120,6 +121,11 @@ def _beyond_bounds(job: TrainingJob) -> Iterator[FieldError]:
         yield FieldError("spec.runPolicy.activeDeadlineSeconds", "must be at least 1, is 0")
 
 
+def _progress_waits(job: TrainingJob) -> float:
+    """The status of a large job has several 100 kB."""
+    return 10.0 if job.pod_count > _LARGE else 1.0
+
+
 # --- What metrics and the check for other controllers want to know of every job that changes ------------------------
 
 
@@ -162,4 +168,5 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    progress_waits=_progress_waits,
 )
