@@ -19,6 +19,11 @@ REFERENCE: Final = Path("docs/api.md")
 # The APIs beside TFJob: the source, the manifest, and the package of the dialect.
 FURTHER: Final = (
     (
+        Path("hack/crd/mlkube.yaml"),
+        Path("manifests/crd/mlkube/tfjobs.yaml"),
+        Path("tf_operator/dialects/mlkube/crd.json"),
+    ),
+    (
         Path("hack/crd/t9k.yaml"),
         Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"),
         Path("tf_operator/dialects/t9k/crd.json"),

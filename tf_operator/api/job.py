@@ -149,7 +149,7 @@ class TrainingJob:
     runtime_id: str = ""
     """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
     deciding: DecidingReplica | None = None
-    """``None``: by type, see ``main_replica`` and ``planning.verdict``."""
+    """``None``: by type, see ``main_replica``."""
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -176,6 +176,13 @@ class TrainingJob:
     def leader(self) -> ReplicaSpec | None:
         """The chief, or master: if there is one, it alone decides success."""
         return self.spec_of(ReplicaType.CHIEF) or self.spec_of(ReplicaType.MASTER)
+
+    @property
+    def main_replica(self) -> tuple[ReplicaType, int]:
+        """The replica that stands for the job: the one that the job names, the chief, or worker 0."""
+        if self.deciding:
+            return self.deciding.type, self.deciding.index
+        return self.leader.type if self.leader else ReplicaType.WORKER, 0
 
     @property
     def owner_reference(self) -> OwnerRef:

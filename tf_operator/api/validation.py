@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from tf_operator.api import constants
-from tf_operator.api.job import FieldError, ReplicaSpec, TrainingJob
-from tf_operator.api.naming import child_name
+from tf_operator.api.job import FieldError, TrainingJob
+from tf_operator.api.naming import service_name
 from tf_operator.api.record import ReplicaType
 from tf_operator.api.templates import containers_of, main_containers
 
@@ -59,7 +59,8 @@ def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:
         rule = "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter"
         yield FieldError("metadata.name", f"{rule}, because its Services are named after it")
         return
-    longest = max((_longest_child(name, spec) for spec in job.replicas), key=len, default=name)
+    services = (service_name(job, spec.type, max(spec.count - 1, 0)) for spec in job.replicas)
+    longest = max((name, *services), key=len)
     if len(longest) > constants.LONGEST_NAME:
         rule = f"is too long: {longest!r} would have {len(longest)} characters"
         yield FieldError("metadata.name", f"{rule}, and at most {constants.LONGEST_NAME} are possible")
@@ -73,10 +74,6 @@ def _has_the_containers(job: TrainingJob) -> Iterator[FieldError]:
         for container in containers_of(spec):
             if not isinstance(container.get("image"), str) or not container["image"]:
                 yield FieldError(path, f"the container {container.get('name')!r} must have an image")
-
-
-def _longest_child(name: str, spec: ReplicaSpec) -> str:
-    return child_name(name, spec.type, max(spec.count - 1, 0))
 
 
 _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (

@@ -33,8 +33,13 @@ class Replica:
 
     @property
     def name(self) -> str:
-        """Of the pod, and of the Service."""
+        """Of the pod."""
         return self.create.name
+
+    @property
+    def service(self) -> str:
+        """The name of the Service."""
+        return self.create.needs.name if self.create.needs else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ def address(found: DryRun, replica: Replica) -> str:
     """Where the other replicas reach it."""
     job, domain = found.job, found.settings.cluster_domain
     spec = next(spec for spec in job.replicas if spec.type is replica.type)
-    host = ".".join(part for part in (replica.name, job.key.namespace, "svc", domain) if part)
+    host = ".".join(part for part in (replica.service, job.key.namespace, "svc", domain) if part)
     return f"{host}:{cluster_spec.port_of(job, spec)}"
 
 
@@ -95,7 +100,7 @@ def tf_configs(job: TrainingJob, pod: dict[str, Any]) -> Iterator[str]:
 
 def _replicas(job: TrainingJob, creates: list[Create]) -> Iterator[Replica]:
     for create in creates:
-        place = replica_of(job.key.name, create.name)
+        place = replica_of(job.key.name, create.name, job.profile.names)
         if place and create.resource == PODS:
             yield Replica(*place, create)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tf_operator.api import constants, naming
 from tf_operator.api.job import Override, ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.api.naming import child_name
+from tf_operator.api.profile import Profile
 from tf_operator.api.record import ReplicaType
 from tf_operator.api.templates import main_containers, main_ports
 from tf_operator.meta import Body, GroupVersionResource, labels_of
@@ -38,7 +38,7 @@ class ChildBuilder:
 
     def create_service(self, kind: ReplicaType, index: int, name: str) -> Create:
         """Make the Service of one replica."""
-        body = partial(self.service, kind, index)
+        body = partial(self.service, kind, index, name=name)
         return Create(SERVICES, name, f"Service {name}", body, Stage.PODS, replica=f"{kind}-{index}")
 
     def create_pod(self, kind: ReplicaType, index: int, name: str, *, needs: Create | None) -> Create:
@@ -47,23 +47,21 @@ class ChildBuilder:
             PODS,
             name,
             f"pod {name}",
-            partial(self.pod, kind, index),
+            partial(self.pod, kind, index, name=name),
             Stage.PODS,
             needs=needs,
             replica=f"{kind}-{index}",
             is_announced=True,
         )
 
-    def pod(self, kind: ReplicaType, index: int) -> dict[str, Any]:
+    def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The pod of one replica."""
         spec = self._spec(kind)
-        name = child_name(self.job.key.name, kind, index)
         metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
         return {"metadata": metadata, "spec": self._pod_spec(spec, index)}
 
-    def service(self, kind: ReplicaType, index: int) -> dict[str, Any]:
+    def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The headless Service of one replica: its name in the cluster's DNS, from before the pod is ready."""
-        name = child_name(self.job.key.name, kind, index)
         spec = {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
@@ -83,7 +81,7 @@ class ChildBuilder:
 
     @cached_property
     def _ports(self) -> Mapping[ReplicaType, list[dict[str, Any]]]:
-        return {spec.type: _service_ports(spec, self.job.profile.container) for spec in self.job.replicas}
+        return {spec.type: _service_ports(spec, self.job.profile) for spec in self.job.replicas}
 
     def _spec(self, kind: ReplicaType) -> ReplicaSpec:
         return next(spec for spec in self.job.replicas if spec.type is kind)
@@ -177,11 +175,13 @@ def _pod(spec: ReplicaSpec) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
-def _service_ports(spec: ReplicaSpec, container: str) -> list[dict[str, Any]]:
+def _service_ports(spec: ReplicaSpec, profile: Profile) -> list[dict[str, Any]]:
     """One port for each of the container's, sorted, so that they are the same every time. No two are the same."""
     found: dict[tuple[int, str], str] = {}
-    for port in main_ports(spec, container):
+    for port in main_ports(spec, profile.container):
         number, protocol, own = port.get("containerPort"), port.get("protocol") or "TCP", port.get("name")
+        if own == profile.port_name:
+            own = profile.service_port_name or own
         if isinstance(number, int) and isinstance(protocol, str):
             found.setdefault((number, protocol), own if isinstance(own, str) else "")
     taken = {name for name in found.values() if name}

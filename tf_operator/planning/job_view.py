@@ -88,7 +88,17 @@ def _replicas(
     rules = ReplicaRules.of(snapshot.job, spec)
     for index in range(min(spec.count, MOST_REPLICAS)):  # an invalid count must not cost memory
         place = (spec.type, index)
-        yield judge(rules, index, pods.pop(place, ()), records.get(place))
+        found = pods.pop(place, [])
+        if len(found) > 1 and (others := _all_but_one(found)):
+            pods[place] = others
+            found = [pod for pod in found if pod not in others]
+        yield judge(rules, index, found, records.get(place))
+
+
+def _all_but_one(pods: list[Pod]) -> list[Pod]:
+    """What is too many of one replica: it had two operators for a moment, and generated names do not collide."""
+    there = sorted((pod for pod in pods if not pod.is_gone), key=lambda pod: (pod.is_terminating, pod.name))
+    return there[1:]
 
 
 def _restarts_in_place(replicas: Iterable[Replica]) -> Iterator[RestartInPlace]:

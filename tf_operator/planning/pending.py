@@ -8,6 +8,7 @@ waits in the same stage: a job that is stuck is quiet.
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from tf_operator.api import naming
 from tf_operator.api.record import PendingKind, PendingRecord
 from tf_operator.planning import spec_problems
 from tf_operator.planning.job_view import JobView
@@ -38,7 +39,9 @@ def sentence(found: PendingRecord, view: JobView) -> str:
         why = f"{why} for more than {view.snapshot.settings.starting_is_told_after // timedelta(minutes=1)} min"
     if found.kind is PendingKind.TERMINATING:
         why = "its last pod was deleted, and is still there; its node may be lost, or a finalizer holds it"
-    replica = found.what.removeprefix(f"{view.snapshot.job.key.name}-")
+    job = view.snapshot.job
+    place = naming.replica_of(job.key.name, found.what, job.profile.names)
+    replica = f"{place[0].label}-{place[1]}" if place else found.what
     return f"{replica} (pod {found.what}) waits: {why}".rstrip()
 
 

@@ -82,12 +82,14 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
         if pod and record and record.replaced and record.uid == pod.uid and not pod.is_terminating:
             why = f"replica {replica.spec.type.label}-{replica.index} is restarted"
             yield Delete(PODS, pod.name, pod.uid, why)
+    job, wanted = view.snapshot.job, {(replica.spec.type, replica.index) for replica in view.replicas}
     for pod in view.surplus:
         if not pod.is_terminating:
-            yield Delete(PODS, pod.name, pod.uid, f"there are fewer {pod.type} replicas now")
-    wanted = {(replica.spec.type, replica.index) for replica in view.replicas}
+            is_second = (pod.type, pod.index) in wanted
+            why = "its replica has another pod" if is_second else f"there are fewer {pod.type} replicas now"
+            yield Delete(PODS, pod.name, pod.uid, why)
     for service in view.snapshot.services:
-        place = naming.replica_of(view.snapshot.job.key.name, service.name)
+        place = naming.replica_of(job.key.name, service.name, job.profile.names)
         if place and place not in wanted and not service.is_terminating:
             yield Delete(SERVICES, service.name, service.uid)
 
@@ -99,10 +101,10 @@ def _creations(view: JobView) -> Iterator[Create]:
     builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
     services = {service.name for service in view.snapshot.services}
     for replica in view.replicas:
-        kind, index, name = replica.spec.type, replica.index, replica.name
-        service = None if name in services else builder.create_service(kind, index, name)
+        kind, index = replica.spec.type, replica.index
+        service = None if replica.service in services else builder.create_service(kind, index, replica.service)
         if replica.needs_pod and _is_due(replica, view.snapshot):
-            yield builder.create_pod(kind, index, name, needs=service)
+            yield builder.create_pod(kind, index, replica.name, needs=service)
         elif service:
             yield service
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
+from tf_operator.api import naming
 from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.api.naming import child_name
 from tf_operator.api.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
@@ -56,7 +56,9 @@ class Replica:
     spec: ReplicaSpec
     index: int
     name: str
-    """Of its pod and of its Service."""
+    """Of its pod, also of the next one."""
+    service: str
+    """The name of its Service."""
     pod: Pod | None
     outcome: PodState | None
     """Of the pod; ``None`` when there is none."""
@@ -113,8 +115,9 @@ class ReplicaRules:
 
     spec: ReplicaSpec
     policy: Policy
-    job_name: str
-    job_record: JobRecord
+    job: TrainingJob
+    stem: str
+    """What the names of its Services begin with."""
     record: ReplicaRecord
     is_dynamic: bool
     """Whether the job goes on without those that are lost for good."""
@@ -125,8 +128,8 @@ class ReplicaRules:
         return cls(
             spec=spec,
             policy=Policy(spec.restart_policy, job.profile),
-            job_name=job.key.name,
-            job_record=job.record,
+            job=job,
+            stem=naming.stem(job, spec.type),
             record=job.record.of(spec.type),
             is_dynamic=_is_dynamic(job, spec.type),
         )
@@ -141,11 +144,13 @@ def judge(rules: ReplicaRules, index: int, pods: Sequence[Pod], record: RestartR
     # Remembered, or seen now. Under Always only while its pod is there.
     was_completed = index in rules.record.completed and spec.restart_policy is not RestartPolicy.ALWAYS
     is_completed = was_completed or any(found is PodState.SUCCEEDED for _, found in states)
-    name = child_name(rules.job_name, spec.type, index)
+    service = f"{rules.stem}{index}"
+    name = pod.name if pod else naming.pod_name(rules.job, service, record)
     return Replica(
         spec=spec,
         index=index,
         name=name,
+        service=service,
         pod=pod,
         outcome=states[0][1] if pod else None,
         is_completed=is_completed,
@@ -168,7 +173,7 @@ def _outcome(pod: Pod, rules: ReplicaRules) -> PodState:
     found = pod_state.state_of(pod, rules.policy)
     if found is not PodState.SUCCEEDED or not pod.is_terminating:
         return found
-    if not rules.is_dynamic and not _is_suspended_away(pod, rules.job_record):
+    if not rules.is_dynamic and not _is_suspended_away(pod, rules.job.record):
         return found
     return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
 

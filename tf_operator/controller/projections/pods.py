@@ -6,7 +6,7 @@ them would need the right to read all Events and a cache, so the message names t
 rest. ``planning.pending`` decides what is reported, and after how long.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -17,8 +17,10 @@ import msgspec
 
 from tf_operator.api import naming
 from tf_operator.api.job import RestartPolicy
+from tf_operator.api.profile import NameStyle
+from tf_operator.api.record import ReplicaType
 from tf_operator.api.report import ContainerLine
-from tf_operator.controller.projections.children import Child, ChildMeta, owner_reader
+from tf_operator.controller.projections.children import Child, ChildMeta, Owner, owner_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
@@ -107,15 +109,27 @@ def pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], C
     """
     owner_of = owner_reader(apis)
     deciding = {profile.container: profile.container for api in apis for profile in api.profiles}
+    styles = {
+        (api.resource.group, api.resource.kind): tuple({profile.names for profile in api.profiles}) for api in apis
+    }
 
     def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
         found = _READ_POD(raw)
         owner = owner_of(found.metadata)
-        replica = naming.replica_of(owner.name, found.metadata.name) if owner.uid else None
+        replica = _replica(found.metadata.name, owner, styles) if owner.uid else None
         core = found.metadata.core()
         return CachedPod(core, owner.uid, _pod(found, *replica, deciding, core) if replica else None)
 
     return read_pod
+
+
+_Styles = Mapping[tuple[str, str], Iterable[NameStyle]]
+"""How the children of a kind of owner are named; by group and kind."""
+
+
+def _replica(name: str, owner: Owner, styles: _Styles) -> tuple[ReplicaType, int] | None:
+    found = styles[owner.api_version.rpartition("/")[0], owner.kind]
+    return next(filter(None, (naming.replica_of(owner.name, name, style) for style in found)), None)
 
 
 def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401
