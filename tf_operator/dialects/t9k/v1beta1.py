@@ -37,6 +37,7 @@ PROFILE: Final = Profile(
         index="training.kubeflow.org/replica-index",
         role="training.kubeflow.org/job-role",
         operator_name="tensorflowtrainingjob-controller",
+        extra=(("tensorstack.dev/owner-name", "{job}"),),
     ),
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.NEW_POD,
