@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from tf_operator.api import constants
 from tf_operator.api.job import FieldError, TrainingJob
 from tf_operator.api.naming import service_name
+from tf_operator.api.profile import FailureScope
 from tf_operator.api.record import ReplicaType
 from tf_operator.api.templates import containers_of, main_containers
 
@@ -31,6 +32,16 @@ def _has_a_replica_type(job: TrainingJob) -> Iterator[FieldError]:
 def _has_one_leader(job: TrainingJob) -> Iterator[FieldError]:
     if {spec.type for spec in job.replicas}.issuperset(_SINGLE):
         yield FieldError(job.profile.replicas_field, "must not have both Chief and Master: they are the same role")
+
+
+def _has_a_deciding_replica(job: TrainingJob) -> Iterator[FieldError]:
+    kind, index = job.main_replica
+    spec = job.spec_of(kind)
+    if job.deciding and not (spec and 0 <= index < spec.count):
+        yield FieldError(job.deciding.path, f"must name a replica of the job, and there is no {kind.label}-{index}")
+    elif job.profile.failure_scope is FailureScope.DECIDING and not spec and job.replicas:
+        rule = "must have a chief, a master or a worker: it decides how the job ends"
+        yield FieldError(job.profile.replicas_field, rule)
 
 
 def _has_counts_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
@@ -79,6 +90,7 @@ def _has_the_containers(job: TrainingJob) -> Iterator[FieldError]:
 _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_a_replica_type,
     _has_one_leader,
+    _has_a_deciding_replica,
     _has_counts_in_bounds,
     _has_times_in_bounds,
     _has_a_possible_name,

@@ -14,14 +14,15 @@ from itertools import chain, count
 from typing import Any, Final
 
 from tf_operator.api import constants, naming
-from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.api.profile import Profile
+from tf_operator.api.job import ReplicaSpec, TrainingJob
+from tf_operator.api.profile import Profile, RestartBy
 from tf_operator.api.record import ReplicaType
 from tf_operator.api.templates import main_containers, main_ports
 from tf_operator.meta import Body, GroupVersionResource, labels_of
 from tf_operator.planning import cluster_spec, gang_schedulers
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
+from tf_operator.planning.pod_state import kubelet_policy
 from tf_operator.planning.snapshot import Settings
 
 PODS: Final = GroupVersionResource("", "v1", "pods", "Pod")
@@ -103,7 +104,7 @@ class ChildBuilder:
 
     def _pod_spec(self, spec: ReplicaSpec, index: int) -> dict[str, Any]:
         pod = dict(spec.template.get("spec") or {})
-        pod["restartPolicy"] = pod_restart_policy(spec.restart_policy)
+        pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang and not pod.get("schedulerName"):
             pod["schedulerName"] = self._gang.name
         if cluster_spec.is_distributed(self.job):
@@ -123,11 +124,6 @@ class ChildBuilder:
         return {**container, "env": [*env, {"name": constants.TF_CONFIG, "value": config}]}
 
 
-def pod_restart_policy(policy: RestartPolicy) -> str:
-    """The policy of the pod: under ``ExitCode`` the kubelet must not restart anything itself."""
-    return RestartPolicy.NEVER.value if policy is RestartPolicy.EXIT_CODE else policy.value
-
-
 def has_own_tf_config(container: Body) -> bool:
     """Whether the user has set TF_CONFIG there."""
     env = container.get("env")
@@ -143,6 +139,8 @@ def types_with_own_tf_config(job: TrainingJob) -> list[ReplicaType]:
 
 def types_with_restart_policy(job: TrainingJob) -> list[ReplicaType]:
     """The types whose templates say a restartPolicy, which the one of the replica type overrules."""
+    if job.profile.restart_by is RestartBy.TEMPLATE:
+        return []
     return [spec.type for spec in job.replicas if _pod(spec).get("restartPolicy")]
 
 

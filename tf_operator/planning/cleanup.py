@@ -74,5 +74,5 @@ def _goes_on(pod: Pod, job: TrainingJob) -> bool:
     policy = next((spec.restart_policy for spec in job.replicas if spec.type is pod.type), RestartPolicy.ALWAYS)
     if pod.max_exit_code is None:
         return True
-    policy = pod_state.in_place_policy(pod, policy)
+    policy = pod_state.in_place_policy(pod, policy, job.profile.restart_by)
     return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and pod.max_exit_code != 0)

@@ -25,6 +25,8 @@ _OF_PHASES = {
     JobPhase.SUSPENDED: EventKind.SUSPENDED,
 }
 """The phases whose begin is an event."""
+_CAUSES = {PodState.FAILED: "failed", PodState.ENDED: "completed", PodState.DISRUPTED: "disrupted"}
+"""Why a new pod is made, as metrics have it."""
 
 
 def events(view: JobView, report: JobReport) -> Iterator[Event]:
@@ -69,8 +71,7 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     for replica, _, more in view.restarts_in_place:
         yield Count(Transition.RESTARTED, kind=replica.spec.type, why="in-place", by=more)
     for loss in restarts.replaced(view, after.phase):
-        why = "failed" if loss.outcome is PodState.FAILED else "disrupted"
-        yield Count(Transition.RESTARTED, kind=loss.type, why=why)
+        yield Count(Transition.RESTARTED, kind=loss.type, why=_CAUSES[loss.outcome])
 
 
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
@@ -82,6 +83,8 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
     if is_suspended:
         return
+    if ended := _blamed(view, PodState.ENDED):
+        yield Event(EventKind.RESTARTING, f"{_list(ended)}; restarting{_when(view, after, PodState.ENDED)}{used}")
     if disrupted := _blamed(view, PodState.DISRUPTED):
         when = _when(view, after, PodState.DISRUPTED)
         message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
@@ -89,7 +92,8 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     if tolerated := [
         failures.describe(replica.loss) for replica in view.replicas if replica.loss and _is_newly_tolerated(replica)
     ]:
-        message = f"{_list(tolerated)}; the job continues without it (enableDynamicWorker)"
+        why = " (enableDynamicWorker)" if view.snapshot.job.has_dynamic_workers else ""
+        message = f"{_list(tolerated)}; the job continues without it{why}"
         yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
     if in_place := view.restarts_in_place:
         who = [failures.describe_exit(replica, pod) for replica, pod, _ in in_place]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.job import FieldError, ReplicaSpec, RestartPolicy
+from tf_operator.api.job import FieldError, ReplicaSpec, RestartPolicy, TrainingJob
+from tf_operator.api.profile import FailureScope, RestartBy
 from tf_operator.api.record import ReplicaType, RestartRecord
 from tf_operator.api.validation import validate
 from tf_operator.planning import gang, pod_state, waits
-from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, judge
+from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.snapshot import Pod, Snapshot
 from tf_operator.planning.waits import Wait
 
@@ -39,7 +40,7 @@ class JobView:
     restarts_in_place: tuple[RestartInPlace, ...]
     """The restarts by the kubelet that are not recorded yet."""
     deciding: tuple[Replica, ...]
-    """The replicas that decide: the chief or master; without one the workers, without workers all."""
+    """The replicas that decide: the one that the job names, or the API; the chief or master; else workers; else all."""
     waits: tuple[Wait, ...]
     """The pods that wait, and why."""
     problems: tuple[FieldError, ...]
@@ -62,16 +63,17 @@ def view(snapshot: Snapshot) -> JobView:
     by_type: dict[ReplicaType, tuple[Replica, ...]] = {}
     for spec in job.replicas:
         by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(snapshot, spec, pods, records))
+    if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
+        by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
     replicas = tuple(replica for found in by_type.values() for replica in found)
-    decider = job.leader.type if job.leader else ReplicaType.WORKER
     return JobView(
         snapshot=snapshot,
         by_type=by_type,
         replicas=replicas,
         surplus=tuple(pod for left in pods.values() for pod in left if not pod.is_gone),
         losses=tuple(replica.loss for replica in replicas if replica.loss),
-        restarts_in_place=tuple(_restarts_in_place(replicas)),
-        deciding=by_type.get(decider) or replicas,
+        restarts_in_place=tuple(_restarts_in_place(replicas, job.profile.restart_by)),
+        deciding=_deciding(job, by_type, replicas),
         waits=tuple(waits.waits(replicas, snapshot.settings)),
         problems=validate(job),
         is_held=gang.keeps_waiting(snapshot),
@@ -101,14 +103,37 @@ def _all_but_one(pods: list[Pod]) -> list[Pod]:
     return there[1:]
 
 
-def _restarts_in_place(replicas: Iterable[Replica]) -> Iterator[RestartInPlace]:
+def _deciding(
+    job: TrainingJob, by_type: Mapping[ReplicaType, tuple[Replica, ...]], replicas: tuple[Replica, ...]
+) -> tuple[Replica, ...]:
+    kind, index = job.main_replica
+    if job.deciding or job.profile.failure_scope is FailureScope.DECIDING:
+        return by_type.get(kind, ())[index : index + 1]
+    return by_type.get(kind) or replicas
+
+
+def _within_limit(
+    by_type: Mapping[ReplicaType, tuple[Replica, ...]], left: int, snapshot: Snapshot
+) -> dict[ReplicaType, tuple[Replica, ...]]:
+    """The replicas where only so many are restarted, those that ended first; the others stay as they have ended."""
+    ended = [(replica, replica.loss) for found in by_type.values() for replica in found if replica.loss]
+    counted = [(replica, loss) for replica, loss in ended if loss.outcome in COUNTED]
+    counted.sort(key=lambda entry: entry[1].ended_at or snapshot.now)
+    past = {id(replica) for replica, _ in counted[max(left, 0) :]}
+    return {
+        kind: tuple(replica.past_limit() if id(replica) in past else replica for replica in found)
+        for kind, found in by_type.items()
+    }
+
+
+def _restarts_in_place(replicas: Iterable[Replica], by: RestartBy) -> Iterator[RestartInPlace]:
     """Once a replica is recorded as completed, a sidecar that goes on failing costs the job nothing.
 
     What was restarted before counts, also if it was not observed until the end of its pod.
     """
     for replica in replicas:
         for pod in (*replica.departed, *([replica.pod] if replica.pod else [])) if not replica.was_completed else ():
-            if pod_state.in_place_policy(pod, replica.spec.restart_policy) is RestartPolicy.NEVER:
+            if pod_state.in_place_policy(pod, replica.spec.restart_policy, by) is RestartPolicy.NEVER:
                 continue
             counted = replica.record.in_place if replica.record and replica.record.uid == pod.uid else 0
             if pod.restarts > counted:

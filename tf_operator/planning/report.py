@@ -11,6 +11,7 @@ from itertools import chain
 
 from tf_operator.api import naming
 from tf_operator.api.job import RestartPolicy
+from tf_operator.api.profile import FailureScope, RestartBy
 from tf_operator.api.ranges import NO_INDEXES, Indexes
 from tf_operator.api.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.api.report import JobReport, ReplicaCounts, ReplicaLine
@@ -74,7 +75,14 @@ def _begun(view: JobView, verdict: Verdict) -> JobRecord:
     if record.phase is JobPhase.NEW:
         record = record.changed(phase=JobPhase.CREATED)
     if record.phase is JobPhase.SUSPENDED and _is_resumed(view, verdict):
-        record = record.changed(phase=JobPhase.CREATED, resumed_at=now, start_time=None, all_running_time=None)
+        record = record.changed(
+            phase=JobPhase.CREATED,
+            resumed_at=now,
+            start_time=None,
+            all_created_time=None,
+            first_run_time=None,
+            all_running_time=None,
+        )
     if record.start_time is None and verdict.phase is not Phase.SUSPENDED and not verdict.is_malformed:
         # A job that waits for its gang has not started: no clock runs.
         record = record.changed(start_time=None if view.is_held else now)
@@ -95,23 +103,45 @@ def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRec
     replicas = {kind: _reached(view, kind, record.of(kind)) for kind in kinds}
     if verdict.phase is Phase.SUSPENDED:
         # Its pods are deleted by us: none of them is lost, and what comes after begins again.
-        replicas = {kind: replace(found, started=NO_INDEXES) for kind, found in replicas.items()}
+        replicas = {kind: _begun_again(view, kind, found) for kind, found in replicas.items()}
         record = record.changed(restart_records=tuple(replace(kept, attempts=0) for kept in record.restart_records))
-    is_up = verdict.phase is Phase.ACTIVE and all_up(view)
-    all_running = record.all_running_time or (view.snapshot.now if is_up else None)
-    return record.changed(replicas=replicas, all_running_time=all_running)
+        return record.changed(replicas=replicas)
+    now, is_active = view.snapshot.now, verdict.phase is Phase.ACTIVE
+    has_run = any(replica.is_running or replica.is_completed for replica in view.deciding)
+    return record.changed(
+        replicas=replicas,
+        all_created_time=record.all_created_time or (now if is_active and _all_created(view) else None),
+        first_run_time=record.first_run_time or (now if has_run else None),
+        all_running_time=record.all_running_time or (now if is_active and all_up(view) else None),
+    )
+
+
+def _all_created(view: JobView) -> bool:
+    return bool(view.replicas) and not any(replica.needs_pod or replica.loss for replica in view.replicas)
+
+
+def _begun_again(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
+    """What counts after a suspension: what has completed is not run again, unless it always is."""
+    is_final = not any(replica.spec.restart_policy is RestartPolicy.ALWAYS for replica in view.of(kind))
+    return replace(known, started=NO_INDEXES, failed=NO_INDEXES, completed=known.completed if is_final else NO_INDEXES)
 
 
 def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
     replicas = view.of(kind)
     completed = Indexes.of(replica.index for replica in replicas if replica.is_completed)
-    remembers = any(replica.spec.restart_policy is not RestartPolicy.ALWAYS for replica in replicas)
+    profile = view.snapshot.job.profile
+    goes_on = profile.failure_scope is FailureScope.DECIDING
+    is_by_kubelet = profile.restart_by is RestartBy.POLICY
+    remembers = any(
+        not is_by_kubelet or replica.spec.restart_policy is not RestartPolicy.ALWAYS for replica in replicas
+    )
     failed_for_good = Indexes.of(replica.index for replica in replicas if replica.loss and replica.loss.is_permanent)
     up = Indexes.of(replica.index for replica in replicas if _is_up(replica))
     return replace(
         known,
         completed=completed if remembers else NO_INDEXES,
         started=((known.started | up | failed_for_good) - completed).below(len(replicas)),
+        failed=((known.failed | failed_for_good) - completed).below(len(replicas)) if goes_on else NO_INDEXES,
     )
 
 
