@@ -24,11 +24,15 @@ RULES: Final = {
     "leaseRules": RBAC / "role-leader-election.yaml",
     "viewRules": RBAC / "user-role-view.yaml",
     "editRules": RBAC / "user-role-edit.yaml",
+    "mlkubeRules": RBAC / "mlkube/cluster-role.yaml",
+    "mlkubeViewRules": RBAC / "mlkube/user-role-view.yaml",
+    "mlkubeEditRules": RBAC / "mlkube/user-role-edit.yaml",
     "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",
     "metricsReaderRules": METRICS / "cluster-role-metrics-reader.yaml",
 }
 LEASE: Final = "resourceNames: [tf-operator]"
-CRD_NAME: Final = "  name: tfjobs.kubeflow.org\n"
+# The APIs beside TFJob, by their names in the values.
+FURTHER: Final = {"mlkube": Path("manifests/crd/mlkube/tfjobs.yaml")}
 CRD_METADATA: Final = """\
   labels:
     app.kubernetes.io/name: {{ include "tf-operator.name" . | quote }}
@@ -37,7 +41,7 @@ CRD_METADATA: Final = """\
   {{- if or .Values.crds.keep .Values.crds.annotations }}
   annotations:
     {{- if .Values.crds.keep }}
-    # With the CRD all TFJobs would go; Helm leaves it when the release is uninstalled.
+    # With the CRD all its jobs would go; Helm leaves it when the release is uninstalled.
     helm.sh/resource-policy: keep
     {{- end }}
     {{- with .Values.crds.annotations }}
@@ -72,8 +76,16 @@ class UnlikeExpectedError(Exception):
 
 def render(root: Path) -> dict[Path, str]:
     """Every generated template, by its path in the repository; raises UnlikeExpectedError."""
-    return {
-        CHART / "templates/crd.yaml": crd_template((root / CRD).read_text(encoding="utf-8")),
+    further = {
+        CHART / f"templates/crd-{name}.yaml": crd_template(
+            (root / source).read_text(encoding="utf-8"),
+            source,
+            condition=f"and .Values.crds.enabled .Values.apis.{name}.enabled",
+        )
+        for name, source in FURTHER.items()
+    }
+    return further | {
+        CHART / "templates/crd.yaml": crd_template((root / CRD).read_text(encoding="utf-8"), end=CRD_END),
         CHART / "templates/_rules.tpl": rules_template(
             {name: (root / file).read_text(encoding="utf-8") for name, file in RULES.items()}
         ),
@@ -100,13 +112,14 @@ def helped(page: str, home: str) -> str:
     return f"{before}{begin}\n{where}\n{end}{after}"
 
 
-def crd_template(manifest: str) -> str:
-    """The CRD, installed only if wanted, with the labels of the release."""
+def crd_template(manifest: str, source: Path = CRD, *, condition: str = ".Values.crds.enabled", end: str = "") -> str:
+    """A CRD, installed only if wanted, with the labels of the release."""
     _, _, body = manifest.partition("\n")  # its first line names another generator
     if "{{" in body:
-        raise UnlikeExpectedError(f"{CRD} has '{{{{' in it, which Helm would take for its own")
-    filled = replace_once(body, CRD_NAME, CRD_NAME + CRD_METADATA, where=CRD)
-    return f"{HEADER.format(source=CRD)}{{{{- if .Values.crds.enabled }}}}\n{filled}{CRD_END}{{{{- end }}}}\n"
+        raise UnlikeExpectedError(f"{source} has '{{{{' in it, which Helm would take for its own")
+    (name,) = re.findall(r"^  name: \S+\n", body, flags=re.MULTILINE)
+    filled = replace_once(body, name, name + CRD_METADATA, where=source)
+    return f"{HEADER.format(source=source)}{{{{- if {condition} }}}}\n{filled}{end}{{{{- end }}}}\n"
 
 
 def rules_template(manifests: dict[str, str]) -> str:

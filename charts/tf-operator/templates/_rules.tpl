@@ -59,6 +59,38 @@
   verbs: [update, patch]
 {{- end -}}
 
+{{- define "tf-operator.mlkubeRules" -}}
+# get: a live read before anything irreversible; list, watch: the cache.
+- apiGroups: [mlkube.io]
+  resources: [tfjobs]
+  verbs: [get, list, watch]
+# Status is written by patch only, guarded by resourceVersion; spec and metadata are the user's.
+- apiGroups: [mlkube.io]
+  resources: [tfjobs/status]
+  verbs: [patch]
+# Not to set finalizers, there are none: where OwnerReferencesPermissionEnforcement is on, this is what
+# blockOwnerDeletion in the owner references of children asks for.
+- apiGroups: [mlkube.io]
+  resources: [tfjobs/finalizers]
+  verbs: [update]
+# A pod that still runs when its job has ended is stopped by a deadline and kept, for its log.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch]
+{{- end -}}
+
+{{- define "tf-operator.mlkubeViewRules" -}}
+- apiGroups: [mlkube.io]
+  resources: [tfjobs, tfjobs/status]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- define "tf-operator.mlkubeEditRules" -}}
+- apiGroups: [mlkube.io]
+  resources: [tfjobs]
+  verbs: [create, update, patch, delete, deletecollection]
+{{- end -}}
+
 {{- define "tf-operator.metricsAuthRules" -}}
 # Whose token is this? The reply has the user's name and groups.
 - apiGroups: [authentication.k8s.io]

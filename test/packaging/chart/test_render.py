@@ -27,6 +27,7 @@ PROFILES = {
         "rbac": {"userRoles": False},
         "test": {"enabled": False},
     },
+    "further APIs": {"apis": {"mlkube": {"enabled": True}}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
     "monitored": {
         "metrics": {
@@ -190,9 +191,12 @@ def test_every_flag_can_be_chosen(helm_3):
         "watch": {"namespaces": ["a"]},
         "controller": {"gangSchedulerName": "volcano"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
+        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta1"]}},
     }
-    container = container_of(helm_3.objects(chosen))
-    given = {argument.removeprefix("--").partition("=")[0] for argument in container["args"][1:]}
+    another = {"apis": chosen["apis"] | {"webhook": {"certificateSecret": "certificate"}}}
+    containers = [container_of(helm_3.objects(values)) for values in (chosen, another)]
+    arguments = [argument for container in containers for argument in container["args"][1:]]
+    given = {argument.removeprefix("--").partition("=")[0] for argument in arguments}
 
     # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
     # Kubernetes gives them.
@@ -236,6 +240,22 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
 
     assert crd["spec"] == wanted["spec"]
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the_flag(helm_3):
+    objects = helm_3.objects(PROFILES["further APIs"])
+
+    crd = one(objects, "CustomResourceDefinition", "tfjobs.mlkube.io")
+    wanted = yaml.load((ROOT / "manifests/crd/mlkube/tfjobs.yaml").read_text(), Loader=yaml.CSafeLoader)
+    assert crd["spec"] == wanted["spec"]
+    for role, source in (("", "cluster-role"), ("-edit", "user-role-edit"), ("-view", "user-role-view")):
+        own, more = (
+            yaml.safe_load((ROOT / "manifests/rbac" / folder / f"{source}.yaml").read_text())["rules"]
+            for folder in (".", "mlkube")
+        )
+        assert one(objects, "ClusterRole", f"tf-tf-operator{role}")["rules"] == own + more
+    kinds = [argument for argument in container_of(objects)["args"] if "scheme" in argument]
+    assert kinds == ["--enable-scheme=TFJob", "--enable-scheme=TfJob.mlkube.io"]
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):

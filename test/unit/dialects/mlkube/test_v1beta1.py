@@ -1,5 +1,6 @@
 """A TfJob of mlkube.io as a job: both spellings, what is in force without a word, and what is wrong with it."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import yaml
 from tf_operator.api.job import CleanPodPolicy, DecidingReplica, RestartPolicy
 from tf_operator.api.record import ReplicaType
 from tf_operator.api.validation import validate
+from tf_operator.cli import main
 from tf_operator.dialects.mlkube.v1beta1 import API
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "manifests/examples/mlkube"
@@ -24,6 +26,16 @@ def read(spec, status=None, **metadata):
 
 def items(*found, **fields):
     return {"replicaSpecs": list(found), **fields}
+
+
+def test_both_spellings_make_the_same_children_but_for_their_names(capsys):
+    for name in ("tf_job.yaml", "tf_job_camel_case.yaml"):
+        assert main.main(["plan", "--output=yaml", f"--filename={EXAMPLES / name}"]) == 0
+    printed = re.sub(r"-camel-case|(?<=-0)-\w{5}\b", "", capsys.readouterr().out.replace("5678", "1234"))
+
+    half = len(printed) // 2
+    assert printed[:half] == printed[half:]
+    assert "name: example-job-worker-1234-0\n" in printed
 
 
 def test_both_spellings_say_the_same():
