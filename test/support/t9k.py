@@ -15,7 +15,7 @@ from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 CRD = ROOT / "manifests/crd/t9k/tensorflowtrainingjobs.yaml"
-RIGHTS = ROOT / "manifests/overlays/t9k/rbac.yaml"
+RIGHTS = ROOT / "manifests/rbac/t9k"
 JOBS = Resource("batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs")
 PHASES = ("creating", "pending", "running", "succeeded", "failed", "unknown", "deleted")
 MAIN = ("Initialized", "Running", "Failed", "Completed", "ReplicaFailure")
@@ -64,7 +64,8 @@ def replicas(kind: str, count: int = 1, policy: str = "", **pod: Any) -> Json:  
 async def prepare(admin: Api) -> None:
     """Serve the kind, and let the operator work for it, as manifests/overlays/t9k does."""
     await create_crd(admin, yaml.load(CRD.read_text(), yaml.CSafeLoader))
-    for manifest in yaml.safe_load_all(RIGHTS.read_text()):
+    for file in RIGHTS.glob("*.yaml"):
+        manifest = yaml.safe_load(file.read_text())
         path = f"/apis/{manifest['apiVersion']}/{manifest['kind'].lower()}s/{manifest['metadata']['name']}"
         await admin.patch(path, manifest, "apply")
 
