@@ -86,7 +86,7 @@ def read(root: Path, name: str) -> Case:
 
 
 def _pod(entry: Yaml, job: TrainingJob) -> Pod:
-    flags = {"terminating", "gone", "disrupted", "starting"}
+    flags = {"terminating", "gone", "disrupted", "starting", "stopped"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
     _refuse_others(entry, flags | texts | values, "pods")
@@ -110,6 +110,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         max_exit_code=entry.get("maxExitCode"),
         last_termination=_main(entry.get("lastTermination"), is_running=False),
         restarts=entry.get("restarts", 0),
+        is_stopped=entry.get("stopped", False),
         pending_reason=entry.get("pendingReason", ""),
         waits_since=parse_time(entry.get("waitsSince")),
         is_starting=entry.get("starting", False),

@@ -12,7 +12,7 @@ from tf_operator.api import defaults
 from tf_operator.api.job import CleanPodPolicy, DecidingReplica, Override, ReplicaSpec, TrainingJob
 from tf_operator.api.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
 from tf_operator.api.record import ReplicaType
-from tf_operator.api.report import JobReport
+from tf_operator.api.report import JobReport, ReplicaLine
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
@@ -96,4 +96,11 @@ def _write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     said = report.message or report.note.strip()
     if report.job.record.is_finished:
         said = str(stored.get("says", ""))
-    return codec.write(report.record) | codec.present(says=said)
+    lines = report.lines() if report.job.profile.after_end is AfterEnd.REPLICAS else ()
+    found = {f"{line.type.label}-{line.index}": _words(line) for line in lines}
+    return codec.write(report.record) | codec.present(says=said, lines=found)
+
+
+def _words(line: ReplicaLine) -> str:
+    flags = {"completed": line.is_completed, "has failed": line.has_failed, "is to run": line.is_to_run}
+    return ", ".join([line.phase or "no pod", *(word for word, is_so in flags.items() if is_so)])

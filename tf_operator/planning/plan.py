@@ -51,11 +51,12 @@ def make_plan(snapshot: Snapshot) -> Plan:
 
 
 def _after_end(snapshot: Snapshot) -> Plan:
-    """A job that has ended is cleaned up, and deleted when its time has come. Its status is never written again."""
+    """A job that has ended is cleaned up, and deleted when its time has come. What became of it is settled."""
     expiry = cleanup.expires_at(snapshot.job)
     if expiry is not None and expiry <= snapshot.now:
         return Plan(deletes_job=True, counts=(Count(Transition.DELETED),))
     return Plan(
+        report=report.after_end(snapshot),
         actions=tuple(cleanup.after_end(snapshot)),
         requeue_after=_soonest(snapshot.now, iter([expiry])),
     )

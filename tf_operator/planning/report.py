@@ -11,14 +11,15 @@ from itertools import chain
 
 from tf_operator.api import naming
 from tf_operator.api.job import RestartPolicy
-from tf_operator.api.profile import FailureScope, RestartBy
+from tf_operator.api.profile import AfterEnd, FailureScope, RestartBy
 from tf_operator.api.ranges import NO_INDEXES, Indexes
 from tf_operator.api.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.api.report import JobReport, ReplicaCounts, ReplicaLine
-from tf_operator.planning import failures, pending, restarts
+from tf_operator.planning import cleanup, failures, job_view, pending, restarts
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
+from tf_operator.planning.snapshot import Pod, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict, all_up
 
 
@@ -38,8 +39,18 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
         note=pending.note(view, record.pending) if is_active else "",
-        lines=partial(_lines, view),
+        lines=partial(_lines, view, record, is_active=is_active),
     )
+
+
+def after_end(snapshot: Snapshot) -> JobReport | None:
+    """What is still reported of a job that had ended before: its clean-up, as far as its API wants to know."""
+    job, wanted = snapshot.job, snapshot.job.profile.after_end
+    record = _cleaned_up(snapshot, job.record)
+    if wanted is AfterEnd.REPLICAS:
+        lines = partial(_lines, job_view.view(snapshot), record, is_active=False)
+        return JobReport(job, record, snapshot.now, lines=lines)
+    return JobReport(job, record, snapshot.now) if record != job.record else None
 
 
 def is_progress(view: JobView, new: JobRecord) -> bool:
@@ -160,6 +171,7 @@ def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
     phase = _PHASES[verdict.phase]
     is_suspended = phase is JobPhase.SUSPENDED
     evidence = verdict.evidence if phase is JobPhase.FAILED else None
+    record = record if is_suspended else _cleaned_up(view.snapshot, record)
     return record.changed(
         phase=phase,
         failure=verdict.cause,
@@ -169,6 +181,12 @@ def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
         first_failure=_first_failure(view, record) or evidence,
         pending=None,
     )
+
+
+def _cleaned_up(snapshot: Snapshot, record: JobRecord) -> JobRecord:
+    if snapshot.job.profile.after_end is AfterEnd.NOTHING or record.clean_up_time or not cleanup.is_done(snapshot):
+        return record
+    return record.changed(clean_up_time=snapshot.now)
 
 
 def _current(view: JobView, before: JobPhase) -> JobPhase:
@@ -254,23 +272,34 @@ def _has_failed(replica: Replica, verdict: Verdict) -> bool:
     return replica.loss.is_permanent or (has_ended and replica.loss.outcome is PodState.FAILED)
 
 
-def _lines(view: JobView) -> Iterator[ReplicaLine]:
+def _lines(view: JobView, record: JobRecord, *, is_active: bool) -> Iterator[ReplicaLine]:
+    is_after_failure = record.restarting is not None and record.restarting.after_failure
     for replica in view.replicas:
-        kind, index, pod = replica.spec.type, replica.index, replica.pod
-        line = ReplicaLine(kind, index, replica.name)
-        if pod is None:
-            yield line
-            continue
-        main = pod.main
-        yield replace(
-            line,
-            uid=pod.uid,
-            phase=pod.phase,
-            exit_code=main.exit_code if main else None,
-            restarts=pod.restarts,
-            reason=(main.reason if main else "") or pod.reason or pod.pending_reason,
-            containers=pod.containers,
+        loss, pod = replica.loss, replica.pod
+        restarts_failed = is_after_failure and _is_being_replaced(view, replica)
+        line = ReplicaLine(
+            type=replica.spec.type,
+            index=replica.index,
+            pod=replica.name,
+            is_completed=replica.is_completed,
+            has_failed=replica.was_failed or restarts_failed or (loss is not None and loss.has_failed),
+            is_to_run=is_active and pod is None and replica.is_waited_for,
+            failure=failures.describe(loss) if loss and loss.has_failed else "",
         )
+        yield _with_pod(line, pod) if pod else line
+
+
+def _with_pod(line: ReplicaLine, pod: Pod) -> ReplicaLine:
+    main = pod.main
+    return replace(
+        line,
+        uid=pod.uid,
+        phase=pod.phase,
+        exit_code=main.exit_code if main else None,
+        restarts=pod.restarts,
+        reason=(main.reason if main else "") or pod.reason or pod.pending_reason,
+        containers=pod.containers,
+    )
 
 
 _PHASES: Mapping[Phase, JobPhase] = {

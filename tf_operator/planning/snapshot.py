@@ -71,6 +71,8 @@ class Pod:
     """Its containers that decide in other APIs that this process serves."""
     restarts: int = 0
     """Of all its containers, in place."""
+    is_stopped: bool = False
+    """Its time is over: its kubelet ends it, or has."""
     pending_reason: str = ""
     """While it is Pending: why, in the words of the kubelet or the scheduler."""
     waits_since: datetime | None = None

@@ -25,6 +25,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
+from tf_operator.planning import cleanup
 from tf_operator.planning.snapshot import Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
@@ -74,6 +75,7 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     restart_policy: str = ""
+    active_deadline_seconds: int | None = None
 
 
 class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -158,6 +160,7 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         containers=_lines(status.container_statuses),
         others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
         restarts=sum(entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses)),
+        is_stopped=found.spec.active_deadline_seconds == cleanup.STOP_AFTER,
         pending_reason=wait.reason,
         waits_since=wait.since,
         is_starting=wait.is_starting,
