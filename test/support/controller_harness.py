@@ -94,6 +94,7 @@ class FakeInformer:
     store: Store[Any]
     has_synced: bool = True
     lacking: bool = False
+    is_absent: bool = False
 
     def is_stale(self, namespace: str) -> bool:
         """Whether a relist of the only namespace was refused."""

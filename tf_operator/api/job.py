@@ -117,6 +117,10 @@ class SchedulingPolicy:
     min_resources: Mapping[str, Any] | None = None
     priority_class: str = ""
     timeout_seconds: int | None = None
+    scheduler: str = ""
+    """The gang scheduler that the job itself asks for; empty for the operator's, if it has one."""
+    priority: int = 0
+    """In the queue; only for schedulers with such numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,3 +106,4 @@ class EventKind(Enum):
     USER_TF_CONFIG = auto()
     TEMPLATE_RESTART_POLICY = auto()
     TEMPLATE_SCHEDULER = auto()
+    SCHEDULER_UNAVAILABLE = auto()

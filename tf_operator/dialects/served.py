@@ -88,6 +88,8 @@ class ServedAPI:
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
 
     conversion: Conversion = Conversion()
+    gang_scheduler: str = ""
+    """A gang scheduler that its jobs may ask for one by one, where it is installed."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5
     """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 

@@ -105,6 +105,10 @@
 - apiGroups: [batch.tensorstack.dev]
   resources: [tensorflowtrainingjobs/finalizers]
   verbs: [update]
+# The PodGroup of a job that asks for T9k Scheduler.
+- apiGroups: [scheduler.tensorstack.dev]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
 {{- end -}}
 
 {{- define "tf-operator.t9kViewRules" -}}

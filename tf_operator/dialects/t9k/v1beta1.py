@@ -11,7 +11,17 @@ from typing import Any, Final
 import msgspec
 
 from tf_operator.api import defaults
-from tf_operator.api.job import CleanPodPolicy, FieldError, Override, ReplicaSpec, RestartPolicy, RunPolicy, TrainingJob
+from tf_operator.api.constants import T9K_SCHEDULER
+from tf_operator.api.job import (
+    CleanPodPolicy,
+    FieldError,
+    Override,
+    ReplicaSpec,
+    RestartPolicy,
+    RunPolicy,
+    SchedulingPolicy,
+    TrainingJob,
+)
 from tf_operator.api.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy
 from tf_operator.api.record import ReplicaType
 from tf_operator.dialects import metadata as job_metadata
@@ -46,6 +56,8 @@ PROFILE: Final = Profile(
 MOST_REPLICAS: Final = 2000
 """The status lists each replica, in about 200 bytes."""
 _LARGE: Final = 200
+_SCHEDULER: Final = "t9kScheduler"
+_HIGHEST_PRIORITY: Final = 100
 _TYPES: Final = {kind.label: kind for kind in ReplicaType if kind is not ReplicaType.MASTER}
 
 
@@ -110,7 +122,19 @@ def _read_run_policy(spec: Fields) -> RunPolicy:
         deadline_seconds=policy.integer("activeDeadlineSeconds"),
         backoff_limit=policy.integer("backoffLimit"),
         is_suspended=spec.below("runMode").below("pause").flag("enabled"),
+        scheduling=_read_scheduling(spec.below("scheduler")),
     )
+
+
+def _read_scheduling(scheduler: Fields) -> SchedulingPolicy:
+    """Without ``t9kScheduler`` the operator's scheduler, if it has one, or the default one."""
+    t9k = scheduler.below(_SCHEDULER)
+    if scheduler.body.get(_SCHEDULER) is None:
+        return SchedulingPolicy()
+    priority = t9k.integer("priority") or 0
+    if not 0 <= priority <= _HIGHEST_PRIORITY:
+        t9k.wrong("priority", f"must be from 0 to {_HIGHEST_PRIORITY}, is {priority}")
+    return SchedulingPolicy(queue=t9k.text("queue", "default"), scheduler=T9K_SCHEDULER, priority=priority)
 
 
 def _beyond_bounds(job: TrainingJob) -> Iterator[FieldError]:
@@ -169,5 +193,6 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    gang_scheduler=T9K_SCHEDULER,
     progress_waits=_progress_waits,
 )

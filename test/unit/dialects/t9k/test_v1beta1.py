@@ -13,6 +13,7 @@ from tf_operator.api.job import CleanPodPolicy, RestartPolicy
 from tf_operator.api.record import FailureCause, JobPhase, ReplicaType
 from tf_operator.api.validation import validate
 from tf_operator.dialects.t9k.v1beta1 import API
+from tf_operator.planning.plan import make_plan
 
 HEAD = {"uid": "u", "resourceVersion": "1", "generation": 1, "namespace": "team"}
 PAUSE = documented("fragments/pause")["spec"]
@@ -249,3 +250,26 @@ def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
 
     assert len(msgspec.json.encode(seen.status)) < 500_000
     assert (API.progress_waits(seen.job), API.progress_waits(lived([], WORKERS).job)) == (10.0, 1.0)
+
+
+def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_installed():
+    body = over(documented("tensorflow-example"), documented("fragments/scheduler"))
+    seen = Simulator(over(body, {"metadata": HEAD}), api=API)
+
+    group, *children = make_plan(replace(seen.observe(), offered_scheduler="t9k-scheduler")).actions
+    assert (group.resource.group, group.name) == ("scheduler.tensorstack.dev", "tensorflow-example")
+    assert group.body()["spec"] == {"minMember": 4, "queue": "default", "priority": 50}
+    pod = children[0].body()
+    assert pod["spec"]["schedulerName"] == "t9k-scheduler"
+    labels = {name: value for name, value in pod["metadata"]["labels"].items() if name.startswith("scheduler")}
+    assert {name.partition("/")[2]: value for name, value in labels.items()} == {
+        "group-name": "tensorflow-example",
+        "queue": "default",
+        "role": "worker",
+    }
+
+    seen.settle()
+    assert seen.group is None
+    sentence = "t9k-scheduler is not installed: the scheduler of the template places the pods, or the default one."
+    assert seen.condition("Running")["message"] == f"The job is waiting for its replicas. {sentence}"
+    assert [event.message for plan in seen.plans for event in plan.events] == [sentence]
