@@ -86,7 +86,12 @@ class T9kNamespace(JobNamespace):
         await self.submit(job)
         name = job["metadata"]["name"]
         names = [f"{name}-{s['type']}-{i}" for s in job["spec"]["replicaSpecs"] for i in range(s.get("replicas", 1))]
-        await self.wait_pods(*names)
+
+        async def are_made() -> bool:
+            assert set(names) <= set(await self.pods())
+            return True
+
+        assert await eventually(are_made, within=PATIENCE)
         await self.run(*names)
         return await self.says(name, phase="Running", flags="TTFFF", running=len(names))
 
