@@ -27,7 +27,7 @@ DESCRIPTION: Final = """\
 Writes what is generated:
 
   crd         manifests/crd, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
-  rules       the alerts of the chart and of the overlay, from manifests/monitoring/rules.yaml
+  rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
   dashboards  charts/tf-operator/dashboards, from hack/dashboards
   golden      the plan of each case in test/golden; read the difference, because it is a change of behaviour

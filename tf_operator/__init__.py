@@ -1,10 +1,10 @@
 """tf-operator: runs TensorFlow training jobs (TFJob) on Kubernetes.
 
-Three storeys, and imports go down only (docs/architecture.md draws them; import-linter holds them up):
+Three layers; imports go down only (docs/architecture.md draws them; import-linter checks them):
 
-- a pure core: ``meta``, ``api``, ``dialects``, ``planning``: what a job is and what should happen next;
+- a pure core: ``meta``, ``job``, ``dialects``, ``planning``: what a job is and what should happen next;
 - ``machinery``: how to watch, cache, queue and write; it knows Kubernetes, but no TFJob;
-- a shell: ``controller``, ``app``, ``cli``, ``local``: joins the two, and decides nothing itself.
+- a shell: ``controller``, ``cli``, ``app``: joins the two, and decides nothing itself.
 
 Start reading at ``app/run.py`` (what exists), then ``controller/controller.py`` (what turns), then
 ``planning/plan.py`` (what is decided).

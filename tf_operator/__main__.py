@@ -2,6 +2,6 @@
 
 import sys
 
-from tf_operator.app import cli
+from tf_operator.app import command
 
-sys.exit(cli.main())
+sys.exit(command.main())

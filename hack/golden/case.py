@@ -15,11 +15,11 @@ from typing import Any, Final
 import yaml
 
 from golden import profiles
-from tf_operator.api import naming
-from tf_operator.api.job import RestartPolicy, TrainingJob
-from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
 from tf_operator.planning.snapshot import (
     Cause,

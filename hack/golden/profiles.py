@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tf_operator.api import defaults
-from tf_operator.api.job import CleanPodPolicy, DecidingReplica, Override, ReplicaSpec, TrainingJob
-from tf_operator.api.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.report import JobReport, ReplicaLine
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import defaults
+from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import JobReport, ReplicaLine
+from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
 
 _LABELS: Final = Labels("job", "type", "index", "role", "made-up")

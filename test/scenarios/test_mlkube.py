@@ -1,6 +1,7 @@
 """TfJobs of mlkube.io, in a cluster where they are the only kind: what their document promises, as kubectl shows it."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -41,7 +42,7 @@ def rows(**states):
 @pytest.fixture(scope="module")
 def control_plane(tmp_path_factory: pytest.TempPathFactory, plane_programs: object) -> Iterator[ControlPlane]:
     """A plane of this module's own, without TFJobs, and with the collector of what has lost its owner."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager"})) as plane:
+    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager", "audit"})) as plane:
         plane.admin.delete(CRDS.path(name="tfjobs.kubeflow.org"))
         for path in sorted((ROOT / "manifests/rbac/mlkube").glob("*.yaml")):
             plane.admin.apply(yaml.safe_load(path.read_text()))
@@ -82,6 +83,15 @@ class TfJobs(JobNamespace):
             return there[0]
 
         return await eventually(check, within=PATIENCE)
+
+    async def wait_pod(self, name: str) -> None:
+        """Wait until there is a pod of this name."""
+
+        async def check() -> bool:
+            assert name in await self.pods()
+            return True
+
+        assert await eventually(check, within=PATIENCE)
 
     async def run_replica(self, replica: str, *, other_than: Json | None = None) -> str:
         """Have the pod of a replica run; its name."""
@@ -170,7 +180,7 @@ async def test_a_permanent_failure_of_the_master_ends_the_job_and_keeps_the_pods
         status = await here.wait_tfjob(phase="Done", state="Failed")
         assert status["replicaStatuses"] == rows(MASTER="Failed", WORKER="Running")
         assert master in status["reason"]
-        assert "exit code 1" in status["reason"]
+        assert "exited with code 1" in status["reason"]
         assert set(await here.pods()) == {master, worker}
 
 
@@ -222,6 +232,20 @@ async def test_a_rolling_update_of_the_operator_loses_no_job_and_makes_no_pod_tw
         assert here.created_pods(started) == 2 * len(jobs)
 
 
+async def test_pods_of_a_job_that_asks_for_json_logs_know_which_replica_they_are(control_plane):
+    """What the programs then write is tested with Python itself; here the API server has to accept the pods."""
+    async with tfjobs(control_plane, "logs") as here:
+        body = example()
+        body["metadata"]["annotations"] = {"tf-operator.kubeflow.org/json-logs": "true"}
+        await here.submit_tfjob(body)
+
+        for role in ("master", "worker"):
+            (container,) = (await here.pod(f"example-job-{role}-1234-0"))["spec"]["containers"]
+            (fields,) = [entry["value"] for entry in container["env"] if entry["name"] == "TF_OPERATOR_LOG_FIELDS"]
+            found = json.loads(fields)
+            assert (found["replica_type"], found["replica_index"], found["runtime_id"]) == (role, 0, "1234")
+
+
 @pytest.mark.parametrize("name", [{"MY_POD_NAME": "my-pod"}, {}], ids=["with a name", "without a name"])
 async def test_the_operator_runs_outside_of_the_cluster_with_the_variables_of_the_document(control_plane, name):
     """The name is only that of the holder of the Lease; without it the host's name does."""
@@ -240,9 +264,12 @@ async def test_a_tfjob_and_a_tfjob_of_kubeflow_of_one_name_share_nothing(control
     async with tfjobs(control_plane, "both", arguments=arguments) as here:
         await create_crd(here.admin, crd)
         await here.submit_tfjob(example())
-        await here.begin_running(builders.tfjob("example-job").master().workers(1))
+        await here.submit(builders.tfjob("example-job").master().workers(1))
         master = await here.run_replica("example-job-master-1234-0")
         await here.run_replica("example-job-worker-1234-0")
+        for name in ("example-job-master-0", "example-job-worker-0"):
+            await here.wait_pod(name)
+            await here.run(name)
 
         pods, services = await here.pods(), await here.admin.list(SERVICES.path(here.namespace))
         for service in services:

@@ -1,8 +1,5 @@
 """An operator whose watches are late: it never acts twice, because it waits until its caches show what it wrote."""
 
-from pathlib import Path
-
-from lab.control_plane.plane import ControlPlane
 from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
 from lab.fault_proxy.trigger import watch
@@ -14,8 +11,7 @@ from support.pod_status import Exit
 LATE = 3.0
 
 
-async def test_nothing_is_made_twice_when_the_watches_are_late(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """4 workers and 2 PS, ten changes of labels meanwhile: 6 pods and 6 Services, none of them asked for twice."""
+async def test_nothing_is_made_twice_when_the_watches_are_late(control_plane, tmp_path):
     namespaces = await make_namespaces(control_plane, "late", 1)
     with FaultProxy(control_plane.kubeconfig("operator")) as proxy:
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")

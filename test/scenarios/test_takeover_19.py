@@ -3,14 +3,12 @@
 The jobs, statuses and children are those that 1.9 writes, stored while nobody is there.
 """
 
-from typing import Any
-
 from support import builders
 from support.audit import Tally
-from support.builders import TFJobBuilder, child_pod, child_service
-from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
-from support.resources import PODS, SERVICES, TFJOBS, Json
+from support.builders import child_pod, child_service
+from support.job_namespace import states
+from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.resources import PODS, SERVICES, TFJOBS
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
@@ -18,9 +16,7 @@ ARGUMENTS = (QUICK,)
 AT = "2026-01-05T10:00:00Z"
 
 
-async def test_running_jobs_are_taken_over_without_touching_a_pod(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
+async def test_running_jobs_are_taken_over_without_touching_a_pod(job_namespace, operator_fixture):
     """An upgrade changes nothing but the status, which learns what 1.9 does not write."""
     await operator_fixture.kill()
     job = await _left_by_19(
@@ -53,9 +49,7 @@ async def test_running_jobs_are_taken_over_without_touching_a_pod(
     )
 
 
-async def test_a_job_that_19_has_finished_stays_finished(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
+async def test_a_job_that_19_has_finished_stays_finished(job_namespace, operator_fixture):
     """Its pods are gone, and nothing says which replicas had succeeded: nothing is written all the same."""
     await operator_fixture.kill()
     body = builders.tfjob("j").workers(2).body()
@@ -72,23 +66,23 @@ async def test_a_job_that_19_has_finished_stays_finished(
 _ACTIVE = {"Chief": {"active": 1}, "Worker": {"active": 2}, "PS": {"active": 1}}
 
 
-async def _left_by_19(job_namespace: JobNamespace, builder: TFJobBuilder) -> Json:
+async def _left_by_19(job_namespace, builder):
     job = await job_namespace.submit(builder)
     for kind, spec in job["spec"]["tfReplicaSpecs"].items():
         for index in range(spec["replicas"]):
-            service = child_service(job, kind, index).port("tfjob-port", 2222).body()
+            service = child_service(job, kind, index).body()
             service["spec"].pop("publishNotReadyAddresses")
             await job_namespace.admin.create(SERVICES.path(job_namespace.namespace), service)
             await job_namespace.admin.create(PODS.path(job_namespace.namespace), child_pod(job, kind, index).body())
     return job
 
 
-async def _write_status(job_namespace: JobNamespace, *, conditions: list[Json], counts: Json, **more: Any) -> None:
+async def _write_status(job_namespace, *, conditions, counts, **more):
     status = {"conditions": conditions, "replicaStatuses": counts, "startTime": AT, **more}
     await job_namespace.admin.patch(TFJOBS.path(job_namespace.namespace, "j", "status"), {"status": status})
 
 
-def _condition(kind: str, status: str = "True") -> Json:
+def _condition(kind, status="True"):
     times = {"lastUpdateTime": AT, "lastTransitionTime": AT}
     message = {
         "Created": "TFJob j is created.",

@@ -9,11 +9,10 @@ import tarfile
 from pathlib import Path
 
 from support import builders, operator_process
-from support.builders import TFJobBuilder
-from support.job_namespace import PATIENCE, JobNamespace, pod_names
-from support.operator_fixture import ALONE, ONE_OPERATOR, QUICK, OperatorFixture
+from support.job_namespace import PATIENCE, pod_names
+from support.operator_fixture import ALONE, ONE_OPERATOR, QUICK
 from support.pod_status import Exit
-from support.resources import TFJOBS, Json
+from support.resources import TFJOBS
 from support.settle import eventually
 
 pytestmark = ONE_OPERATOR
@@ -24,9 +23,7 @@ PREVIOUS = "ff668d7"
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-async def test_jobs_in_every_state_are_taken_over_without_touching_a_pod(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture, tmp_path: Path
-) -> None:
+async def test_jobs_in_every_state_are_taken_over_without_touching_a_pod(job_namespace, operator_fixture, tmp_path):
     """An upgrade may refresh a status. It creates and deletes nothing, and no condition changes its state."""
     operator_fixture.waived |= {
         "conditions"
@@ -49,7 +46,7 @@ async def test_jobs_in_every_state_are_taken_over_without_touching_a_pod(
     await _end_all(job_namespace)
 
 
-async def _leave_jobs(job_namespace: JobNamespace, operator_fixture: OperatorFixture, folder: Path) -> None:
+async def _leave_jobs(job_namespace, operator_fixture, folder):
     """One job in each state, made and brought there by the version before, which is then stopped."""
     process = await operator_process.start(
         operator_fixture.plane,
@@ -108,11 +105,11 @@ async def _leave_jobs(job_namespace: JobNamespace, operator_fixture: OperatorFix
     assert not process.unexpected(), process.unexpected()[:3]
 
 
-async def _begun(job_namespace: JobNamespace, job: TFJobBuilder) -> None:
+async def _begun(job_namespace, job):
     """Create a job and wait for its pods; other jobs have theirs in the same namespace."""
     names = set(pod_names(await job_namespace.submit(job)))
 
-    async def check() -> bool:
+    async def check():
         found = await job_namespace.pods()
         assert names <= found.keys(), f"there are {sorted(found)}"
         return True
@@ -120,18 +117,18 @@ async def _begun(job_namespace: JobNamespace, job: TFJobBuilder) -> None:
     assert await eventually(check, within=PATIENCE)
 
 
-async def _running(job_namespace: JobNamespace, job: TFJobBuilder) -> None:
+async def _running(job_namespace, job):
     await _begun(job_namespace, job)
     body = job.body()
     await job_namespace.run(*pod_names(body))
     await job_namespace.wait(body["metadata"]["name"], "Running")
 
 
-def _job(name: str) -> TFJobBuilder:
+def _job(name):
     return builders.tfjob(name)
 
 
-def _check_out(commit: str, folder: Path) -> Path:
+def _check_out(commit, folder):
     """The package as it was at a commit."""
     archive = subprocess.run(
         ["git", "archive", commit, "tf_operator"], cwd=_ROOT, check=True, capture_output=True
@@ -141,26 +138,26 @@ def _check_out(commit: str, folder: Path) -> Path:
     return folder
 
 
-async def _jobs(job_namespace: JobNamespace) -> dict[str, Json]:
+async def _jobs(job_namespace):
     return {
         job["metadata"]["name"]: job for job in await job_namespace.admin.list(TFJOBS.path(job_namespace.namespace))
     }
 
 
-def _transitions(job: Json) -> list[tuple[str, ...]]:
+def _transitions(job):
     """What a condition that flaps would change; their order is fixed on take-over: the last is the current state."""
     fields = ("type", "status", "reason", "lastTransitionTime")
     return sorted(tuple(entry[field] for field in fields) for entry in job["status"]["conditions"])
 
 
-def _counts(job: Json) -> Json:
+def _counts(job):
     """What is counted and remembered, apart from words for people."""
     status = job["status"]
     fields = ("replicaStatuses", "startTime", "completionTime", "restarts", "disruptions", "firstFailure", "ready")
     return {field: status.get(field) for field in fields}
 
 
-async def _end_all(job_namespace: JobNamespace) -> None:
+async def _end_all(job_namespace):
     """What was taken over can be finished: every job that still goes on runs to its end."""
     jobs = await _jobs(job_namespace)
     open_jobs = [name for name in jobs if name not in {"succeeded", "failed", "suspended"}]

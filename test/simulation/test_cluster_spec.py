@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from support.builders import tfjob
 from support.simulator import simulator
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning import cluster_spec
 
 KINDS = ["Chief", "PS", "Worker", "Evaluator"]

@@ -39,3 +39,30 @@ def test_no_way_through_versions_loses_anything(
     back = convert(there, born)
     assert json.dumps(back, sort_keys=True) == json.dumps(body, sort_keys=True)
     assert through(there, born, there["apiVersion"].rpartition("/")[2]) == there
+
+
+_FORGED = st.lists(
+    st.fixed_dictionaries(
+        {"path": st.lists(_NAMES | st.sampled_from(["spec", "status", "metadata", "kind"]), min_size=1, max_size=3)},
+        optional={"back": _VALUES, "original": _VALUES},
+    ),
+    max_size=4,
+)
+
+
+@given(parts=_PARTS, forged=_FORGED, born=st.sampled_from(VERSIONS), target=st.sampled_from(VERSIONS))
+def test_a_forged_annotation_changes_at_most_the_policies(
+    parts: dict[str, Any], forged: list[dict[str, Any]], born: str, target: str
+) -> None:
+    body = {"apiVersion": f"kubeflow.org/{born}", "kind": "TFJob", "metadata": {"name": "a"}} | parts
+    notes = {f"tf-operator.kubeflow.org/{version}-fields": json.dumps(forged) for version in VERSIONS}
+    found = convert(body | {"metadata": {"name": "a", "annotations": notes}}, target)
+    assert [fixed(found)] == [fixed(convert(body, target))]
+
+
+def fixed(body: dict[str, Any]) -> dict[str, Any]:
+    """What no annotation may change."""
+    spec = body.get("spec")
+    replicas = spec.get("tfReplicaSpecs", "none") if isinstance(spec, dict) else spec
+    metadata = {name: value for name, value in body["metadata"].items() if name != "annotations"}
+    return body | {"spec": replicas, "metadata": metadata}

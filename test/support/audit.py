@@ -1,14 +1,10 @@
 """The apiserver's audit log: what the operator asked for, counted.
 
-    log = AuditLog(plane.audit_log)
-    start = log.mark()
-    ...
-    sent = log.since(start).by(namespace=namespace).writes()
+    sent = AuditLog(plane.audit_log).since(mark).by(namespace=namespace).writes()
     assert sent.tally() == {("create", "pods", 201): 3, ("patch", "tfjobs.kubeflow.org/status", 200): 2}
 
-The apiserver says what it received, so requests count that failed, were repeated, or were sent by a
-connection nobody knew of. One request is one entry here, however many stages of it were logged. Which
-users are logged at all is a matter of the plane's audit policy.
+Requests count that failed, were repeated, or were sent by a connection nobody knew of; one request is one entry,
+however many stages of it were logged. Which users are logged is a matter of the plane's audit policy.
 """
 
 import json
@@ -95,7 +91,6 @@ class Requests:
         return type(self)(tuple(entry for entry in self if entry.resource == resource))
 
     def tally(self) -> Counter[Tally]:
-        """How many of each verb, resource and response code."""
         return Counter(entry.tally for entry in self)
 
 
@@ -110,7 +105,6 @@ class AuditLog:
         return Mark(len(self._complete(BEGINNING)))
 
     def since(self, mark: Mark = BEGINNING) -> Requests:
-        """All requests logged after the mark."""
         lines = self._complete(mark).splitlines()
         return requests_of(json.loads(line) for line in lines if line)
 

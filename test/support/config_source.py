@@ -20,7 +20,6 @@ class ConfigSource:
         self.gate: asyncio.Event | None = None
 
     async def read(self, *, refused: bool = False) -> ClientConfig:
-        """The next one."""
         self.asked.append(refused)
         if self.gate is not None:
             await self.gate.wait()

@@ -1,10 +1,5 @@
 """A controller without a process: its parts on a fake clock, a fake apiserver, and stores that the test fills.
 
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(2))
-    await harness.reconcile()
-    assert harness.api.calls == [...]
-
 ``sync`` brings the stores up to date with the apiserver; until then they lag behind, as caches do.
 """
 
@@ -23,8 +18,8 @@ from tf_operator.controller.caches import OWNER, Caches, owner_of, readers
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
@@ -53,8 +48,6 @@ READERS = readers(v1.API, (v1.API,))
 
 
 class Recorder:
-    """Remembers events."""
-
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
@@ -70,8 +63,6 @@ def _counted(text: str) -> Any:  # noqa: ANN401 (it stands for methods of differ
 
 
 class Counts(JobInstruments):
-    """Remembers what was counted, in words."""
-
     def __init__(self) -> None:
         self.told: list[str] = []
 
@@ -97,14 +88,11 @@ class FakeInformer:
     is_absent: bool = False
 
     def is_stale(self, namespace: str) -> bool:
-        """Whether a relist of the only namespace was refused."""
         return self.lacking and namespace == KEY.namespace
 
 
 class Harness:
-    """One controller and its surroundings."""
-
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, job: TFJobBuilder | None = None, *, settings: Settings | None = None) -> None:
         self.clock = FakeClock()
         self.api = FakeApi()
         self.recorder, self.counts = Recorder(), Counts()
@@ -123,7 +111,7 @@ class Harness:
         self.debounce = Debounce()
         self.caches = self._make_caches()
         self.notes = JobNotes(self.clock, lambda uid: self.jobs.by_uid(uid) is not None)
-        self.pending_writes = PendingWrites(self.caches.views(), self.clock)
+        self.pending_writes = PendingWrites(self.caches.views(), self.clock, uncached=resources.UNCACHED)
         self.on_job = OnJob(self.queue, self.debounce, self.notes, self.pending_writes)
         self.on_child: OnChild[CachedPod] = OnChild(self.queue, self.debounce, self.jobs, self.notes, resources.PODS)
         self.on_pod = OnPod(self.on_child)
@@ -140,9 +128,10 @@ class Harness:
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )
+        if job is not None:
+            self.create_job(job)
 
     def create_job(self, builder: TFJobBuilder, **metadata: object) -> Json:
-        """Store a job, and show it to the controller."""
         body = builder.in_namespace(KEY.namespace).merged({"metadata": metadata}).body()
         stored = self.api.put(JOBS, body)
         self.sync()

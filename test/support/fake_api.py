@@ -21,8 +21,6 @@ from tf_operator.meta import ObjectKey
 
 
 class FakeApi:
-    """Stores objects by resource and key."""
-
     def __init__(self) -> None:
         self.objects: dict[tuple[str, ObjectKey], Json] = {}
         self.calls: list[str] = []
@@ -58,7 +56,6 @@ class FakeApi:
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, body: Mapping[str, Any], *, subresource: str = ""
     ) -> Json:
-        """Change an object; stale, if ``body`` has another resource version."""
         self._call("patch", resource, "/".join(part for part in (key.name, subresource) if part))
         stored = self._stored(resource, key)
         asked = body.get("metadata", {})
@@ -68,7 +65,6 @@ class FakeApi:
         return self.put(resource, merge(stored, body))
 
     async def delete(self, resource: Resource, key: ObjectKey, *, uid: str, version: str = "", **_: object) -> Json:
-        """Delete this very object, if it is at this version where one is given."""
         self._call("delete", resource, key.name)
         metadata = self._stored(resource, key)["metadata"]
         if metadata["uid"] != uid or version not in {"", metadata["resourceVersion"]}:
@@ -124,12 +120,10 @@ class FakeApi:
 
 
 def refused(code: int, reason: str, message: str = "") -> errors.Refused:
-    """What an apiserver says with this status."""
     return errors.from_status(errors.Status(code=code, reason=reason, message=message))
 
 
 def missing(name: str) -> errors.Refused:
-    """What an apiserver says when there is no object of this name."""
     details = errors.Details(name=name)
     return errors.from_status(errors.Status(404, "NotFound", f"there is no {name}", details))
 

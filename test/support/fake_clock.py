@@ -1,12 +1,8 @@
 """A Clock whose time passes only when a test says so.
 
-``await clock.advance(60)`` lives through a minute: every timer that falls due in it fires at its own moment,
-in order, and after each one all tasks run until they wait again, so that a task woken at second 10 which
-sleeps 10 more is woken again at second 20. Nothing here waits for real time: a day takes as long as the
-work done in it.
-
-Real I/O (a socket, a subprocess) knows nothing of this clock. A test that mixes both lets the I/O finish
-first (``await clock.idle()`` only drains what is ready) and then advances.
+``await clock.advance(60)`` lives through a minute: every timer that falls due in it fires at its own moment, in order,
+and after each one all tasks run until they wait again, so that a task woken at second 10 which sleeps 10 more is woken
+again at second 20. Real I/O knows nothing of this clock: a test that mixes both lets the I/O finish first.
 """
 
 import asyncio
@@ -22,21 +18,17 @@ _MOST_TURNS = 100_000
 
 
 class FakeTimer:
-    """A callback in the heap of a FakeClock."""
-
     def __init__(self, callback: Callable[[], object]) -> None:
         self._callback: Callable[[], object] | None = callback
 
     @property
     def is_live(self) -> bool:
-        """Whether it still waits: neither run nor cancelled."""
         return self._callback is not None
 
     def cancel(self) -> None:
         self._callback = None
 
     def fire(self) -> None:
-        """Run the callback, once."""
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()
@@ -73,7 +65,6 @@ class FakeClock(Clock):
         return sum(timer.is_live for _, _, timer in self._timers)
 
     def next_timer_in(self) -> float | None:
-        """Seconds until the next timer is due, ``None`` when there is none."""
         while self._timers and not self._timers[0][2].is_live:
             heapq.heappop(self._timers)
         return max(0.0, self._timers[0][0] - self._monotonic) if self._timers else None

@@ -1,9 +1,5 @@
 """Helm 3 and Helm 4 as the tests of the chart use them.
 
-    helm = Helm("helm-4", home, kubeconfig=plane.kubeconfig("admin"))
-    helm.objects({"replicaCount": 3})            # what the chart makes of these values
-    helm.refusal("install", "tf", CHART)         # what it complains about
-
 Each has a home of its own, so nothing that the person at this machine has told Helm changes a test. A session renders
 the same values once.
 """
@@ -38,7 +34,6 @@ class Helm:
         self._access = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
 
     def run(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
-        """The outcome of one command, whatever it is."""
         command = [self._program, *map(str, arguments), *self._access, *(() if values is None else ("--values", "-"))]
         text = yaml.safe_dump(dict(values or {}))
         return subprocess.run(
@@ -58,7 +53,6 @@ class Helm:
         return done.stderr
 
     def render(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> str:
-        """The text of all manifests that the chart makes of these values."""
         key = self.name, str(chart), json.dumps(values or {}, sort_keys=True)
         if key not in _rendered:
             _rendered[key] = self.ok("template", "tf", chart, "--namespace", "tf-operator", values=values or {})

@@ -1,13 +1,8 @@
 """The history of a test: every revision of the store, in total order, as evidence for invariants.
 
-    async with Recorder(plane.etcd_url) as recorder:   # from revision 1; start=NOW records from here on
-        ...
-        history = await recorder.stop()
-    for body in history.bodies("pods", namespace, "job-worker-0"): ...
-
-Two halves: ``Recorder`` takes down what etcd says, raw, and knows how far it has come; ``History`` is what
-was taken down, decoded, with the questions that invariants ask. A recording from revision 1 is complete
-because the planes never compact; the recorder outlives a restart of etcd and fails when anything is missing.
+``Recorder`` takes down what etcd says, raw, and knows how far it has come; ``History`` is that, decoded, with the
+questions that invariants ask. A recording from revision 1 is complete because the planes never compact; the recorder
+outlives a restart of etcd and fails when anything is missing.
 """
 
 import asyncio
@@ -85,11 +80,9 @@ class History:
         )
 
     def bodies(self, resource: str, namespace: str, name: str) -> tuple[Json, ...]:
-        """Every body that the object had, in order; a deletion has none."""
         return tuple(entry.body for entry in self.of(resource, namespace, name) if entry.body is not None)
 
     def owned_by(self, uid: str) -> tuple[Revision, ...]:
-        """The revisions of every object that named this UID as an owner."""
         return tuple(entry for entry in self.revisions if uid in entry.owner_uids)
 
 
@@ -169,11 +162,9 @@ class Recorder:
             self._task.cancel()
 
     def changes(self, first: int = 0) -> Sequence[Change]:
-        """What has been recorded so far, raw, from the change with this index on."""
         return self._changes[first:]
 
     def history(self) -> History:
-        """What has been recorded so far, decoded."""
         return history_of(self._changes)
 
     async def stop(self, *, within: float = 30.0) -> History:

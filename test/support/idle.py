@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.instruments import ReconcileResult
+from tf_operator.controller.metrics_hooks import ReconcileResult
 
 
 class Idle:
@@ -16,11 +16,9 @@ class Idle:
         self._objects = objects
 
     def idle_seconds(self) -> dict[str, float]:
-        """As ``Informers.idle_seconds``."""
         return dict(self._silences)
 
     def sizes(self) -> dict[str, int]:
-        """As ``Informers.sizes``."""
         return dict.fromkeys(self._silences, self._objects)
 
 
@@ -33,8 +31,8 @@ def full_registry() -> CollectorRegistry:
     pods.listed(1, 0.1)
     pods.watch_ended("closed")
     metrics.sample_informers(Idle())  # type: ignore[arg-type]  # as much of it as is sampled
-    metrics.jobs.restarted("ns", replica_type="PS", reason="failed")
-    metrics.jobs.failed("ns", "TFJobFailed")
+    metrics.jobs["tensorflow"].restarted("ns", replica_type="PS", reason="failed")
+    metrics.jobs["tensorflow"].failed("ns", "TFJobFailed")
     metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.SUCCESS, 0.1)
     metrics.sample()
     return metrics.registry

@@ -6,7 +6,7 @@ them.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,27 +26,21 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class JobNamespace:
-    """What a test does in one namespace."""
-
     plane: ControlPlane
     admin: Api
     kubelet: Kubelet
     namespace: str
-
-    # --- Jobs ------------------------------------------------------------------------------------------------------
 
     async def submit(self, job: TFJobBuilder | Json) -> Json:
         body = job if isinstance(job, dict) else job.body()
         return await self.admin.create(TFJOBS.path(self.namespace), body)
 
     async def begin(self, job: TFJobBuilder) -> Json:
-        """Create a job and wait for all its pods; the job."""
         stored = await self.submit(job)
         await self.wait_pods(*pod_names(stored))
         return stored
 
     async def begin_running(self, job: TFJobBuilder) -> Json:
-        """Create a job, have all its pods run, and wait until it says so."""
         stored = await self.begin(job)
         await self.run(*pod_names(stored))
         await self.wait(stored["metadata"]["name"], "Running")
@@ -59,7 +53,6 @@ class JobNamespace:
         return await self.admin.patch(TFJOBS.path(self.namespace, name), patch)
 
     async def edit_policy(self, name: str = "j", /, **fields: Any) -> Json:  # noqa: ANN401
-        """Merge something into the job's runPolicy."""
         return await self.edit({"spec": {"runPolicy": fields}}, name)
 
     async def delete_job(self, name: str = "j", **options: Any) -> None:  # noqa: ANN401
@@ -69,37 +62,38 @@ class JobNamespace:
     async def wait(self, name: str, kind: str, *, reason: str = "", text: str = "", within: float = PATIENCE) -> Json:
         """Wait until a condition is True, has this reason and contains this text; the job."""
 
-        async def check() -> Json:
-            job = await self.job(name)
+        def check(job: Json) -> None:
             found = conditions(job).get(kind, {})
             assert found.get("status") == "True", f"no {kind}: {job.get('status')}"
             assert reason in {"", found["reason"]}, f"{found}"
             assert text in found["message"], f"{found}"
-            return job
 
-        return await eventually(check, within=within)
+        return await self._wait_job(name, check, within=within)
 
     async def wait_status(self, name: str = "j", *, within: float = PATIENCE, **fields: Any) -> Json:  # noqa: ANN401
-        """Wait until fields of the status have these values; the job."""
 
-        async def check() -> Json:
-            job = await self.job(name)
+        def check(job: Json) -> None:
             found = {field: job.get("status", {}).get(field) for field in fields}
             assert found == fields, f"{job.get('status')}"
-            return job
 
-        return await eventually(check, within=within)
+        return await self._wait_job(name, check, within=within)
 
     async def wait_counts(self, kind: str, name: str = "j", **counts: int) -> Json:
         """Wait until the counts of a replica type are these; one that is not there is 0."""
 
-        async def check() -> Json:
-            job = await self.job(name)
+        def check(job: Json) -> None:
             found = job.get("status", {}).get("replicaStatuses", {}).get(kind, {})
             assert {count: found.get(count, 0) for count in counts} == counts, f"{job.get('status')}"
+
+        return await self._wait_job(name, check)
+
+    async def _wait_job(self, name: str, check: Callable[[Json], None], *, within: float = PATIENCE) -> Json:
+        async def checked() -> Json:
+            job = await self.job(name)
+            check(job)
             return job
 
-        return await eventually(check, within=PATIENCE)
+        return await eventually(checked, within=within)
 
     async def wait_job_gone(self, name: str = "j", *, within: float = PATIENCE) -> datetime:
         """Wait until there is no such job; when that was seen."""
@@ -109,11 +103,8 @@ class JobNamespace:
             assert found is None, f"{found.get('status')}"
             return True
 
-        is_gone: bool = await eventually(check, within=within)
-        assert is_gone
+        await eventually(check, within=within)
         return datetime.now(UTC)
-
-    # --- Children --------------------------------------------------------------------------------------------------
 
     async def pods(self) -> dict[str, Json]:
         """The pods by name, also terminating ones."""
@@ -137,18 +128,15 @@ class JobNamespace:
             assert (staying, set(found)) == (set(names), set(names)), f"there are {sorted(found)}, not {sorted(names)}"
             return found
 
-        found: dict[str, Json] = await eventually(check, within=within)
-        return found
+        return await eventually(check, within=within)
 
     async def wait_services(self, *names: str, within: float = PATIENCE) -> None:
-
         async def check() -> bool:
             found = await self.services()
             assert found == set(names), f"there are {sorted(found)}, not {sorted(names)}"
             return True
 
-        has_them: bool = await eventually(check, within=within)
-        assert has_them
+        await eventually(check, within=within)
 
     async def wait_replaced(self, *pods: Json, within: float = PATIENCE) -> list[Json]:
         """Wait until other pods have these pods' names; the new ones."""
@@ -166,9 +154,7 @@ class JobNamespace:
 
         return await eventually(check, within=within)
 
-    async def wait_leaving(self, name: str) -> Json:
-        """Wait until a pod is terminating; the pod."""
-
+    async def wait_terminating(self, name: str) -> Json:
         async def check() -> Json:
             found = (await self.pods())[name]
             assert "deletionTimestamp" in found["metadata"], f"{name} stays"
@@ -176,13 +162,10 @@ class JobNamespace:
 
         return await eventually(check, within=PATIENCE)
 
-    # --- The kubelet -----------------------------------------------------------------------------------------------
-
     async def run(self, *names: str) -> None:
         await asyncio.gather(*(self.kubelet.run(name) for name in names))
 
     async def succeed(self, *names: str) -> None:
-        """Have pods end well."""
         await asyncio.gather(*(self.kubelet.succeed(name) for name in names))
 
     async def delete_pod(self, name: str) -> Json:
@@ -191,34 +174,27 @@ class JobNamespace:
         await self.admin.delete(PODS.path(self.namespace, name))
         return pod
 
-    # --- Evidence --------------------------------------------------------------------------------------------------
-
     async def events(self, reason: str = "") -> list[Json]:
         found = await self.admin.list(EVENTS.path(self.namespace))
         ours = [event for event in found if event["involvedObject"]["kind"] == "TFJob"]
         return [event for event in ours if reason in {"", event["reason"]}]
 
     async def wait_event(self, reason: str, text: str = "") -> Json:
-        """Wait for an event of this reason with this text in its message."""
-
         async def check() -> Json:
             found = await self.events()
             fitting = [event for event in found if event["reason"] == reason and text in event["message"]]
             assert fitting, f"{[(event['reason'], event['message']) for event in found]}"
             return fitting[0]
 
-        event: Json = await eventually(check, within=PATIENCE)
-        return event
+        return await eventually(check, within=PATIENCE)
 
     def mark(self) -> Mark:
-        """This moment in the audit log."""
         return AuditLog(self.plane.audit_log).mark()
 
     def sent(self, since: Mark = BEGINNING) -> Requests:
         return AuditLog(self.plane.audit_log).since(since).by(user=OPERATOR.login, namespace=self.namespace)
 
     def created_pods(self, since: Mark = BEGINNING) -> int:
-        """How many pods the operator has made here."""
         return self.sent(since).tally()[Tally("create", "pods", 201)]
 
     async def quiet(self, seconds: float = 1.2, *, within: float = 60.0) -> None:

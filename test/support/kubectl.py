@@ -1,10 +1,5 @@
 """The real kubectl against any cluster: what a person would type, with answers as objects.
 
-    kubectl = Kubectl(kubeconfig, cache)
-    kubectl.apply(body)                              # server-side validation is strict: a misspelt field is an error
-    kubectl.within("team-a").get("pod", "x")         # the object, or None
-    kubectl.run("drain", "node-1", "--ignore-daemonsets")
-
 Nothing of the product is used here. A command that fails raises KubectlError with what kubectl said.
 """
 
@@ -38,7 +33,6 @@ class Kubectl:
         return replace(self, namespace=namespace)
 
     def as_user(self, user: str) -> "Kubectl":
-        """What that user would see; the administrator may speak for everybody."""
         return replace(self, user=user)
 
     def command(self, *arguments: str) -> list[str]:
@@ -48,7 +42,6 @@ class Kubectl:
         return [program, f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}", *scope, *person, *arguments]
 
     def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """The outcome of a command, whatever it is."""
         command = self.command(*arguments)
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS
@@ -64,11 +57,9 @@ class Kubectl:
         return done.stdout
 
     def create(self, body: Mapping[str, Any]) -> None:
-        """Create one object that must not be there yet."""
         self.run("create", "--validate=strict", "--filename=-", stdin=json.dumps(body))
 
     def apply(self, body: Mapping[str, Any]) -> None:
-        """Create one object, or make it what it should be."""
         self.run("apply", "--validate=strict", "--filename=-", stdin=json.dumps(body))
 
     def get(self, kind: str, name: str) -> Json | None:
@@ -85,5 +76,4 @@ class Kubectl:
         return self.attempt("logs", pod, f"--container={container}").stdout
 
     def patch(self, kind: str, name: str, change: Mapping[str, Any]) -> None:
-        """Change some fields of an object."""
         self.run("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")

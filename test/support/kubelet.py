@@ -1,26 +1,20 @@
 """A driver that plays the kubelet: it moves pods through their lives by writing their status.
 
-    kubelet = Kubelet(api, namespace)          # api: of the plane's kubelet user
-    await kubelet.run("job-worker-0")
-    await kubelet.fail("job-worker-0", Exit(137))
-
 No container runs anywhere; what the operator sees is what a kubelet would have written (``pod_status``),
 guarded by the pod's UID. ``autopilot`` does the same for every pod of a namespace by a script.
 
-A pod that was never bound to a node, or has finished, is gone the moment it is deleted (in two revisions:
-marked with a deletionTimestamp, then removed). A test that needs the time in between either binds it
-(``bind``, then ``confirm_deletion`` when the containers are to be gone) or holds it by a finalizer
-(``hold``, ``release``).
+A pod that was never bound to a node, or has finished, is gone the moment it is deleted. A test that needs the time in
+between either binds it (``bind``, then ``end``) or holds it by a finalizer (``hold``, ``release``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from support import pod_status
 from support.api import Api
 from support.pod_status import Exit, Waiting
 from support.resources import PODS, Json
-from support.templates import MAIN_CONTAINER
 
 HOLD = "test.tf-operator/hold"
 """The finalizer that keeps a pod in Terminating until the test says otherwise."""
@@ -33,50 +27,28 @@ class Kubelet:
         self.api = api
         self.namespace = namespace
 
-    async def wait_in(self, name: str, waiting: Waiting | None = None, *, container: str = "") -> Json:
-        """Pending, with its containers (or one of them) waiting for a reason."""
+    async def wait_in(self, name: str, waiting: Waiting) -> Json:
+        """Pending, with its containers waiting for a reason."""
+        return await self._change(name, partial(pod_status.pending, waiting=waiting))
 
-        def status(pod: Json, now: str) -> Json:
-            return pod_status.pending(pod, now, waiting, container=container)
+    async def run(self, name: str) -> Json:
+        return await self._change(name, pod_status.running)
 
-        return await self._change(name, status)
-
-    async def refuse(self, name: str, message: str = "0/1 nodes are available.") -> Json:
-        """Unschedulable: no node takes the pod."""
-        return await self._change(name, lambda p, now: pod_status.unschedulable(p, now, message))
-
-    async def run(self, name: str, *, is_ready: bool = True) -> Json:
-        """Running: init containers are done, all others run."""
-        return await self._change(name, lambda p, now: pod_status.running(p, now, is_ready=is_ready))
-
-    async def exit(self, name: str, exits: Mapping[str, Exit]) -> Json:
-        """Some containers end, the others go on; the phase follows by the kubelet's rule."""
-        return await self._change(name, lambda p, now: pod_status.exited(p, now, exits))
-
-    async def restart(
-        self, name: str, how: Exit, *, container: str = MAIN_CONTAINER, is_backing_off: bool = False
-    ) -> Json:
-        """A container ends and is started again in place, or waits for that in CrashLoopBackOff."""
-
-        def status(pod: Json, now: str) -> Json:
-            return pod_status.restarted(pod, now, how, container=container, is_backing_off=is_backing_off)
-
-        return await self._change(name, status)
+    async def restart(self, name: str, how: Exit) -> Json:
+        """Its container ends and is started again in place."""
+        return await self._change(name, partial(pod_status.restarted, how=how))
 
     async def succeed(self, name: str) -> Json:
-        """Succeeded: every container has ended well."""
         return await self._change(name, pod_status.finished)
 
-    async def fail(self, name: str, how: Exit, *, container: str = MAIN_CONTAINER) -> Json:
-        """Failed: this container ended so."""
-        return await self._change(name, lambda p, now: pod_status.finished(p, now, how, container=container))
+    async def fail(self, name: str, how: Exit) -> Json:
+        return await self._change(name, partial(pod_status.finished, how=how))
 
     async def reject(self, name: str, reason: str, message: str) -> Json:
         """Failed at admission by the node, for this reason; no container was ever made."""
-        return await self._change(name, lambda p, now: pod_status.rejected(p, now, reason, message))
+        return await self._change(name, partial(pod_status.rejected, reason=reason, message=message))
 
     async def evict(self, name: str) -> Json:
-        """Failed, reason Evicted, no container statuses: the node ran out of memory."""
         return await self._change(name, pod_status.evicted)
 
     async def lose_node(self, name: str) -> Json:
@@ -88,27 +60,23 @@ class Kubelet:
         await self._change(name, pod_status.lost)
         return await self.disrupt(name, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
 
-    async def disrupt(self, name: str, reason: str, message: str = "") -> Json:
+    async def disrupt(self, name: str, reason: str, message: str) -> Json:
         """Say in the condition DisruptionTarget why the pod must go, then delete it; the pod as deleted."""
-        pod = await self._change(name, lambda p, now: pod_status.disrupted(p, now, reason, message))
+        pod = await self._change(name, partial(pod_status.disrupted, reason=reason, message=message))
         return await self.api.delete(self._path(name), uid=pod["metadata"]["uid"])
 
-    async def bind(self, name: str, node: str = "node-1") -> Json:
-        """Bind the pod to a node: from now on its deletion is graceful.
+    async def bind(self, name: str) -> Json:
+        """Bind the pod to a node, which need not exist: from now on its deletion is graceful.
 
-        The node need not exist; but a controller-manager removes pods of nodes that are none after 40 s.
+        A controller-manager removes pods of nodes that are none after 40 s.
         """
-        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        target = {"apiVersion": "v1", "kind": "Node", "name": "node-1"}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
         await self.api.create(self._path(name, "binding"), binding)
         return await self.pod(name)
 
-    async def confirm_deletion(self, name: str) -> None:
-        """The containers of a deleted pod are gone: so is the pod."""
-        await self.end(await self.pod(name))
-
     async def end(self, pod: Json) -> None:
-        """Remove this very pod without grace."""
+        """Remove this very pod without grace, as when the containers of a deleted one are gone."""
         metadata = pod["metadata"]
         await self.api.delete(self._path(metadata["name"]), uid=metadata["uid"], grace=0)
 
@@ -118,7 +86,6 @@ class Kubelet:
         return await self.api.patch(self._path(name), patch, "strategic")
 
     async def release(self, name: str) -> None:
-        """Take the finalizer away."""
         patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [HOLD]}}
         await self.api.patch(self._path(name), patch, "strategic")
 

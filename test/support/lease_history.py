@@ -61,7 +61,6 @@ class LeaseHistory:
         return [f"{call} at {call.at:.3f}: {why}" for call in self.work if (why := self._objection(call))]
 
     def _objection(self, call: Call) -> str:
-        """Why this write should not have been started; empty when it was allowed."""
         mine = [tenure for tenure in self.tenures if tenure.writer == call.client and tenure.sent_at <= call.at]
         held = [tenure for tenure in mine if tenure.holder == call.client and tenure.is_acknowledged]
         if not held:

@@ -24,7 +24,6 @@ KEY = ObjectKey("tf-operator", "tf-operator")
 
 
 def conflict() -> errors.Conflict:
-    """The object has changed since it was read."""
     return errors.Conflict(409, errors.Status(reason="Conflict"))
 
 
@@ -59,7 +58,6 @@ class LeaseStore:
 
     @property
     def spec(self) -> Body:
-        """The spec as it is now; empty when there is no Lease."""
         found: Body = (self.body or {}).get("spec") or {}
         return found
 

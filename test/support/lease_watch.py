@@ -10,7 +10,6 @@ CHANGES = ("ADDED", "MODIFIED", "DELETED")
 
 
 def lease(name: str, holder: str = "0") -> dict[str, Any]:
-    """A Lease, whose holder tells its states apart."""
     return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
 
 
@@ -25,6 +24,5 @@ async def next_events(events: AsyncIterator[WatchEvent], count: int) -> list[tup
 
 
 async def last_events(events: AsyncIterator[WatchEvent]) -> list[WatchEvent]:
-    """What comes until the watch ends, as it comes."""
     async with asyncio.timeout(10):
         return [event async for event in events]

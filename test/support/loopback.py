@@ -1,11 +1,7 @@
-"""A real HTTP server on this machine that answers byte for byte what a test tells it to.
+"""A server on loopback that answers as a script says, byte by byte: what a broken load balancer does.
 
-    async with Loopback(reply(200, b"{}")) as server:          # the same answer to everything
-    async with Loopback([reply(500), RESET]) as server:        # one after the other; the last one stays
-    async with Loopback(lambda seen: ...) as server:           # as it likes; may be a coroutine function
-
-Whole replies, half ones, none: what a broken load balancer does, and no HTTP library would let us do. Every
-request is kept in ``server.seen``. Connections are kept alive until an answer says otherwise.
+A script is one answer, several of which the last one stays, or a function of the request, maybe a coroutine function.
+Every request is kept in ``server.seen``. Connections are kept alive until an answer says otherwise.
 """
 
 import asyncio
@@ -23,8 +19,6 @@ _MOST_HEAD = 64 * 1024
 
 
 class Ending(Enum):
-    """What becomes of the connection after an answer."""
-
     KEPT = "kept"
     CLOSED = "closed"
     RESET = "reset"
@@ -33,13 +27,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Bytes, and how they end."""
-
     data: bytes = b""
     ending: Ending = Ending.KEPT
 
     def then(self, ending: Ending) -> "Answer":
-        """The same bytes with another end."""
         return Answer(self.data, ending)
 
 
@@ -69,8 +60,6 @@ def reply(status: int, body: bytes = b"", **headers: str) -> Answer:
 
 
 class Loopback:
-    """The server; an async context manager."""
-
     def __init__(self, script: Script, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         self.script = script
         self.seen: list[Seen] = []
@@ -104,11 +93,9 @@ class Loopback:
 
     @property
     def open_connections(self) -> int:
-        """How many clients are connected."""
         return len(self._clients)
 
     async def wait_seen(self, requests: int) -> None:
-        """Return when so many requests have come in all."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: len(self.seen) >= requests)
 

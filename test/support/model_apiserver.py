@@ -1,10 +1,8 @@
 """A model of an apiserver: objects, one history of versions, lists and watches; in memory, on a fake clock.
 
-It is a Transport without a socket, and keeps the promises that a real apiserver keeps: versions that only grow,
-pages of one moment, watches that begin after a version and end when they were asked to, bookmarks once a minute,
-410 for what has been compacted, silence up to a version that is yet to come. On top of that a test can break
-everything that breaks in reality (``inject``, ``cut``, ``down``, ``compact``, ``restore``).
-
+It is a Transport without a socket, and keeps the promises that a real apiserver keeps: versions that only grow, pages
+of one moment, watches that begin after a version and end when they were asked to, bookmarks once a minute, 410 for
+what has been compacted. On top of that a test can break everything that breaks in reality.
 What it promises was read off a real one (test/scenarios/machinery/test_informer.py runs the same informers there).
 """
 
@@ -28,8 +26,6 @@ Event = tuple[int, str, Json]
 
 
 class ModelApiserver(InMemory):
-    """Serves one resource."""
-
     def __init__(self, clock: FakeClock, *, streams_lists: bool = True) -> None:
         self._clock = clock
         self.streams_lists = streams_lists
@@ -44,8 +40,6 @@ class ModelApiserver(InMemory):
         self._uids = itertools.count(1)
         self._snapshots: dict[str, tuple[int, list[Json]]] = {}
 
-    # What clients of the cluster do
-
     def write(self, namespace: str, name: str, **fields: object) -> Json:
         """Create an object, or replace its fields."""
         key = ObjectKey(namespace, name)
@@ -54,14 +48,11 @@ class ModelApiserver(InMemory):
         return self._store("MODIFIED" if known else "ADDED", key, uid, fields)
 
     def delete(self, namespace: str, name: str) -> Json:
-        """Delete an object: its last state gets the version of the deletion."""
         body = copy.deepcopy(self.objects.pop(ObjectKey(namespace, name)))
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         self._publish("DELETED", body)
         return body
-
-    # What goes wrong
 
     def compact(self) -> None:
         """Forget the history; watches that are open go on."""
@@ -91,8 +82,6 @@ class ModelApiserver(InMemory):
         self.version = version
         self.compact()
         self.cut(errors.ReplyLost("reset by peer"))
-
-    # Transport
 
     @asynccontextmanager
     async def send(
@@ -158,8 +147,6 @@ class ModelApiserver(InMemory):
 
 
 class Watcher:
-    """One open watch."""
-
     def __init__(self, clock: FakeClock, server: ModelApiserver, request: Request) -> None:
         self._clock = clock
         self._server = server
@@ -176,7 +163,6 @@ class Watcher:
         return _covers(self._request, namespace)
 
     def wake(self) -> None:
-        """There may be something to send."""
         self._woken.set()
 
     def send(self, chunk: bytes) -> None:

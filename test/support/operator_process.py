@@ -1,12 +1,8 @@
 """The operator as users run it: ``python -m tf_operator run``, a process of its own with the rights of its role.
 
-    async with operator(control_plane, namespaces=[namespace]) as process:
-        ...
-        await process.kill()            # SIGKILL; start another one to see what it remembers
-
 Its log is read while it runs: ``records`` are what it has logged so far, one JSON object each. At the end of the block
-it gets SIGTERM, has to end with exit code 0, and must not have logged an error or a bug that nobody expected. With a
-``probe`` (``probe.Disturbance`` as a dictionary) it also shows its caches, and can be disturbed from within.
+of ``operator`` it gets SIGTERM, has to end with exit code 0, and must not have logged an error that nobody expected.
+With a ``probe`` (``probe.Disturbance`` as a dictionary) it also shows its caches, and can be disturbed from within.
 """
 
 import asyncio
@@ -19,6 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from lab.control_plane.plane import ControlPlane
 from support.resources import Json
@@ -30,8 +27,6 @@ _END_SECONDS = 20.0
 
 
 class OperatorProcess:
-    """One process, seen by the test that started it."""
-
     def __init__(self, process: Process) -> None:
         self._process = process
         self.records: list[Json] = []
@@ -53,8 +48,6 @@ class OperatorProcess:
         return [record for record in self.records if record.get("message") == message and record["read_at"] >= since]
 
     async def wait_for(self, event: str, *, since: float = 0.0, within: float = _START_SECONDS) -> Json:
-        """Wait until it has logged this, and return the first such record."""
-
         def check() -> list[Json]:
             assert self.exit_code is None, f"it ended with {self.exit_code}: {self.records[-5:]}"
             found = self.said(event, since=since)
@@ -70,14 +63,12 @@ class OperatorProcess:
         return await self.wait_for("caches")
 
     async def address(self, which: int = 0) -> str:
-        """An address on which it listens, as ``http://host:port``."""
         return f"http://{(await self.wait_for('listening'))['addresses'][which]}"
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
     async def kill(self) -> None:
-        """End it without a chance to clean up."""
         self.signal(signal.SIGKILL)
         await self.wait()
 
@@ -87,7 +78,6 @@ class OperatorProcess:
         return await self.wait()
 
     async def wait(self, within: float = _END_SECONDS) -> int:
-        """Wait until it has ended; its exit code."""
         async with asyncio.timeout(within):
             code = await self._process.wait()
             await self._reader
@@ -115,17 +105,12 @@ class OperatorProcess:
 async def operator(
     plane: ControlPlane,
     *,
-    namespaces: Iterable[str] = (),
     arguments: Iterable[str] = ("--leader-elect=false",),
-    user: str = "operator",
-    environment: Mapping[str, str] | None = None,
-    module: str = "tf_operator",
     until: str = "workers started",
+    **options: Any,  # noqa: ANN401 (those of start)
 ) -> AsyncIterator[OperatorProcess]:
     """Run an operator while the body runs, and have it end well."""
-    process = await start(
-        plane, namespaces=namespaces, arguments=arguments, user=user, environment=environment, module=module
-    )
+    process = await start(plane, arguments=arguments, **options)
     try:
         if until:
             await process.wait_for(until)

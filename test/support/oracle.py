@@ -58,7 +58,6 @@ def nothing_twice(proxy: FaultProxy) -> None:
 
 
 def pods_created(proxy: FaultProxy) -> list[str]:
-    """The names of all pods that were created, sorted, each as often as it was."""
     return sorted(call.name for call in proxy.calls(create("pods")) if call.upstream_code == 201)
 
 

@@ -16,7 +16,6 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 
 def everything_runs(simulator: Simulator) -> None:
-    """All pods that wait are started."""
     for name, pod in list(simulator.pods.items()):
         if pod.phase == "Pending" and not pod.is_terminating:
             simulator.pods[name] = _running(pod, simulator.now)
@@ -72,7 +71,6 @@ def is_rejected(replica: str, reason: str) -> Move:
 
 
 def is_stuck(replica: str, why: str) -> Move:
-    """The pod waits for something."""
     return _change(replica, lambda pod, _: replace(pod, pending_reason=why) if pod.phase == "Pending" else pod)
 
 
@@ -107,7 +105,6 @@ def is_deleted_unseen(replica: str) -> Move:
 
 
 def time_passes(seconds: float) -> Move:
-    """Nothing happens for a while."""
     return lambda simulator: simulator.sleep(seconds)
 
 
@@ -121,17 +118,14 @@ def stops_politely(simulator: Simulator) -> None:
 
 
 def resume(simulator: Simulator) -> None:
-    """Somebody lets it go on."""
     simulator.edit({"spec": {"runPolicy": {"suspend": False}}})
 
 
 def scale_workers(count: int) -> Move:
-    """Somebody wants another number of workers."""
     return lambda simulator: simulator.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
 
 
 def the_gang_is_admitted(simulator: Simulator) -> None:
-    """The gang scheduler has room for the job."""
     if simulator.group:
         simulator.group = replace(simulator.group, phase="Inqueue")
 

@@ -9,7 +9,6 @@ PLUGINS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups")
 
 
 async def create_pod_group_crds(admin: Api) -> None:
-    """Serve both kinds."""
     for resource in (VOLCANO, PLUGINS):
         await create_crd(admin, pod_group_crd(resource))
 

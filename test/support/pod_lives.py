@@ -54,12 +54,10 @@ class PodLife:
 
     @property
     def restarts(self) -> int:
-        """How often its containers were started again in place."""
         return max(sum(_restarts(body)) for body in self._bodies())
 
     @property
     def runs_at_last(self) -> bool:
-        """Whether it ran when the recording ended."""
         body = self.versions[-1].body
         if body is None or body["status"].get("phase") != "Running" or "deletionTimestamp" in body["metadata"]:
             return False

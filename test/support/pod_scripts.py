@@ -1,15 +1,9 @@
 """Scripts for the kubelet's auto mode: what becomes of each pod, by the pattern of its name.
 
-    script = (
-        Script()
-        .on("*-worker-1", [running(), failing(Exit(137))], [running(), succeeding(after=0.2)])
-        .on("*-ps-*", [running()])
-        .otherwise([running(), succeeding(after=1)])
-    )
+    Script().on("*-worker-1", [running(), failing(Exit(137))], [running()]).otherwise([running(), succeeding(after=1)])
 
-The first pattern that fits decides. Several scripts are for several incarnations: the first pod of a name
-takes the first one, its replacement the second, and the last one is for all that follow. A pod that no
-pattern fits is left alone. Nothing is left to chance, so the same script gives the same outcomes.
+The first pattern that fits decides. Several courses are for several incarnations: the first pod of a name takes the
+first, its replacement the second, and the last is for all that follow. A pod that no pattern fits is left as it is.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,9 +12,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from support import pod_status
-from support.pod_status import Exit, Waiting
+from support.pod_status import Exit
 from support.resources import Json
-from support.templates import MAIN_CONTAINER
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +27,16 @@ class Step:
 Course = tuple[Step, ...]
 
 
-def waiting(why: Waiting | None = None, *, after: float = 0.0, container: str = "") -> Step:
-    """Pending, for a reason: an image that cannot be pulled, a volume that is missing."""
-    return Step(after, partial(pod_status.pending, waiting=why, container=container))
+def unschedulable(message: str) -> Step:
+    return Step(0.0, partial(pod_status.unschedulable, message=message))
 
 
-def unschedulable(message: str = "0/1 nodes are available.", *, after: float = 0.0) -> Step:
-    """No node takes the pod."""
-    return Step(after, partial(pod_status.unschedulable, message=message))
+def running(*, after: float = 0.0) -> Step:
+    return Step(after, pod_status.running)
 
 
-def running(*, after: float = 0.0, is_ready: bool = True) -> Step:
-    return Step(after, partial(pod_status.running, is_ready=is_ready))
-
-
-def restarting(how: Exit, *, after: float = 0.0, container: str = MAIN_CONTAINER) -> Step:
-    """A container ends and is started again in place."""
-    return Step(after, partial(pod_status.restarted, how=how, container=container))
+def restarting(how: Exit, *, after: float = 0.0) -> Step:
+    return Step(after, partial(pod_status.restarted, how=how))
 
 
 def succeeding(*, after: float = 0.0) -> Step:
@@ -63,28 +49,21 @@ def failing(how: Exit, *, after: float = 0.0) -> Step:
 
 
 def evicted(*, after: float = 0.0) -> Step:
-    """The kubelet kills the pod for want of memory."""
     return Step(after, pod_status.evicted)
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Patterns and scripts, in the order in which they were given."""
-
     rules: tuple[tuple[str, tuple[Course, ...]], ...] = ()
 
     def on(self, pattern: str, *courses: Iterable[Step]) -> "Script":
         """Add a rule for the pods whose name fits a shell pattern; one course for each incarnation."""
-        if not courses:
-            raise ValueError(f"no course for {pattern}")
         return Script((*self.rules, (pattern, tuple(tuple(course) for course in courses))))
 
     def otherwise(self, *courses: Iterable[Step]) -> "Script":
-        """Add the rule for all other pods."""
         return self.on("*", *courses)
 
     def course_of(self, name: str, incarnation: int) -> Course:
-        """The course of the n-th pod of this name, counted from 0."""
         for pattern, courses in self.rules:
             if fnmatchcase(name, pattern):
                 return courses[min(incarnation, len(courses) - 1)]

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from tf_operator.app import clients, run, wiring
 from tf_operator.app.options import options
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import ReconcileInstruments
+from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.store import Item
 from tf_operator.machinery.clock import Clock, SystemClock, Timer
@@ -48,7 +48,6 @@ class WrongWall(LeaseClock):
     _began = time.monotonic()
 
     def now(self) -> datetime:
-        """The wall clock: it jumps, and runs at a speed of its own."""
         jumps = timedelta(seconds=self.disturbance.wall_jumps)
         ahead = timedelta(seconds=(self.disturbance.wall_speed - 1) * (time.monotonic() - self._began))
         return super().now() + ahead + (jumps if int(time.monotonic()) % 2 else -jumps)
@@ -61,7 +60,6 @@ class FastClock(WrongWall):
         return time.monotonic() * self.disturbance.speed
 
     def call_at(self, when: float, callback: Any) -> Timer:  # noqa: ANN401
-        """Run ``callback`` on the running event loop at ``when``."""
         seconds = max(0.0, when - self.monotonic()) / self.disturbance.speed
         return asyncio.get_running_loop().call_later(seconds, callback)
 
@@ -95,8 +93,6 @@ class Deletions:
 
 
 class Window:
-    """Makes the operator's own controller, and shows it."""
-
     def __init__(self, disturbance: Disturbance) -> None:
         self._disturbance = disturbance
         self._dying = DyingWorker()

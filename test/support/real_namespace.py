@@ -1,13 +1,7 @@
 """A namespace of a real cluster, and the training jobs in it: what the end-to-end tests do and look at.
 
-    here = RealNamespace(kubectl.within("team-a"))
-    here.kubectl.create(training("digits-mirrored", steps=3000))
-    await here.wait_state("digits-mirrored", "Running")
-    await here.wait_log("digits-mirrored", "worker-0", "Saved step")
-    here.kill("digits-mirrored", "worker-1")         # SIGKILL, so the container ends with 137
-
 Waits poll kubectl, slowly, because the machine may have two cores for everything; when they expire they say how the
-job and its pods are. Neighbours: kubectl; report, which tells the rest when a test has failed.
+job and its pods are.
 """
 
 import json
@@ -53,8 +47,6 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class RealNamespace:
-    """One namespace, as its administrator sees it."""
-
     kubectl: Kubectl
     # Where claims find their volume: a folder that every node has, or, when it is empty, whatever the cluster provides.
     volumes: str = ""
@@ -71,7 +63,6 @@ class RealNamespace:
         return found
 
     def state(self, name: str) -> str:
-        """Its last condition's type."""
         conditions = self.job(name).get("status", {}).get("conditions") or [{"type": ""}]
         return str(conditions[-1]["type"])
 
@@ -81,11 +72,9 @@ class RealNamespace:
         return {pod["metadata"]["name"].removeprefix(f"{name}-"): pod for pod in found}
 
     def uids(self, name: str) -> dict[str, str]:
-        """What tells a pod from its replacement."""
         return {replica: pod["metadata"]["uid"] for replica, pod in self.pods(name).items()}
 
     def log(self, name: str, replica: str, *, container: str = "tensorflow") -> str:
-        """What a replica's present container has said."""
         return self.kubectl.logs(f"{name}-{replica}", container=container)
 
     def kill(self, name: str, replica: str) -> None:
@@ -126,8 +115,6 @@ class RealNamespace:
         await eventually(is_so, within=PATIENCE_SECONDS, every=_POLL_SECONDS)
 
     async def wait_condition_message(self, name: str, text: str, *, within: float = 90.0) -> str:
-        """Wait until the message of a condition has this text; that message."""
-
         def message() -> str:
             messages = [str(it["message"]) for it in self.job(name).get("status", {}).get("conditions") or ()]
             found = next((it for it in messages if text in it), "")

@@ -1,6 +1,6 @@
 """Where things live in the Kubernetes API: groups, versions, plurals, paths.
 
-Pure, and written out by hand instead of imported from ``tf_operator.api.constants``: a test that took its
+Pure, and written out by hand instead of imported from ``tf_operator.job.constants``: a test that took its
 paths from the product would follow the product into a mistake.
 """
 
@@ -22,7 +22,6 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """What ``apiVersion`` says: ``v1``, ``kubeflow.org/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
@@ -52,6 +51,8 @@ LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SECRETS = Resource("", "v1", "secrets")
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
+TRAINING_JOBS = Resource("batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs")
+JOB_KINDS = (TFJOBS.qualified, TRAINING_JOBS.qualified)
 
 
 def resource_of(crd: Json, version: str = "") -> Resource:

@@ -61,7 +61,6 @@ class Diary:
         self.last.append(item)
 
     def taken(self) -> list[str]:
-        """What was written since the last call."""
         entries, self.entries = self.entries, []
         return entries
 
@@ -97,8 +96,6 @@ class HistoryKeeper:
 
 
 class ReflectorCounts(ReflectorInstruments):
-    """How often each measure was taken."""
-
     def __init__(self) -> None:
         self.of: Counter[str] = Counter()
         self.listed_items: list[int] = []

@@ -4,13 +4,11 @@
         clock,
         Watch(added(thing("a", 1)), mark(5), 240.0),          # a streamed list;  then 240 s of silence; then EOF
         errors.Unreachable("refused"),                         # instead of a reply
-        Watch(modified(thing("a", 7)), errors.ReplyLost("reset")),
         page([thing("a", 7)], version=8),
     )
 
-It checks nothing and helps with nothing: what was asked, and when, is in ``requests`` and ``times``. When the
-script is over, requests hang for ever, which is what a quiet apiserver's watch looks like. Only to the question how
-far it is (a list of one object) it answers by itself, with ``position``; that is not part of the script.
+What was asked, and when, is in ``requests`` and ``times``. When the script is over, requests hang for ever, as in a
+quiet watch. The question how far it is (a list of one object) is no part of the script: ``position`` answers it.
 """
 
 import asyncio
@@ -69,8 +67,6 @@ async def _whole(content: bytes) -> AsyncIterator[bytes]:
 
 
 class InMemory:
-    """What all transports without a socket have in common."""
-
     host = "in memory"
     problem = ""
 
@@ -85,7 +81,6 @@ class Routed(InMemory):
     def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AbstractAsyncContextManager[Reply]:
-        """Let the one that is meant answer."""
         return self.of[request.path.split("/")[self._part]].send(request, before_send=before_send)
 
 
@@ -119,7 +114,6 @@ class ScriptedTransport(InMemory):
     async def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AsyncIterator["ScriptedReply"]:
-        """The next reply: a body to a list, a watch to a watch."""
         before_send()
         if request.query.get("limit") == "1":
             self.times_asked_for_position += 1

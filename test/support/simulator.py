@@ -1,11 +1,8 @@
-"""One job, simulated without a cluster: plans are carried out on the spot, and a test plays the kubelet.
+"""One job, simulated without a cluster: plans are carried out at once, and a test plays the kubelet (``pod_events``).
 
 What the controller does with a plan (record, act, confirm) is done here in the plainest way: no network, no caches, a
-clock that stands still until it is moved. So whole lives of jobs are values to look at, and a crash of the operator
-after any of its writes is one number. The stored job is JSON and goes through the dialect in both directions, as it
-does in a cluster: whatever a status cannot hold is lost between two passes here, too.
-
-The moves of the kubelet are in ``pod_events``.
+clock that stands still until it is moved. So whole lives of jobs are values, and a crash of the operator after any of
+its writes is one number. The stored job is JSON and goes through the dialect in both directions.
 """
 
 import json
@@ -16,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 from support.builders import TFJobBuilder, merge
 from support.resources import Json
-from tf_operator.api import naming
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import JOB_UID_LABEL
-from tf_operator.api.record import JobRecord, ReplicaType
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
+from tf_operator.job.profile import JOB_UID_LABEL
+from tf_operator.job.record import JobRecord, ReplicaType
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import labels_of
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch, Plan
 from tf_operator.planning.children import PODS, SERVICES
@@ -89,7 +86,6 @@ class Simulator:
 
     @property
     def status(self) -> Json:
-        """What is stored, and what users see."""
         found: Json = self.body.get("status", {})
         return found
 
@@ -110,8 +106,6 @@ class Simulator:
     def look(self) -> Plan:
         """What would be done now; nothing is."""
         return make_plan(self.observe())
-
-    # --- The operator ------------------------------------------------------------------------------------------
 
     def work(self) -> Plan:
         """One pass: record, act, confirm."""
@@ -230,14 +224,11 @@ class Simulator:
         self.uids += 1
         return f"uid-{self.uids}"
 
-    # --- The rest of the cluster -------------------------------------------------------------------------------
-
     def remove(self, name: str) -> None:
         """A pod is no longer there; who watched has seen it go."""
         self.departed.append(replace(self.pods.pop(name), is_gone=True))
 
     def edit(self, patch: Json) -> None:
-        """Somebody changes the job."""
         self.body = merge(self.body, patch)
 
     def _reap(self) -> bool:
@@ -249,8 +240,6 @@ class Simulator:
             else:
                 self.remove(name)
         return bool(leaving)
-
-    # --- What there is to be seen ------------------------------------------------------------------------------
 
     @property
     def conditions(self) -> str:
@@ -267,7 +256,6 @@ class Simulator:
 
     @property
     def summary(self) -> Json:
-        """The end result, without times."""
         fields = ("type", "status", "reason", "message")
         return {
             "conditions": [[entry[field] for field in fields] for entry in self.status["conditions"]],

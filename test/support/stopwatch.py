@@ -17,8 +17,6 @@ _CLOCK = SystemClock()
 
 
 class Stopwatch:
-    """To be used with ``async with`` around what is measured."""
-
     def __init__(self) -> None:
         self._worst = 0.0
         self._began = _CLOCK.monotonic()

@@ -10,13 +10,12 @@ import yaml
 from support.api import Api
 from support.crds import create_crd
 from support.job_namespace import PATIENCE, JobNamespace
-from support.resources import Json, Resource
+from support.resources import TRAINING_JOBS, Json
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 CRD = ROOT / "manifests/crd/t9k/tensorflowtrainingjobs.yaml"
 RIGHTS = ROOT / "manifests/rbac/t9k"
-JOBS = Resource("batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs")
 PHASES = ("creating", "pending", "running", "succeeded", "failed", "unknown", "deleted")
 MAIN = ("Initialized", "Running", "Failed", "Completed", "ReplicaFailure")
 
@@ -50,7 +49,7 @@ def _is_same(known: Json, item: Json) -> bool:
 def job(name: str = "t", *types: Json, **spec: Any) -> Json:  # noqa: ANN401
     """A job with these types, or with two workers."""
     specs = list(types) or [replicas("worker", 2)]
-    head = {"apiVersion": JOBS.api_version, "kind": "TensorFlowTrainingJob", "metadata": {"name": name}}
+    head = {"apiVersion": TRAINING_JOBS.api_version, "kind": "TensorFlowTrainingJob", "metadata": {"name": name}}
     return {**head, "spec": {"replicaSpecs": specs, **spec}}
 
 
@@ -79,7 +78,7 @@ class T9kNamespace(JobNamespace):
         return cls(found.plane, found.admin, found.kubelet, found.namespace)
 
     async def submit(self, job: Any) -> Json:  # noqa: ANN401
-        return await self.admin.create(JOBS.path(self.namespace), job)
+        return await self.admin.create(TRAINING_JOBS.path(self.namespace), job)
 
     async def begin_running(self, job: Json) -> Json:  # type: ignore[override]
         """Create a job, have all its pods run, and wait until it says so."""
@@ -96,10 +95,10 @@ class T9kNamespace(JobNamespace):
         return await self.says(name, phase="Running", flags="TTFFF", running=len(names))
 
     async def job(self, name: str = "t") -> Json:
-        return await self.admin.get(JOBS.path(self.namespace, name))
+        return await self.admin.get(TRAINING_JOBS.path(self.namespace, name))
 
     async def edit(self, patch: Json, name: str = "t") -> Json:
-        return await self.admin.patch(JOBS.path(self.namespace, name), patch)
+        return await self.admin.patch(TRAINING_JOBS.path(self.namespace, name), patch)
 
     async def says(self, name: str = "t", *, phase: str = "", flags: str = "", **counts: int) -> Json:
         """Wait until the status has this phase, these conditions in their order, and these counts; the status."""

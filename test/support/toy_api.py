@@ -4,15 +4,15 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tf_operator.api import defaults
-from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.api.profile import ExitCodes, Labels, Profile
-from tf_operator.api.record import FailureCause, ReplicaType
-from tf_operator.api.report import EventKind, JobReport
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.fields import Fields, entries
 from tf_operator.dialects.metadata import job_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
+from tf_operator.job import defaults
+from tf_operator.job.profile import ExitCodes, Labels, Profile
+from tf_operator.job.record import FailureCause, ReplicaType
+from tf_operator.job.report import EventKind, JobReport
+from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource
 
 RESOURCE = GroupVersionResource("toys.example.org", "v1", "trainings", "Training")

@@ -3,9 +3,9 @@
 import sys
 
 from support import toy_api
-from tf_operator.app import cli
+from tf_operator.app import command
 from tf_operator.dialects import registry
 
 if __name__ == "__main__":
     registry.SERVED = (*registry.SERVED, toy_api.API)  # type: ignore[misc]
-    sys.exit(cli.main())
+    sys.exit(command.main())

@@ -1,12 +1,8 @@
 """A small cluster's day in half a minute: jobs of every fate, driven to their ends in one namespace.
 
-    async with busy(plane, namespace) as work:
-        ...                        # an operator is running; jobs start, fail, restart and succeed
-        await work.wait_settled()  # whatever was going to end has ended
-
 What becomes of a job is in its name: nine succeed, three fail, and one each runs on, waits for a node that never
 comes, is suspended, and is deleted when its time is over. So every counter and every phase of the operator's metrics
-has been seen, and more jobs succeed than fail. Nothing is left to chance. Neighbours: ``pod_scripts``, ``autopilot``.
+has been seen, and more jobs succeed than fail.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -68,8 +64,6 @@ def jobs() -> Mapping[str, tuple[TFJobBuilder, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The jobs of one namespace."""
-
     admin: Api
     namespace: str
 
@@ -77,10 +71,8 @@ class Workload:
         for job, _ in jobs().values():
             await self.admin.create(TFJOBS.path(self.namespace), job.body())
 
-    async def wait_settled(self, *, within: float = _PATIENCE) -> None:
-        """Wait until each has become what it was going to be."""
-        is_settled: bool = await eventually(self._is_settled, within=within, every=0.2)
-        assert is_settled
+    async def wait_settled(self) -> None:
+        await eventually(self._is_settled, within=_PATIENCE, every=0.2)
 
     async def _is_settled(self) -> bool:
         found = {job["metadata"]["name"]: job for job in await self.admin.list(TFJOBS.path(self.namespace))}

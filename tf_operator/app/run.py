@@ -79,7 +79,6 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         conflicts = ConflictDetector(
             clock,
             recorder=recorder,
-            instruments=metrics.jobs,
             is_overridden=options.overrides_existing_controller,
         )
         context = wiring.ControllerContext(
@@ -89,8 +88,6 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             clock=clock,
             options=options,
             controllers=metrics.controllers,
-            job_instruments=metrics.jobs,
-            job_phases=metrics.jobs.phases,
             conflicts=conflicts,
         )
         controllers = {api.controller: make_controller(context, api) for api in options.apis}
@@ -128,7 +125,7 @@ def _webhook(
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:
     return registry.Metrics(
-        controllers=[api.controller for api in options.apis],
+        controllers={api.controller: api.framework for api in options.apis},
         workers=options.workers,
         lease=options.election.name if options.election else "",
         namespaces=options.namespaces,

@@ -3,7 +3,7 @@
 SIGTERM is what the kubelet sends, SIGINT what Ctrl-C does; both mean the same. After the first, work in progress is
 finished and the Lease released (``run``). The second one ends the process on the spot, also when the event loop is
 stuck: it is handled by the interpreter itself, and the default action would not do, since the kernel does not apply it
-to the first process of a container. Before all that, while modules are imported, ``cli`` ends the process by itself.
+to the first process of a container. Before that, while modules are imported, ``command`` ends the process by itself.
 """
 
 import asyncio

@@ -20,18 +20,16 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.observe import Observer
-from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
+from tf_operator.controller.resources import UNCACHED
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.factory import SharedInformerFactory
-from tf_operator.machinery.cache.informer import Handler
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.recorder import EventRecorder
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue, WorkQueue
@@ -58,9 +56,6 @@ class ControllerContext:
     options: Options
     controllers: Mapping[str, ControllerMetrics]
     """The measures of each, by its name."""
-    job_instruments: JobInstruments
-    job_phases: Handler[StoredJob]
-    """Counts jobs as they change."""
     conflicts: ConflictDetector
     """Watches the jobs for changes by other controllers."""
     slots: Slots = field(default_factory=Slots)
@@ -103,14 +98,14 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     queue.pause()  # until this process leads
     jobs, debounce = found.jobs.store, Debounce()
     notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)
-    pending_writes = PendingWrites(found.views(), clock)
+    pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
     for children in (found.services, found.groups):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
-    context.conflicts.observe(found.jobs, api)
-    found.jobs.add_handler(context.job_phases)
+    context.conflicts.observe(found.jobs, api, metrics.jobs)
+    found.jobs.add_handler(metrics.jobs.phases)
 
     executor = Executor(
         writer=Writer(context.client, pending_writes),
@@ -118,7 +113,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         notes=notes,
         api=api,
         jobs=found.jobs.resource,
-        reporter=PlanReporter(found.jobs.resource, context.recorder, context.job_instruments, api),
+        reporter=PlanReporter(found.jobs.resource, context.recorder, metrics.jobs, api),
     )
     observer = Observer(found, notes, context.client, clock, api, settings(options))
     return Controller(

@@ -1,18 +1,18 @@
 """What the operator would create for a job: its own pure planning, applied to a job without children.
 
 Where the plan creates a PodGroup and waits for it, a second plan is made with the group admitted. A suspended job is
-planned as if it were resumed. Neighbours: ``summary`` and ``bodies`` show the result.
+planned as if it were resumed. Neighbours: ``plan_summary`` and ``bodies`` show the result.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tf_operator.api import constants
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.naming import replica_of
-from tf_operator.api.record import ReplicaType
+from tf_operator.job import constants
+from tf_operator.job.naming import replica_of
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import cluster_spec
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.children import PODS
@@ -49,14 +49,14 @@ class DryRun:
     job: TrainingJob
     settings: Settings
     dependencies: tuple[Create, ...]
-    """What is created before the first pod: the PodGroup of a gang scheduler."""
+    """What is created before the first pod, such as the PodGroup of a gang scheduler."""
     replicas: tuple[Replica, ...]
     warnings: tuple[str, ...]
 
     @property
     def gang_size(self) -> int | None:
         """How many pods a gang scheduler places together; ``None`` without one."""
-        return next((found.body()["spec"]["minMember"] for found in self.dependencies), None)
+        return next((found.body()["spec"]["minMember"] for found in _groups(self.dependencies)), None)
 
     def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
         """The replicas of one type."""
@@ -70,10 +70,11 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
     seen = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=asked)
     plan = make_plan(seen)
     creates = [action for action in plan.actions if isinstance(action, Create)]
+    groups = _groups(creates)
+    if groups:
+        admitted = make_plan(replace(seen, pod_group=_admitted(groups[0])))
+        creates = [*groups, *(action for action in admitted.actions if isinstance(action, Create))]
     dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES]
-    if dependencies:
-        admitted = make_plan(replace(seen, pod_group=_admitted(dependencies[0])))
-        creates = [action for action in admitted.actions if isinstance(action, Create)]
     return DryRun(
         job=job,
         settings=settings,
@@ -104,6 +105,10 @@ def _replicas(job: TrainingJob, creates: list[Create]) -> Iterator[Replica]:
         place = replica_of(job.key.name, create.name, job.profile.names)
         if place and create.resource == PODS:
             yield Replica(*place, create)
+
+
+def _groups(creates: Iterable[Create]) -> list[Create]:
+    return [create for create in creates if create.resource.kind == "PodGroup"]
 
 
 def _admitted(group: Create) -> PodGroup:

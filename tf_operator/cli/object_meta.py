@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tf_operator.api.job import FieldError
+from tf_operator.job.training_job import FieldError
 
 _STRING: Final = {"type": "string"}
 _STRINGS: Final = {"type": "object", "additionalProperties": _STRING}

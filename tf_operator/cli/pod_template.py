@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tf_operator.api.job import FieldError
 from tf_operator.cli import object_meta
+from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body
 from tf_operator.planning import quantity
 

@@ -2,7 +2,7 @@
 
 A field that is null is a field that is left out. A field that the schema does not know is an error where the schema is
 closed, as for kubectl. In a pod template, which is open to fields of newer releases, it is only a warning: there nobody
-else would notice a misspelt field. The rules in CEL are those of ``api.validation``.
+else would notice a misspelt field. The rules in CEL are those of ``job.validation``.
 """
 
 import difflib
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tf_operator.api.job import FieldError
 from tf_operator.dialects.fields import kind_of
+from tf_operator.job.training_job import FieldError
 
 Schema = Mapping[str, Any]
 _BITS: Final = {"int32": 32, "int64": 64}

@@ -1,6 +1,6 @@
 """Validation of a manifest, as the API server and the operator do it: the job, all errors, all warnings.
 
-The errors come from the dialect, which reads the job; from ``api.validation``, whose rules are those of the CRD in CEL;
+The errors come from the dialect, which reads the job; from ``job.validation``, whose rules are those of the CRD in CEL;
 from the CRD's schema; and from what the API server checks in the metadata and in the pods. An error is reported once.
 """
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from tf_operator.api.job import FieldError, TrainingJob
 from tf_operator.cli import object_meta, pod_template, schema
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError, ServedAPI
+from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning import spec_problems
 

@@ -21,11 +21,11 @@ from typing import Final, NoReturn
 
 import structlog
 
-from tf_operator.api.report import EventKind
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.projections.jobs import FieldManager, StoredJob
 from tf_operator.controller.reporter import Recorder
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.report import EventKind
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import reference_to
@@ -70,13 +70,10 @@ class ConflictingWrite:
 class ConflictDetector:
     """Detects other controllers of any of the served APIs."""
 
-    def __init__(
-        self, clock: Clock, *, recorder: Recorder, instruments: JobInstruments, is_overridden: bool = False
-    ) -> None:
+    def __init__(self, clock: Clock, *, recorder: Recorder, is_overridden: bool = False) -> None:
         """``is_overridden``: conflicts are reported only, and stop nothing."""
         self._clock = clock
         self._recorder = recorder
-        self._instruments = instruments
         self._is_overridden = is_overridden
         self._observed: list[Informer[StoredJob]] = []
         self._watches = asyncio.Event()
@@ -84,10 +81,10 @@ class ConflictDetector:
         self._first: ConflictingWrite | None = None
         self._report_at = clock.monotonic()
 
-    def observe(self, jobs: Informer[StoredJob], api: ServedAPI) -> None:
+    def observe(self, jobs: Informer[StoredJob], api: ServedAPI, instruments: JobInstruments) -> None:
         """Watch the jobs of an API for changes by others."""
         self._observed.append(jobs)
-        jobs.add_handler(_StatusChanges(api, self._note))
+        jobs.add_handler(_StatusChanges(api, instruments, self._note))
 
     async def wait_until_clear(self) -> None:
         """Return when this process may write. Call it with synced caches; ``watch`` decides from then on."""
@@ -113,7 +110,6 @@ class ConflictDetector:
     def _note(self, conflict: ConflictingWrite) -> None:
         self._first = self._first or conflict
         self._found.set()
-        self._instruments.changed_by_another(conflict.job.metadata.namespace)
         if self._clock.monotonic() >= self._report_at:
             self._report_at = self._clock.monotonic() + REPORT_EVERY
             self._report(conflict)
@@ -135,6 +131,7 @@ class _StatusChanges:
     """A handler of the informer of an API's jobs."""
 
     api: ServedAPI
+    instruments: JobInstruments
     note: Callable[[ConflictingWrite], object]
 
     def on_add(self, item: StoredJob) -> None:
@@ -145,6 +142,7 @@ class _StatusChanges:
         before = _others(old)
         for manager in _others(new) if new.summary.is_ours else ():
             if manager not in before:
+                self.instruments.changed_by_another(new.metadata.namespace)
                 self.note(ConflictingWrite(new, manager, self.api))
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:

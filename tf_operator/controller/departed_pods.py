@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning.snapshot import Pod
 
 _SUCCEEDED: Final = "Succeeded"

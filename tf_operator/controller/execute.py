@@ -13,8 +13,6 @@ from typing import Final, assert_never
 
 import structlog
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.report import EventKind
 from tf_operator.controller import log_context, shares
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.reporter import PlanReporter
@@ -22,6 +20,8 @@ from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.report import EventKind
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Resource, Scope

@@ -11,8 +11,6 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 import structlog
 
-from tf_operator.api import naming
-from tf_operator.api.job import FieldError, TrainingJob
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, Caches, owner_value
 from tf_operator.controller.job_notes import JobNotes
@@ -22,6 +20,8 @@ from tf_operator.controller.projections.pod_groups import CachedGroup
 from tf_operator.controller.projections.pods import CachedPod
 from tf_operator.controller.projections.services import CachedService
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
+from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors, requests, responses

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.record import FailureCause
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.record import FailureCause
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.events.event_object import Reference, Severity, reference_to
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.planning.actions import Count, Event, Plan, Transition

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Generic, Protocol, TypeVar
 
-from tf_operator.api.job import TrainingJob
 from tf_operator.controller.projections.jobs import StoredJob
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.clock import Clock
 

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from tf_operator.api.record import ReplicaType, RestartRecord
+from tf_operator.job.record import ReplicaType, RestartRecord
 
 MOST_LISTED: Final = 200
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self, TypeVar
 
-from tf_operator.api.job import FieldError
+from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body
 
 E = TypeVar("E", bound=StrEnum)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import Profile
+from tf_operator.job.profile import Profile
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, ObjectKey, text_of
 
 

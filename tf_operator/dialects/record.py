@@ -10,8 +10,10 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, TypeVar
 
-from tf_operator.api.ranges import Indexes
-from tf_operator.api.record import (
+from tf_operator.dialects import compact_records
+from tf_operator.dialects.fields import entries
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import (
     FailureCause,
     FirstFailure,
     JobPhase,
@@ -23,8 +25,6 @@ from tf_operator.api.record import (
     Restarting,
     RestartRecord,
 )
-from tf_operator.dialects import compact_records
-from tf_operator.dialects.fields import entries
 from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
 E = TypeVar("E", bound=StrEnum)

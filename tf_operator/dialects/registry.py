@@ -1,6 +1,15 @@
-"""The APIs that this operator knows. A new API is a folder beside this file, and a line in it.
+"""The APIs that this operator knows; a process runs a controller for each that ``--enable-scheme`` chooses.
 
-``tfjob`` accepts all of them; a process runs a controller for each that ``--enable-scheme`` chooses.
+A new API takes:
+
+1. a folder beside this file with a ``served.ServedAPI`` (read, write_status, summarize, reasons, profile, framework)
+   and a line in ``SERVED``; how its jobs differ is said by the profile, and planning does not change for it;
+2. in setup.cfg: its crd.json in ``package_data``, and its folder in the contract ``served``;
+3. ``hack/crd/<api>.yaml``, the source of its CRD, and in ``hack/crd/outputs.py`` what is made of it: the manifest, and
+   the crd.json that is packaged here;
+4. rights: ``manifests/rbac`` (operator, view and edit); ``hack/generate chart`` copies them into the chart;
+5. in the chart: a value below ``apis`` that serves it;
+6. ``manifests/examples/<api>``, ``docs/<api>.md``, and a scenario in test/scenarios.
 """
 
 from typing import Final

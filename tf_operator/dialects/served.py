@@ -11,11 +11,11 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.profile import Profile
-from tf_operator.api.record import FailureCause
-from tf_operator.api.report import EventKind, JobReport
 from tf_operator.dialects import merge_patch
+from tf_operator.job.profile import Profile
+from tf_operator.job.record import FailureCause
+from tf_operator.job.report import EventKind, JobReport
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
 
 
@@ -24,7 +24,7 @@ class JobSummary:
     """What metrics, and the check for other controllers, want to know of a job without reading all of it."""
 
     phase: str = ""
-    """Where it stands, in the words of its API; empty before it was first reconciled."""
+    """Where it stands, in the words of ``record.JobPhase``; empty before it was first reconciled."""
     waits_since: datetime | None = None
     """Since when it does not run, although it should and this operator looks after it."""
     is_ours: bool = True
@@ -88,6 +88,8 @@ class ServedAPI:
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
 
     conversion: Conversion = Conversion()
+    framework: str = "tensorflow"
+    """What its jobs train with: the label of their metrics, in the words of the Go operator."""
     gang_scheduler: str = ""
     """A gang scheduler that its jobs may ask for one by one, where it is installed."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5

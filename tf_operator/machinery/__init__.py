@@ -2,5 +2,5 @@
 
 Knows Kubernetes, never TFJob: another operator can be built on this package alone. One event loop, so
 there are no locks: what must be atomic is a plain ``def``, and what waits takes a ``Clock``.
-Nothing here measures by itself: it calls the protocols of ``instruments``, which do nothing by default.
+Nothing here measures by itself: it calls the protocols of ``metrics_hooks``, which do nothing by default.
 """

@@ -14,8 +14,8 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import Any, ClassVar
 
-from tf_operator.api.record import FailureCause
-from tf_operator.api.report import EventKind, JobReport
+from tf_operator.job.record import FailureCause
+from tf_operator.job.report import EventKind, JobReport
 from tf_operator.meta import GroupVersionResource
 
 

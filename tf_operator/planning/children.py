@@ -13,13 +13,13 @@ from functools import cached_property, partial
 from itertools import chain, count
 from typing import Any, Final
 
-from tf_operator.api import constants, naming
-from tf_operator.api.job import Override, ReplicaSpec, TrainingJob
-from tf_operator.api.profile import Profile, RestartBy
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.templates import main_containers, main_ports
+from tf_operator.job import constants, naming
+from tf_operator.job.profile import Profile, RestartBy
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.templates import main_containers, main_ports
+from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import cluster_spec, gang_schedulers
+from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.pod_state import kubelet_policy
@@ -59,7 +59,8 @@ class ChildBuilder:
         """The pod of one replica."""
         spec = self._spec(kind)
         metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
-        return {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+        pod = {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+        return json_logs.added(pod, self.job, kind, index) if json_logs.is_wanted(self.job) else pod
 
     def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The headless Service of one replica: its name in the cluster's DNS, from before the pod is ready."""
@@ -110,6 +111,8 @@ class ChildBuilder:
             pod["schedulerName"] = self._gang.name
         if spec.override:
             pod = _overridden(pod, spec.override, self.job.profile.container)
+        if spec.is_default_server:
+            pod = default_server.with_program(pod, self.job)
         if cluster_spec.is_distributed(self.job):
             domain = self.settings.cluster_domain
             cluster = "" if self.job.has_dynamic_workers else self._cluster

@@ -7,9 +7,9 @@ one request delete them; those that an older operator made are deleted one by on
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tf_operator.api import naming
-from tf_operator.api.job import CleanPodPolicy, RestartPolicy, TrainingJob
-from tf_operator.api.record import FailureCause
+from tf_operator.job import naming
+from tf_operator.job.record import FailureCause
+from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, TrainingJob
 from tf_operator.planning import gang, pod_state
 from tf_operator.planning.actions import Action, Delete, DeleteCollection, Patch, Stage
 from tf_operator.planning.children import PODS, SERVICES

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from tf_operator.api import defaults
-from tf_operator.api.constants import TF_CONFIG
-from tf_operator.api.job import ReplicaSpec, TFConfigFormat, TrainingJob
-from tf_operator.api.naming import service_name, stem
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.templates import main_ports
+from tf_operator.job import defaults
+from tf_operator.job.constants import TF_CONFIG
+from tf_operator.job.naming import service_name, stem
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.templates import main_ports
+from tf_operator.job.training_job import ReplicaSpec, TFConfigFormat, TrainingJob
 
 MOST_BYTES: Final = 128 * 1024 - len(f"{TF_CONFIG}=\0")
 """Linux refuses to start a program with a longer string in its environment: MAX_ARG_STRLEN, on pages of 4 KiB."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from tf_operator.api.job import TrainingJob
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import gang_schedulers, quantity
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.snapshot import Snapshot

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.job import FieldError, ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.api.profile import FailureScope, RestartBy
-from tf_operator.api.record import ReplicaType, RestartRecord
-from tf_operator.api.validation import validate
-from tf_operator.planning import gang, pod_state, waits
+from tf_operator.job.constants import MOST_REPLICAS
+from tf_operator.job.profile import FailureScope, RestartBy
+from tf_operator.job.record import ReplicaType, RestartRecord
+from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartPolicy, TrainingJob
+from tf_operator.job.validation import validate
+from tf_operator.planning import gang, pod_state, stuck_pods
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.snapshot import Pod, Snapshot
-from tf_operator.planning.waits import Wait
+from tf_operator.planning.stuck_pods import StuckPod
 
 
 class RestartInPlace(NamedTuple):
@@ -41,8 +41,8 @@ class JobView:
     """The restarts by the kubelet that are not recorded yet."""
     deciding: tuple[Replica, ...]
     """The replicas that decide: the one that the job names, or the API; the chief or master; else workers; else all."""
-    waits: tuple[Wait, ...]
-    """The pods that wait, and why."""
+    stuck: tuple[StuckPod, ...]
+    """The pods on which the job waits."""
     problems: tuple[FieldError, ...]
     """What is wrong with the spec."""
     is_held: bool
@@ -74,7 +74,7 @@ def view(snapshot: Snapshot) -> JobView:
         losses=tuple(replica.loss for replica in replicas if replica.loss),
         restarts_in_place=tuple(_restarts_in_place(replicas, job.profile.restart_by)),
         deciding=_deciding(job, by_type, replicas),
-        waits=tuple(waits.waits(replicas, snapshot.settings)),
+        stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
         problems=validate(job),
         is_held=gang.keeps_waiting(snapshot),
     )

@@ -1,24 +1,24 @@
-"""Why a job does not get on: what is reported beside its current state, so that nobody has to search.
+"""What is reported of a job that makes no progress: the pending record, its sentence, and when it is next due.
 
-A create that was rejected is reported at once, a pod that stays Pending, or that does not go, after a while. Kubelets
-change their wording from minute to minute; what was reported of a pod stays in the record for as long as that pod
-waits in the same stage: a job that is stuck is quiet.
+A rejected create is reported at once, a pod that stays Pending or terminating after a while (``stuck_pods`` finds
+them). Kubelets change their wording from minute to minute; what was reported of a pod stays in the record for as long
+as that pod waits in the same stage, so a job that is stuck is quiet.
 """
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tf_operator.api import naming
-from tf_operator.api.record import PendingKind, PendingRecord
+from tf_operator.job import naming
+from tf_operator.job.record import PendingKind, PendingRecord
 from tf_operator.planning import gang, spec_problems
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.waits import Wait
+from tf_operator.planning.stuck_pods import StuckPod
 
 _MOST_TEXT = 300
 
 
 def note(view: JobView, found: PendingRecord | None) -> str:
-    """What to say beside the current state: the trouble that was found, or what the job waits for."""
+    """What to say beside the current state: the record, or what the job waits for."""
     if found:
         return f" {sentence(found, view)}"
     if problems := spec_problems.tolerated(view):
@@ -38,12 +38,12 @@ def unavailable(scheduler: str) -> str:
 
 
 def sentence(found: PendingRecord, view: JobView) -> str:
-    """The trouble in words. They do not change with the time, so that a job that is stuck is quiet."""
+    """The record in words. They do not change with the time, so that a job that is stuck is quiet."""
     if found.kind is PendingKind.REJECTED:
         return f"{found.what} was rejected: {found.reason}".rstrip()
     why = found.reason
     if found.kind is PendingKind.STARTING:
-        why = f"{why} for more than {view.snapshot.settings.starting_is_told_after // timedelta(minutes=1)} min"
+        why = f"{why} for more than {view.snapshot.settings.report_starting_after // timedelta(minutes=1)} min"
     if found.kind is PendingKind.TERMINATING:
         why = "its last pod was deleted, and is still there; its node may be lost, or a finalizer holds it"
     job = view.snapshot.job
@@ -52,24 +52,24 @@ def sentence(found: PendingRecord, view: JobView) -> str:
     return f"{replica} (pod {found.what}) waits: {why}".rstrip()
 
 
-def trouble(view: JobView) -> PendingRecord | None:
-    """What is wrong; ``None`` when nothing is, or not for long enough."""
+def next_record(view: JobView) -> PendingRecord | None:
+    """What holds the job up now; ``None`` when nothing does, or not for long enough."""
     rejected = view.snapshot.rejected
     if rejected is not None:
         return PendingRecord(PendingKind.REJECTED, rejected.what, rejected.message[:_MOST_TEXT])
     if known := _reported_before(view):
         return known
-    return next((_record(wait) for wait in view.waits if wait.reported_at <= view.snapshot.now), None)
+    return next((_record(stuck) for stuck in view.stuck if stuck.reported_at <= view.snapshot.now), None)
 
 
 def wake_ups(view: JobView) -> Iterator[datetime]:
     """When a replica that waits now will have waited for long enough to be reported; one is reported at a time."""
-    return (wait.reported_at for wait in view.waits if wait.reported_at > view.snapshot.now)
+    return (stuck.reported_at for stuck in view.stuck if stuck.reported_at > view.snapshot.now)
 
 
-def _record(wait: Wait) -> PendingRecord:
-    reason = "" if wait.kind is PendingKind.TERMINATING else " ".join(wait.pod.pending_reason.split())[:_MOST_TEXT]
-    return PendingRecord(wait.kind, wait.pod.name, reason, wait.pod.uid, _whole(wait.since))
+def _record(stuck: StuckPod) -> PendingRecord:
+    reason = "" if stuck.kind is PendingKind.TERMINATING else " ".join(stuck.pod.pending_reason.split())[:_MOST_TEXT]
+    return PendingRecord(stuck.kind, stuck.pod.name, reason, stuck.pod.uid, _whole(stuck.since))
 
 
 def _reported_before(view: JobView) -> PendingRecord | None:

@@ -7,11 +7,12 @@ plan that follows is empty: so it does not matter how often, or by whom, it is a
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tf_operator.api import naming
-from tf_operator.api.record import JobRecord
+from tf_operator.job import naming
+from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
     cleanup,
-    events,
+    default_server,
+    events_and_counts,
     gang,
     job_view,
     pending,
@@ -44,8 +45,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
         report=said,
         status_first=not report.is_progress(view, after),
         actions=_actions(view, found, after),
-        events=tuple(events.events(view, said)),
-        counts=tuple(events.counts(view, after)),
+        events=tuple(events_and_counts.events(view, said)),
+        counts=tuple(events_and_counts.counts(view, after)),
         requeue_after=_soonest(snapshot.now, _wake_ups(view, after)) if found.phase is Phase.ACTIVE else None,
     )
 
@@ -101,10 +102,14 @@ def _creations(view: JobView) -> Iterator[Create]:
         return
     builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
     services = {service.name for service in view.snapshot.services}
+    has_program = False
     for replica in view.replicas:
         kind, index = replica.spec.type, replica.index
         service = None if replica.service in services else builder.create_service(kind, index, replica.service)
         if replica.needs_pod and _is_due(replica, view.snapshot):
+            if replica.spec.is_default_server and not has_program:
+                has_program = True
+                yield default_server.config_map(builder.job, builder.settings)
             yield builder.create_pod(kind, index, replica.name, needs=service)
         elif service:
             yield service
@@ -120,7 +125,7 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:
         if replica.loss or replica.needs_pod:
-            yield restarts.creation_time(
+            yield restarts.backoff_ends_at(
                 restart_records.get((replica.spec.type, replica.index)), view.snapshot.settings, now=now
             )
 
@@ -131,5 +136,5 @@ def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | N
 
 
 def _is_due(replica: Replica, snapshot: Snapshot) -> bool:
-    moment = restarts.creation_time(replica.record, snapshot.settings, now=snapshot.now)
+    moment = restarts.backoff_ends_at(replica.record, snapshot.settings, now=snapshot.now)
     return moment is None or moment <= snapshot.now

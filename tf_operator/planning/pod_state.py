@@ -9,8 +9,8 @@ exits with 0 because it was stopped.
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.profile import Profile, RestartBy
+from tf_operator.job.profile import Profile, RestartBy
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning.snapshot import MainContainer, Pod
 
 _STOPPED_BY_NODE = frozenset(

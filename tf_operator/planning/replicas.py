@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
-from tf_operator.api import naming
-from tf_operator.api.job import ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.api.profile import FailureScope, RestartBy
-from tf_operator.api.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job import naming
+from tf_operator.job.profile import FailureScope, RestartBy
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import Pod

@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from tf_operator.api import naming
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.profile import AfterEnd, FailureScope, RestartBy
-from tf_operator.api.ranges import NO_INDEXES, Indexes
-from tf_operator.api.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
-from tf_operator.api.report import JobReport, ReplicaCounts, ReplicaLine
-from tf_operator.planning import cleanup, failures, job_view, pending, restarts
+from tf_operator.job import naming
+from tf_operator.job.profile import AfterEnd, FailureScope, RestartBy
+from tf_operator.job.ranges import NO_INDEXES, Indexes
+from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
+from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
+from tf_operator.job.training_job import RestartPolicy
+from tf_operator.planning import cleanup, failure_evidence, job_view, pending, restarts
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
@@ -162,7 +162,7 @@ def _going_on(view: JobView, record: JobRecord) -> JobRecord:
         phase=phase,
         restarting=_restarting(view, record) if phase is JobPhase.RESTARTING else None,
         first_failure=_first_failure(view, record),
-        pending=pending.trouble(view),
+        pending=pending.next_record(view),
     )
 
 
@@ -234,9 +234,9 @@ def _first_failure(view: JobView, record: JobRecord) -> FirstFailure | None:
     """The first failure is written down also where it does not end the job: its pod, or its end, will be gone."""
     if record.first_failure:
         return record.first_failure
-    lost = (failures.of_loss(loss, view) for loss in view.losses if loss.has_failed)
+    lost = (failure_evidence.of_loss(loss, view) for loss in view.losses if loss.has_failed)
     restarted = (
-        failures.of_restart(replica, pod, view)
+        failure_evidence.of_restart(replica, pod, view)
         for replica, pod, _ in view.restarts_in_place
         if pod.last_termination and pod.last_termination.exit_code
     )
@@ -284,7 +284,7 @@ def _lines(view: JobView, record: JobRecord, *, is_active: bool) -> Iterator[Rep
             is_completed=replica.is_completed,
             has_failed=replica.was_failed or restarts_failed or (loss is not None and loss.has_failed),
             is_to_run=is_active and pod is None and replica.is_waited_for,
-            failure=failures.describe(loss) if loss and loss.has_failed else "",
+            failure=failure_evidence.describe(loss) if loss and loss.has_failed else "",
         )
         yield _with_pod(line, pod) if pod else line
 

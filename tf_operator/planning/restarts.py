@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from tf_operator.api.ranges import Indexes
-from tf_operator.api.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -70,8 +70,8 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
     return tracker.closed()
 
 
-def creation_time(record: RestartRecord | None, settings: Settings, *, now: datetime) -> datetime | None:
-    """When the next pod of a replica may be made; ``None`` for at once."""
+def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: datetime) -> datetime | None:
+    """When the next pod of a replica may be created; ``None`` for at once."""
     if record is None or not record.replaced or record.at is None or not record.attempts:
         return None
     if is_ahead(record.at, now):

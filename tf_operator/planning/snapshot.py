@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from tf_operator.api.job import RestartPolicy, TrainingJob
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.report import ContainerLine
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import ContainerLine
+from tf_operator.job.training_job import RestartPolicy, TrainingJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +148,14 @@ class Settings:
     cluster_domain: str = ""
     gang_scheduler: str = ""
     """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
+    server_program: str = ""
+    """What default servers run; empty for the program that comes with the operator."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
     """A pod that has run for so long begins a new series of attempts."""
     report_pending_after: timedelta = timedelta(seconds=10)
-    starting_is_told_after: timedelta = timedelta(minutes=2)
+    report_starting_after: timedelta = timedelta(minutes=2)
 
 
 DEFAULT_SETTINGS = Settings()

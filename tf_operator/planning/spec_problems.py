@@ -6,9 +6,9 @@ accepts what we refuse: then its condition says what is wrong.
 
 from dataclasses import replace
 
-from tf_operator.api import constants
-from tf_operator.api.job import FieldError, ReplicaSpec, TFConfigFormat, TrainingJob
-from tf_operator.api.validation import validate
+from tf_operator.job import constants
+from tf_operator.job.training_job import FieldError, ReplicaSpec, TFConfigFormat, TrainingJob
+from tf_operator.job.validation import validate
 from tf_operator.planning import children, cluster_spec
 from tf_operator.planning.job_view import JobView
 

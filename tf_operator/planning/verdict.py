@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from tf_operator.api.job import SuccessPolicy, TrainingJob
-from tf_operator.api.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
-from tf_operator.planning import failures, pod_state, rejections, restarts, spec_problems
+from tf_operator.job.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
+from tf_operator.job.training_job import SuccessPolicy, TrainingJob
+from tf_operator.planning import failure_evidence, pod_state, rejections, restarts, spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss
@@ -124,17 +124,17 @@ def _has_failed_for_good(view: JobView) -> Verdict | None:
 
 def _failed_for_good(view: JobView, losses: Iterable[ReplicaLoss]) -> Verdict | None:
     final = [loss for loss in losses if loss.is_permanent and not loss.is_tolerated]
-    first = failures.first(final, view)
+    first = failure_evidence.first(final, view)
     if first is None:
         return None
     job = view.snapshot.job
     if first.is_past_limit:
-        return _past_limit(view, f": {failures.describe(first)}")
+        return _past_limit(view, f": {failure_evidence.describe(first)}")
     count = sum(loss.type is first.type for loss in final)
     return Verdict(
         Phase.FAILED,
         f"{job.profile.kind} {job.key} has failed because {count} {first.type} replica(s) failed:"
-        f" {failures.describe(first)}{failures.policy_hint(first, view)}",
+        f" {failure_evidence.describe(first)}{failure_evidence.policy_hint(first, view)}",
         FailureCause.REPLICA_LOST if _is_lost(first) else FailureCause.PERMANENT_FAILURE,
     )
 
@@ -144,11 +144,11 @@ def _has_no_worker_left(view: JobView) -> Verdict | None:
     if not view.snapshot.job.has_dynamic_workers:
         return None
     workers = view.of(ReplicaType.WORKER)
-    first = failures.first((replica.loss for replica in workers if replica.loss and replica.is_tolerated), view)
+    first = failure_evidence.first((replica.loss for replica in workers if replica.loss and replica.is_tolerated), view)
     job, is_any_left = view.snapshot.job, not all(replica.is_tolerated or replica.is_completed for replica in workers)
     if first is None or is_any_left or job.leader:
         return None
-    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {failures.describe(first)}"
+    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {failure_evidence.describe(first)}"
     return Verdict(Phase.FAILED, message, FailureCause.PERMANENT_FAILURE)
 
 
@@ -163,8 +163,8 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
     is_over = count.in_place > 0 and used >= max(limit, 1)
     if not is_over and used + count.failures <= limit:
         return None
-    failed = failures.first((loss for loss in view.losses if loss.outcome is PodState.FAILED), view)
-    cause, kept = (f": {failures.describe(failed)}", None) if failed else _restarted_most(view)
+    failed = failure_evidence.first((loss for loss in view.losses if loss.outcome is PodState.FAILED), view)
+    cause, kept = (f": {failure_evidence.describe(failed)}", None) if failed else _restarted_most(view)
     return _past_limit(view, cause, kept)
 
 
@@ -232,7 +232,7 @@ def _after_start(record: JobRecord, seconds: int | None) -> datetime | None:
 
 def _is_lost(loss: ReplicaLoss) -> bool:
     """Whether its program did not fail: the pod was disrupted, or is gone and nobody knows why."""
-    return loss.pod is None or failures.was_lost(loss.pod) or pod_state.is_disrupted(loss.pod)
+    return loss.pod is None or failure_evidence.was_lost(loss.pod) or pod_state.is_disrupted(loss.pod)
 
 
 def _restarted_most(view: JobView) -> tuple[str, FirstFailure | None]:
@@ -241,7 +241,7 @@ def _restarted_most(view: JobView) -> tuple[str, FirstFailure | None]:
     if found is None:
         return "", None
     replica, pod, _ = found
-    return f": {failures.describe_restarts(replica, pod)}", failures.of_restart(replica, pod, view)
+    return f": {failure_evidence.describe_restarts(replica, pod)}", failure_evidence.of_restart(replica, pod, view)
 
 
 def _waits(replica: Replica) -> str:

@@ -48,6 +48,10 @@ PROFILES = {
             "podMonitor": {"enabled": True},
         }
     },
+    "older versions": {"apis": {"kubeflow": {"oldVersions": ["v1beta2", "v1beta1", "v1alpha2"]}}},
+    "older versions with a certificate": {
+        "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"port": 9000, "certificateSecret": "tls"}}
+    },
     "bare": {
         "metrics": {"enabled": False, "service": False},
         "networkPolicy": {"enabled": False},
@@ -189,19 +193,21 @@ def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
 def test_every_flag_can_be_chosen(helm_3):
     chosen = {
         "watch": {"namespaces": ["a"]},
+        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta2"]}},
         "controller": {"gangSchedulerName": "volcano"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
-        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta1"]}},
     }
-    another = {"apis": chosen["apis"] | {"webhook": {"certificateSecret": "certificate"}}}
-    containers = [container_of(helm_3.objects(values)) for values in (chosen, another)]
-    arguments = [argument for container in containers for argument in container["args"][1:]]
-    given = {argument.removeprefix("--").partition("=")[0] for argument in arguments}
+    with_certificate = {**chosen, "apis": {**chosen["apis"], "webhook": {"certificateSecret": "certificate"}}}
+    given = given_flags(helm_3.objects(chosen)) | given_flags(helm_3.objects(with_certificate))
 
     # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
     # Kubernetes gives them.
     files = {"metrics-cert-name", "metrics-cert-key"}
     assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace", *files}
+
+
+def given_flags(objects):
+    return {argument.removeprefix("--").partition("=")[0] for argument in container_of(objects)["args"][1:]}
 
 
 def test_no_object_is_outside_of_namespaces_when_namespaces_are_served_and_the_cluster_s_own_are_left_out(helm_3):
@@ -257,7 +263,7 @@ def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):
-    source = (ROOT / "manifests/monitoring/rules.yaml").read_text()
+    source = (ROOT / "manifests/monitoring/alerts.yaml").read_text()
     ours = source.replace('job="tf-operator"', 'job="tf", namespace="tf-operator"')
     objects = helm_3.objects({"metrics": {"prometheusRule": {"enabled": True}, "podMonitor": {"enabled": True}}})
 

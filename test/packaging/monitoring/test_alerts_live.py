@@ -29,7 +29,7 @@ QUICK_ELECTION = tuple(
 # What the fixture ``monitored`` gives to the operator that is well.
 LABELS = {"namespace": "jobs", "pod": "tf-operator-0"}
 ROOT = Path(__file__).resolve().parents[3]
-RULES = (ROOT / "manifests" / "monitoring" / "rules.yaml").read_text()
+RULES = (ROOT / "manifests" / "monitoring" / "alerts.yaml").read_text()
 in_session = pytest.mark.asyncio(loop_scope="session")
 
 
@@ -126,18 +126,20 @@ async def installed(monitored, folder, *, replicas):
         Target("victim", await process.address(), {"job": "tf-operator", "namespace": namespace, "pod": f"victim-{n}"})
         for n, process in enumerate(processes)
     ]
-    with Prometheus.up(folder / "prometheus") as prometheus:
-        prometheus.scrape(Target("tf-operator", monitored.address, LABELS), *targets)
-        leaders = "count(leader_election_master_status == 1) == 2"
-        await eventually(lambda: prometheus.query(f"({leaders}) and count(up == 1) == {replicas + 1}"), within=60)
-        prometheus.load_rules(hasty(RULES))
-        await eventually(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"}, within=30)
-        assert prometheus.alerts() == []
-        yield Installation(processes, namespace, prometheus)
-    for process in processes:
-        if process.exit_code is None:
-            await process.terminate()
-    monitored.plane.admin.delete(LEASES.path("default", "victim"))
+    try:
+        with Prometheus.up(folder / "prometheus") as prometheus:
+            prometheus.scrape(Target("tf-operator", monitored.address, LABELS), *targets)
+            leaders = "count(leader_election_master_status == 1) == 2"
+            await eventually(lambda: prometheus.query(f"({leaders}) and count(up == 1) == {replicas + 1}"), within=60)
+            prometheus.load_rules(hasty(RULES))
+            await eventually(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"}, within=30)
+            assert prometheus.alerts() == []
+            yield Installation(processes, namespace, prometheus)
+    finally:
+        for process in processes:
+            if process.exit_code is None:
+                await process.terminate()
+        monitored.plane.admin.delete(LEASES.path("default", "victim"))
 
 
 @in_session
@@ -157,7 +159,7 @@ async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its
 
         assert set(told) == {"TFJobsFailing"}
         assert told["TFJobsFailing"].labels["job_namespace"] == victim.namespace
-        assert told["TFJobsFailing"].annotations["description"].startswith("100% of the TFJobs that have ended")
+        assert told["TFJobsFailing"].annotations["description"].startswith("100% of the TFJobs that ended")
         assert victim.others() == []
 
 

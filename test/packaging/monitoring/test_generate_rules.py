@@ -6,7 +6,7 @@ import pytest
 
 import generate
 
-SOURCE = Path("manifests/monitoring/rules.yaml")
+SOURCE = Path("manifests/monitoring/alerts.yaml")
 
 
 def test_a_broken_alert_is_refused_with_the_words_of_promtool(tmp_path, promtool):

@@ -14,7 +14,7 @@ from support.helm import CHART, Helm, one
 from support.idle import full_registry
 
 ROOT = Path(__file__).resolve().parents[3]
-RULES = ROOT / "manifests" / "monitoring" / "rules.yaml"
+RULES = ROOT / "manifests" / "monitoring" / "alerts.yaml"
 CASES = sorted((Path(__file__).parent / "alerts").glob("*.yaml"))
 RUNBOOKS = ROOT / "docs" / "runbooks"
 PAGE = (ROOT / "docs" / "monitoring.md").read_text()
@@ -55,9 +55,9 @@ def test_promtool_sees_each_alert_fire_and_be_silent_as_the_cases_say(promtool, 
 
 
 def test_a_rule_that_is_broken_fails_its_cases(promtool, tmp_path):
-    (tmp_path / "rules.yaml").write_text(RULES.read_text().replace("== 0", "== 7"))
+    (tmp_path / "alerts.yaml").write_text(RULES.read_text().replace("== 0", "== 7"))
     (tmp_path / "cases.yaml").write_text(
-        CASES[1].read_text().replace("../../../../manifests/monitoring/rules.yaml", "rules.yaml")
+        CASES[1].read_text().replace("../../../../manifests/monitoring/alerts.yaml", "alerts.yaml")
     )
 
     done = subprocess.run(

@@ -106,17 +106,6 @@ async def test_it_does_not_start_while_another_controller_works_and_writes_nothi
     assert (told["type"], told["involvedObject"]["name"]) == ("Warning", "j")
 
 
-async def test_it_ends_again_when_the_first_job_after_its_start_turns_out_to_be_anothers_too(
-    plane, place, admin, other
-):
-    process = await start(plane, arguments=[ALONE], namespaces=[place])
-    await process.wait_for("workers started")
-    await submit(admin, place)
-    async with other.at_work():
-        assert await process.wait(within=60) == 1
-    assert process.said("cannot start")
-
-
 async def test_an_old_controller_that_was_stopped_is_in_nobodys_way(plane, place, admin, other):
     await submit(admin, place)
     await other.write_status()
@@ -125,15 +114,6 @@ async def test_an_old_controller_that_was_stopped_is_in_nobodys_way(plane, place
         await process.wait_for("workers started", within=60)
         await wait_pod(admin, place)
         assert not process.said("cannot start")
-
-
-async def test_it_works_beside_another_controller_when_told_to(plane, place, admin, other):
-    await submit(admin, place)
-    arguments = [ALONE, "--override-existing-controller"]
-    async with other.at_work(), operator(plane, arguments=arguments, namespaces=[place]) as process:
-        await wait_pod(admin, place)
-        await eventually(lambda: [record for record in process.records if "reconciles TFJobs" in record["message"]])
-    assert not process.said("cannot start")
 
 
 async def test_what_people_and_other_programs_write_keeps_it_from_nothing(plane, place, admin):

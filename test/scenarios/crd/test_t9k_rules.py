@@ -4,7 +4,8 @@ import pytest
 
 from support import t9k
 from support.api import RefusedError
-from support.t9k import JOBS, documented, job, over, replicas
+from support.resources import TRAINING_JOBS
+from support.t9k import documented, job, over, replicas
 
 EXAMPLE = documented("tensorflow-example")
 FRAGMENTS = sorted(path.stem for path in (t9k.ROOT / "manifests/examples/t9k/fragments").iterdir())
@@ -23,9 +24,9 @@ async def changes(admin, namespace):
 
     async def change(body, *patches):
         try:
-            stored = await admin.create(JOBS.path(namespace), body)
+            stored = await admin.create(TRAINING_JOBS.path(namespace), body)
             for patch in patches:
-                stored = await admin.patch(JOBS.path(namespace, body["metadata"]["name"]), patch)
+                stored = await admin.patch(TRAINING_JOBS.path(namespace, body["metadata"]["name"]), patch)
         except RefusedError as refusal:
             return refusal.complaints
         return stored

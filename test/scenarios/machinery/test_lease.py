@@ -48,11 +48,3 @@ async def test_an_update_keeps_what_others_have_written_beside_the_record(lock, 
         "renewTime": "2026-01-01T00:00:00.000000Z",
     }
     assert await lock.read() == written
-
-
-def test_the_operators_own_role_suffices(control_plane):
-    operator = control_plane.api("operator")
-    place = {"namespace": "tf-operator", "group": "coordination.k8s.io", "resource": "leases"}
-
-    assert operator.is_allowed(verb="create", **place)
-    assert all(operator.is_allowed(verb=verb, name="tf-operator", **place) for verb in ("get", "update"))

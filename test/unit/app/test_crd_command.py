@@ -5,7 +5,7 @@ import json
 import pytest
 
 from support import toy_api
-from tf_operator.app import cli, crd_apply
+from tf_operator.app import command, crd_apply
 from tf_operator.dialects import registry
 from tf_operator.dialects.registry import DEFAULT
 from tf_operator.machinery.transport.config import ConfigurationError
@@ -14,17 +14,17 @@ NAME = "customresourcedefinition.apiextensions.k8s.io/tfjobs.kubeflow.org"
 
 
 def test_the_definition_is_printed_as_one_json_document(capsys):
-    assert cli.main(["crd"]) == 0
+    assert command.main(["crd"]) == 0
 
     assert json.loads(capsys.readouterr().out) == DEFAULT.crd.load()
 
 
 def test_the_definition_of_another_kind_is_asked_for_by_its_name(capsys, monkeypatch):
     monkeypatch.setattr(registry, "SERVED", (DEFAULT, toy_api.API))
-    assert cli.main(["crd", "training"]) == 0
+    assert command.main(["crd", "training"]) == 0
     assert json.loads(capsys.readouterr().out)["metadata"]["name"] == "trainings.toys.example.org"
 
-    assert cli.main(["crd", "PyTorchJob"]) == 2
+    assert command.main(["crd", "PyTorchJob"]) == 2
     assert capsys.readouterr().err == "tf-operator crd: KIND must be TFJob or Training, is 'PyTorchJob'\n"
 
 
@@ -36,7 +36,7 @@ def test_applying_says_so(capsys, monkeypatch):
 
     monkeypatch.setattr(crd_apply, "apply", apply)
 
-    assert cli.main(["crd", "--apply", "--kubeconfig=x"]) == 0
+    assert command.main(["crd", "--apply", "--kubeconfig=x"]) == 0
     assert capsys.readouterr().out == f"{NAME} applied\n"
     assert applied == [DEFAULT.crd.load()]
 
@@ -48,5 +48,5 @@ def test_what_went_wrong_is_one_line_and_exit_code_1(error, capsys, monkeypatch)
 
     monkeypatch.setattr(crd_apply, "apply", apply)
 
-    assert cli.main(["crd", "--apply"]) == 1
+    assert command.main(["crd", "--apply"]) == 1
     assert capsys.readouterr().err == f"tf-operator crd: {NAME} was not applied: no file\n"

@@ -18,7 +18,7 @@ from tf_operator.controller.conflicts import (
     ConflictDetector,
     ConflictingController,
 )
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.projections.jobs import job_reader
 from tf_operator.dialects.kubeflow import v1
 
@@ -42,14 +42,14 @@ class Lookout:
         self.clock = FakeClock()
         self.recorder = Recorder()
         self.counts = Counts()
-        self.detector = ConflictDetector(self.clock, recorder=self.recorder, instruments=self.counts, **options)
+        self.detector = ConflictDetector(self.clock, recorder=self.recorder, **options)
         self.watching = None
         self.observe()
 
     def observe(self, *jobs, api=v1.API):
         """Watch these jobs, which are all there are."""
         handlers = []
-        self.detector.observe(SimpleNamespace(store=jobs, add_handler=handlers.append), api)
+        self.detector.observe(SimpleNamespace(store=jobs, add_handler=handlers.append), api, self.counts)
         (self.handler,) = handlers
 
     async def begin(self, *jobs):

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tf_operator.api.record import ReplicaType
 from tf_operator.controller.departed_pods import DepartedPods
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning.snapshot import Pod
 
 POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
 
 
 @pytest.fixture
-def departed() -> DepartedPods:
+def departed():
     return DepartedPods({"u"}.__contains__)
 
 

@@ -14,23 +14,20 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 
 
 @pytest.fixture
-def harness() -> Harness:
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
-    return harness
+def harness():
+    return Harness(builders.tfjob("j").workers(1))
 
 
-def child(harness: Harness, owner: str = "") -> Child:
+def child(harness, owner=""):
     return Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner or harness.job["metadata"]["uid"])
 
 
-async def queued(harness: Harness) -> bool:
+async def queued(harness):
     return harness.queue.depth == 1 and await harness.queue.get() == KEY
 
 
 async def test_every_change_of_a_job_leads_to_it(harness):
     stored = harness.jobs.get(KEY)
-    assert stored is not None
 
     for tell in (
         lambda: harness.on_job.on_add(stored),
@@ -43,7 +40,6 @@ async def test_every_change_of_a_job_leads_to_it(harness):
 
 async def test_changes_that_follow_each_other_at_once_are_one_look(harness):
     stored = harness.jobs.get(KEY)
-    assert stored is not None
     looks = 0
     for _ in range(40):
         harness.on_job.on_update(stored, stored)
@@ -176,7 +172,6 @@ async def test_with_a_job_everything_that_was_remembered_of_it_goes(harness):
     await harness.settle()
     harness.on_pod.on_delete(next(iter(harness.caches.pods.store)), final_state_known=True)
     stored = harness.jobs.get(KEY)
-    assert stored is not None
 
     harness.on_job.on_delete(stored, final_state_known=True)
 

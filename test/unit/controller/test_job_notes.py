@@ -4,15 +4,15 @@ import pytest
 
 from support.fake_api import refused
 from support.fake_clock import FakeClock
-from tf_operator.api.record import ReplicaType
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning.snapshot import Pod
 
 POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
 
 
 @pytest.fixture
-def notes() -> JobNotes:
+def notes():
     return JobNotes(FakeClock(), {"u"}.__contains__)
 
 

@@ -20,13 +20,13 @@ SIMPLE = builders.tfjob("j").chief().workers(1, restart="OnFailure").clean_pods(
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "tensorflow", "state": {"running": {}}}]}
 
 
-def ended(code: int) -> dict:
+def ended(code):
     phase = "Failed" if code else "Succeeded"
     state = {"terminated": {"exitCode": code}}
     return {"phase": phase, "containerStatuses": [{"name": "tensorflow", "state": state}]}
 
 
-def conditions(harness: Harness) -> list[str]:
+def conditions(harness):
     return [f"{entry['type']}={entry['status']}" for entry in harness.job.get("status", {}).get("conditions", [])]
 
 
@@ -35,8 +35,7 @@ async def test_a_key_that_no_job_has_is_nothing_to_do():
 
 
 async def test_every_service_is_made_before_its_pod_and_the_status_last():
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
 
     await harness.settle()
 
@@ -58,8 +57,7 @@ async def test_every_service_is_made_before_its_pod_and_the_status_last():
 @pytest.mark.parametrize("cache", ["jobs", "pods", "services"])
 async def test_a_job_is_left_alone_while_a_new_leader_may_not_see_what_is_in_its_namespace(cache):
     """The job may have ended, and its pods be gone; with one old list and one new they would be made again."""
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     getattr(harness.caches, cache).lacking = True
 
     assert await harness.reconcile() == UNREADABLE_WAITS
@@ -71,21 +69,18 @@ async def test_a_job_is_left_alone_while_a_new_leader_may_not_see_what_is_in_its
 
 
 async def test_a_reconcile_waits_until_the_caches_show_what_the_last_one_wrote():
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     await harness.reconcile()
     made = len(harness.api.calls)
 
     wait = await harness.reconcile()
 
-    assert wait is not None
     assert wait > 5
     assert len(harness.api.calls) == made, "nothing was decided from caches that are behind"
 
 
 async def test_caches_that_stay_behind_are_replaced_by_a_live_read():
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     await harness.reconcile()
     await harness.clock.advance(20)
 
@@ -97,8 +92,7 @@ async def test_caches_that_stay_behind_are_replaced_by_a_live_read():
 
 
 async def test_a_live_read_that_finds_another_job_of_the_name_does_nothing():
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     await harness.reconcile()
     harness.api.put(JOBS, {**harness.job, "metadata": {**harness.job["metadata"], "uid": "another"}})
     await harness.clock.advance(20)
@@ -110,8 +104,7 @@ async def test_a_live_read_that_finds_another_job_of_the_name_does_nothing():
 
 
 async def test_a_live_read_that_finds_no_job_does_nothing():
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     await harness.reconcile()
     del harness.api.objects[str(JOBS), KEY]
     await harness.clock.advance(20)
@@ -120,8 +113,7 @@ async def test_a_live_read_that_finds_no_job_does_nothing():
 
 
 async def test_a_failure_is_written_down_before_its_pod_is_deleted():
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     await harness.settle()
     harness.set_pod("j-chief-0", **RUNNING)
     harness.set_pod("j-worker-0", **ended(1))
@@ -137,8 +129,7 @@ async def test_a_failure_is_written_down_before_its_pod_is_deleted():
 
 async def test_a_pod_that_ends_before_its_delete_arrives_stays_readable():
     """The policy Running is about what runs when it is deleted, and not about what ran when that was decided."""
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").chief().workers(2).clean_pods("Running"))
+    harness = Harness(builders.tfjob("j").chief().workers(2).clean_pods("Running"))
     await harness.settle()
     for name in ("j-chief-0", "j-worker-0", "j-worker-1"):
         harness.set_pod(name, **RUNNING)
@@ -158,8 +149,7 @@ async def test_a_pod_that_ends_before_its_delete_arrives_stays_readable():
 
 async def test_a_conflict_leaves_everything_as_it_was():
     """The status could not be written down, so nothing may be deleted, told or counted."""
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     await harness.settle()
     harness.set_pod("j-worker-0", **ended(1))
     harness.sync()
@@ -175,8 +165,7 @@ async def test_a_conflict_leaves_everything_as_it_was():
 
 
 async def test_a_whole_life_ends_with_no_child_left():
-    harness = Harness()
-    harness.create_job(SIMPLE)
+    harness = Harness(SIMPLE)
     await harness.settle()
     for name in ("j-chief-0", "j-worker-0"):
         harness.set_pod(name, **RUNNING)
@@ -198,8 +187,7 @@ async def test_a_whole_life_ends_with_no_child_left():
 
 async def test_a_pod_that_vanished_is_known_by_its_last_state():
     """Nobody has to see the pod itself: its failure, and that it succeeded, are in the event of its deletion."""
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(2, restart="OnFailure").success_policy("AllWorkers"))
+    harness = Harness(builders.tfjob("j").workers(2, restart="OnFailure").success_policy("AllWorkers"))
     await harness.settle()
     harness.set_pod("j-worker-1", **ended(0))
     harness.sync()
@@ -215,8 +203,7 @@ async def test_a_pod_that_vanished_is_known_by_its_last_state():
 
 
 async def test_deadlines_count_although_every_create_fails_on_the_server():
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1).deadline(60))
+    harness = Harness(builders.tfjob("j").workers(1).deadline(60))
     harness.api.fail("create services", *[refused(500, "InternalError", "no quota controller")] * 100)
 
     for _ in range(100):
@@ -230,8 +217,7 @@ async def test_deadlines_count_although_every_create_fails_on_the_server():
 
 
 async def test_a_job_is_looked_at_when_somebody_takes_its_pod_away_from_it():
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
+    harness = Harness(builders.tfjob("j").workers(1))
     await harness.settle()
     (before,) = harness.caches.pods.store
 
@@ -241,8 +227,7 @@ async def test_a_job_is_looked_at_when_somebody_takes_its_pod_away_from_it():
 
 
 async def test_a_refused_create_is_told_and_tried_again_with_growing_delays():
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
+    harness = Harness(builders.tfjob("j").workers(1))
     quota = refused(403, "Forbidden", "exceeded quota: gpus")
     harness.api.fail("create pods", *[quota] * 3)
 
@@ -267,8 +252,7 @@ async def test_a_refused_create_is_told_and_tried_again_with_growing_delays():
 
 
 async def test_a_create_that_can_never_be_accepted_fails_the_job():
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
+    harness = Harness(builders.tfjob("j").workers(1))
     harness.api.fail("create pods", refused(422, "Invalid", "spec.containers[0].image: Required value"))
 
     await harness.settle()
@@ -281,8 +265,7 @@ async def test_a_create_that_can_never_be_accepted_fails_the_job():
 
 async def test_a_child_of_ours_that_is_there_already_is_taken_as_made():
     """The reply to the create was lost, and the write had been carried out."""
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
+    harness = Harness(builders.tfjob("j").workers(1))
     await harness.settle()
     made = [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)]
 
@@ -311,15 +294,13 @@ async def test_a_name_that_is_another_s_is_never_touched():
 
 
 async def test_a_job_whose_time_is_over_is_deleted_and_counted():
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1).ttl(30))
+    harness = Harness(builders.tfjob("j").workers(1).ttl(30))
     await harness.settle()
     harness.set_pod("j-worker-0", **ended(0))
     harness.sync()
     await harness.settle()
 
     wait = await harness.reconcile()
-    assert wait is not None
     assert 25 < wait <= 30
     await harness.clock.advance(wait)
     await harness.reconcile()
@@ -328,11 +309,11 @@ async def test_a_job_whose_time_is_over_is_deleted_and_counted():
     assert harness.counts.told[-1] == "deleted ns"
 
 
-def _uid(harness: Harness, name: str) -> str:
+def _uid(harness, name):
     return next(body["metadata"]["uid"] for body in harness.api.of(resources.PODS) if body["metadata"]["name"] == name)
 
 
-def _owner(harness: Harness):
+def _owner(harness):
     return OwnerKey(KEY, harness.job["metadata"]["uid"])
 
 
@@ -360,8 +341,7 @@ async def test_the_end_of_the_object_that_has_the_name_of_a_pod_wakes_the_job_wh
 
 @pytest.mark.parametrize("is_stored", [True, False])
 async def test_when_the_reply_to_a_status_is_lost_its_events_and_counts_are_told_once(is_stored):
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(1))
+    harness = Harness(builders.tfjob("j").workers(1))
     patch = harness.api.merge_patch
 
     async def losing(*args, **kwargs):
@@ -385,8 +365,7 @@ async def test_when_the_reply_to_a_status_is_lost_its_events_and_counts_are_told
 
 async def test_a_live_read_without_pod_groups_creates_nothing_and_keeps_the_deadline():
     """The reply to a create of a pod was lost, and the CRD of the gang scheduler is gone."""
-    harness = Harness(Settings(gang_scheduler="other"))
-    harness.create_job(SIMPLE.deadline(30))
+    harness = Harness(SIMPLE.deadline(30), settings=Settings(gang_scheduler="other"))
     await harness.settle()
     for name in ("j-chief-0", "j-worker-0"):
         harness.set_pod(name, **RUNNING)

@@ -10,14 +10,13 @@ from tf_operator.planning import rejections as planning
 
 
 @pytest.fixture
-def rejections() -> Rejections:
+def rejections():
     return Rejections(FakeClock(), {"u"}.__contains__)
 
 
-def wait(rejections: Rejections, clock: FakeClock) -> float:
+def wait(rejections, clock):
     """For how long planning has the job wait."""
     found = rejections.get("u")
-    assert found is not None
     return (planning.retry_at(found) - clock.now()).total_seconds()
 
 
@@ -49,7 +48,6 @@ def test_refusals_of_one_batch_are_one_attempt_and_reported_of_the_same_child(re
         rejections.note("u", f"pod {name}", refused(403, "Forbidden", name))
 
     found = rejections.get("u")
-    assert found is not None
     assert (found.what, found.attempts) == ("pod a", 1)
 
 
@@ -58,7 +56,6 @@ def test_the_code_of_a_refusal_is_kept_for_planning(rejections, code):
     rejections.note("u", "pod a", refused(code, ""))
 
     found = rejections.get("u")
-    assert found is not None
     assert (found.code, found.at) == (code, FakeClock().now())
 
 
@@ -70,7 +67,6 @@ def test_what_a_webhook_does_not_admit_is_no_mistake_of_the_object(rejections, c
     rejections.note("u", "pod a", refused(code, "", words))
 
     found = rejections.get("u")
-    assert found is not None
     assert found.code == 403
 
 
@@ -78,7 +74,6 @@ def test_what_etcd_finds_too_large_is_too_large_although_the_apiserver_calls_it_
     rejections.note("u", "pod a", refused(500, "", "etcdserver: request is too large"))
 
     found = rejections.get("u")
-    assert found is not None
     assert planning.is_final(found)
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from support.controller_harness import JOBS, Counts, Recorder
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.record import FailureCause
-from tf_operator.api.report import EventKind
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.dialects.kubeflow.v1 import API, PROFILE
+from tf_operator.job.record import FailureCause
+from tf_operator.job.report import EventKind
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Count, Event, Plan, Transition
 
@@ -15,11 +15,11 @@ JOB = TrainingJob(ObjectKey("ns", "j"), "u", "1", PROFILE)
 
 
 @pytest.fixture
-def reporter() -> PlanReporter:
+def reporter():
     return PlanReporter(JOBS, Recorder(), Counts(), API)
 
 
-def counted(reporter: PlanReporter, *counts: Count) -> list[str]:
+def counted(reporter, *counts):
     reporter.report(JOB, Plan(counts=counts))
     return reporter.instruments.told
 

@@ -8,9 +8,9 @@ import pytest
 from support import toy_api
 from support.pod_events import everything_runs, fails, succeeds, time_passes
 from support.simulator import Simulator
-from tf_operator.api.record import ReplicaType
 from tf_operator.cli import main
 from tf_operator.dialects import registry
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning.snapshot import Container, MainContainer
 
 ROLES = [{"role": "helper", "count": 2, "image": "train:1"}, {"role": "boss", "image": "lead:1"}]

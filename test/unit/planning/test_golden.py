@@ -10,14 +10,14 @@ from golden import case, written
 from support.builders import merge
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import words
-from tf_operator.planning import failures, pending, spec_problems
+from tf_operator.planning import failure_evidence, pending, spec_problems
 from tf_operator.planning.plan import make_plan
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = case.names(ROOT)
 CASES = {name: case.read(ROOT, name) for name in NAMES}
 SENTENCES = [
-    *((failures, name) for name in ("describe", "describe_exit", "describe_restarts", "policy_hint")),
+    *((failure_evidence, name) for name in ("describe", "describe_exit", "describe_restarts", "policy_hint")),
     *((pending, name) for name in ("note", "sentence")),
     *((words, name) for name in ("created", "resumed", "running", "restarting")),
     (spec_problems, "text"),

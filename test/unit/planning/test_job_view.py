@@ -4,8 +4,8 @@ import pytest
 
 from support.builders import tfjob
 from support.simulator import MORNING, simulator
-from tf_operator.api.constants import MOST_REPLICAS
-from tf_operator.api.record import ReplicaType
+from tf_operator.job.constants import MOST_REPLICAS
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning import job_view
 from tf_operator.planning.snapshot import MainContainer, Pod
 

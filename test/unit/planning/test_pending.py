@@ -22,7 +22,7 @@ def stuck(*replicas_, seconds=20, job=None):
 
 def told(seen):
     view = job_view.view(seen.observe())
-    found = pending.trouble(view)
+    found = pending.next_record(view)
     return pending.note(view, found) if found else ""
 
 

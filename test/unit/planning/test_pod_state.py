@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from support.simulator import MORNING
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import MainContainer, Pod

@@ -5,14 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from support.builders import tfjob
-from support.pod_events import (
-    everything_runs,
-    fails,
-    restarts_in_place,
-    time_passes,
-)
+from support.pod_events import everything_runs, fails, restarts_in_place, time_passes
 from support.simulator import MORNING, simulator
-from tf_operator.api.record import JobPhase, ReplicaType, RestartRecord
+from tf_operator.job.record import JobPhase, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
@@ -28,24 +23,18 @@ def account(**fields):
     ("attempts", "seconds"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (40, 300), (10**9, 300)]
 )
 def test_the_delay_doubles_up_to_five_minutes(attempts, seconds):
-    moment = restarts.creation_time(account(attempts=attempts), DEFAULT_SETTINGS, now=MORNING)
+    moment = restarts.backoff_ends_at(account(attempts=attempts), DEFAULT_SETTINGS, now=MORNING)
 
     assert moment == MORNING + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
     "kept",
-    [
-        None,
-        account(replaced=False),
-        account(at=None),
-        account(attempts=0),
-        account(at=NEVER),
-    ],
+    [None, account(replaced=False), account(at=None), account(attempts=0), account(at=NEVER)],
     ids=["no account", "not given up", "no time", "no attempt", "end of the calendar"],
 )
 def test_a_pod_is_made_at_once_when_nothing_says_otherwise(kept):
-    assert restarts.creation_time(kept, DEFAULT_SETTINGS, now=NEVER) is None
+    assert restarts.backoff_ends_at(kept, DEFAULT_SETTINGS, now=NEVER) is None
 
 
 def test_a_clock_that_was_ahead_and_goes_back_holds_up_no_replacement():
@@ -67,7 +56,7 @@ def test_a_clock_that_was_ahead_and_goes_back_holds_up_no_replacement():
 def test_a_second_ahead_is_what_a_status_rounds_up(seconds, waits):
     now = MORNING - timedelta(seconds=seconds)
 
-    assert (restarts.creation_time(account(), DEFAULT_SETTINGS, now=now) is not None) is waits
+    assert (restarts.backoff_ends_at(account(), DEFAULT_SETTINGS, now=now) is not None) is waits
 
 
 def test_a_status_without_fractions_of_a_second_makes_no_delay_shorter():

@@ -7,7 +7,7 @@ import pytest
 from support.builders import tfjob
 from support.pod_events import everything_runs, fails, restarts_in_place, succeeds, suspend
 from support.simulator import MORNING, simulator
-from tf_operator.api.record import FailureCause
+from tf_operator.job.record import FailureCause
 from tf_operator.planning import job_view, verdict
 from tf_operator.planning.snapshot import RejectedWrite
 from tf_operator.planning.verdict import Phase

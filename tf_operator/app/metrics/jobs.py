@@ -22,10 +22,9 @@ from typing import Any, Final, TypeVar, cast
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tf_operator.app.metrics.phases import PHASES, WAITING_PHASES, EarliestTime, JobPhase, JobPhases
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.machinery.clock import Clock
 
-FRAMEWORK: Final = "tensorflow"
 OUTCOMES: Final = ("succeeded", "failed")
 KEPT_FOR: Final = 600.0
 """Seconds for which series outlive the last job of their namespace: ten scrapes at Prometheus' default interval."""
@@ -91,10 +90,10 @@ class JobFamilies:
 class NamespaceSeries:
     """All series of one namespace. They begin with 0, so that the first failure is an increase."""
 
-    def __init__(self, families: JobFamilies, namespace: str, clock: Clock) -> None:
+    def __init__(self, families: JobFamilies, namespace: str, framework: str, clock: Clock) -> None:
         self.jobs = 0
         self._families = families
-        self._labels = (namespace, FRAMEWORK)
+        self._labels = (namespace, framework)
         self._clock = clock
         self._children: dict[tuple[Any, tuple[str, ...]], Any] = {}
         for family in families.plain_counters:
@@ -140,14 +139,17 @@ class NamespaceSeries:
 
 
 class JobMetrics(JobInstruments):
-    """The measures of all jobs."""
+    """The measures of all jobs of one framework."""
 
-    def __init__(self, registry: CollectorRegistry, clock: Clock, *, namespaces: Iterable[str] = ()) -> None:
+    def __init__(
+        self, families: JobFamilies, clock: Clock, *, framework: str = "tensorflow", namespaces: Iterable[str] = ()
+    ) -> None:
         """``namespaces`` are served, as far as that is known, and always have their series."""
-        self._families = JobFamilies(registry)
+        self._families = families
+        self._framework = framework
         self._clock = clock
         self._kept = frozenset(namespaces) or frozenset({""})
-        self._series = {name: NamespaceSeries(self._families, name, clock) for name in self._kept}
+        self._series = {name: self._begin(name) for name in self._kept}
         self._others = self._series.get("")
         """Of the namespaces for which there was no room when their first job came."""
         self._jobs_of_others = Counts[str]()
@@ -211,9 +213,12 @@ class JobMetrics(JobInstruments):
             self.sample()  # perhaps nobody scrapes: series of namespaces that are gone have to end all the same
             if self._others and (namespace in self._jobs_of_others or len(self._series) > MOST_NAMESPACES):
                 return self._others
-            self._series[namespace] = NamespaceSeries(self._families, namespace, self._clock)
+            self._series[namespace] = self._begin(namespace)
             self._unused[namespace] = self._clock.monotonic() + KEPT_FOR
         return self._series[namespace]
+
+    def _begin(self, namespace: str) -> NamespaceSeries:
+        return NamespaceSeries(self._families, namespace, self._framework, self._clock)
 
     def _enter(self, job: JobPhase) -> None:
         series = self._in(job.namespace)

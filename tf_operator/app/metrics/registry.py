@@ -1,6 +1,6 @@
 """Everything that is measured, in one Prometheus registry of its own.
 
-``Metrics`` makes what the parts of the process call: implementations of ``controller.instruments`` (jobs, reconciles)
+``Metrics`` makes what the parts of the process call: implementations of ``controller.metrics_hooks`` (jobs, reconciles)
 and of ``machinery.metrics_hooks`` (queue, client, watches, election). A new metric is a method there, and a family in
 the module here that it is about: ``queue``, ``client``, ``watches``, ``process``, ``jobs``, ``phases``. Where client-go
 and controller-runtime have a metric, ours has its name and labels, so that dashboards made for them work.
@@ -11,14 +11,14 @@ the truth about the first hour. Numbers that change while nothing happens (an ag
 read by any thread.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from tf_operator.app.metrics.client import ClientFamilies, ClientMetrics
-from tf_operator.app.metrics.jobs import JobMetrics
+from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
 from tf_operator.app.metrics.process import ElectionMetrics, LoopMetrics, RecorderMetrics, add_build_info
 from tf_operator.app.metrics.queue import (
     ControllerMetrics,
@@ -41,13 +41,13 @@ class Metrics:
     def __init__(
         self,
         *,
-        controllers: Iterable[str] = (dialects.DEFAULT.controller,),
+        controllers: Mapping[str, str] = {dialects.DEFAULT.controller: dialects.DEFAULT.framework},
         workers: int = 1,
         lease: str = "",
         namespaces: Iterable[str] = (),
         clock: Clock | None = None,
     ) -> None:
-        """``controllers`` by name, each with its ``workers``.
+        """``controllers`` by name, with the framework of their jobs; each has so many ``workers``.
 
         ``namespaces`` are those that are served, when they are known: their series begin with 0.
 
@@ -59,19 +59,25 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         add_build_info(self.registry)
         queues, reconciles = QueueFamilies(self.registry), ReconcileFamilies(self.registry)
+        jobs, clock, namespaces = JobFamilies(self.registry), clock or SystemClock(), tuple(namespaces)
+        self.jobs = {
+            framework: JobMetrics(jobs, clock, framework=framework, namespaces=namespaces)
+            for framework in sorted(set(controllers.values()))
+        }
         self.controllers = {
             name: ControllerMetrics(
-                QueueMetrics(queues, controller=name), ReconcileMetrics(reconciles, controller=name, workers=workers)
+                self.jobs[framework],
+                QueueMetrics(queues, controller=name),
+                ReconcileMetrics(reconciles, controller=name, workers=workers),
             )
-            for name in controllers
+            for name, framework in controllers.items()
         }
-        self.jobs = JobMetrics(self.registry, clock or SystemClock(), namespaces=namespaces)
         self.election = ElectionMetrics(self.registry, name=lease) if lease else ElectionInstruments()
         self.recorder = RecorderMetrics(self.registry)
         self.loop = LoopMetrics(self.registry)
         self._clients = ClientFamilies(self.registry)
         self._watches = WatchFamilies(self.registry)
-        self._samples: list[Callable[[], object]] = [self.jobs.sample]
+        self._samples: list[Callable[[], object]] = [found.sample for found in self.jobs.values()]
 
     def client(self, host: str) -> ClientMetrics:
         """Instruments of the clients that speak to the apiserver at this address."""

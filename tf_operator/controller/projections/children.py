@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.api.profile import OPERATOR_LABEL
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.cache.interning import Interned
 from tf_operator.machinery.transport.responses import ObjectMeta
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.api.job import TrainingJob
 from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import JobSummary, ServedAPI
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.interning import Interned, Labels, decoder
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.machinery.transport.responses import ObjectMeta

@@ -15,13 +15,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tf_operator.api import naming
-from tf_operator.api.job import RestartPolicy
-from tf_operator.api.profile import NameStyle
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.report import ContainerLine
 from tf_operator.controller.projections.children import Child, ChildMeta, Owner, owner_reader
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
+from tf_operator.job.profile import NameStyle
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import ContainerLine
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time

@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.api.profile import JOB_UID_LABEL
 from tf_operator.controller.projections.children import Child, ChildLabels, ChildMeta, owner_reader
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.profile import JOB_UID_LABEL
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.planning.snapshot import Service
 

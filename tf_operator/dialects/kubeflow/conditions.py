@@ -12,10 +12,10 @@ from datetime import datetime
 from enum import StrEnum
 from functools import partial
 
-from tf_operator.api.record import FailureCause, JobPhase, Restarting
-from tf_operator.api.report import JobReport
 from tf_operator.dialects.kubeflow import words
 from tf_operator.dialects.kubeflow.words import Reason
+from tf_operator.job.record import FailureCause, JobPhase, Restarting
+from tf_operator.job.report import JobReport
 
 
 class ConditionType(StrEnum):

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tf_operator.api.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType
-from tf_operator.api.report import JobReport, ReplicaCounts
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import conditions, words
 from tf_operator.dialects.kubeflow.conditions import Condition, Conditions, ConditionType
 from tf_operator.dialects.record import count_of, object_of, present, write_time
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType
+from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.meta import Body, parse_time, text_of
 
 _NOTHING: Body = {}

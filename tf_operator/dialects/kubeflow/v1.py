@@ -15,9 +15,17 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.api import defaults
-from tf_operator.api.constants import GROUP, OWN_MANAGER
-from tf_operator.api.job import (
+from tf_operator.dialects import metadata as job_metadata
+from tf_operator.dialects.fields import Fields
+from tf_operator.dialects.kubeflow import status, words
+from tf_operator.dialects.kubeflow.conditions import ConditionType
+from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
+from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
+from tf_operator.job import defaults
+from tf_operator.job.constants import GROUP, OWN_MANAGER
+from tf_operator.job.profile import ExitCodes, Labels, Profile
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import (
     CleanPodPolicy,
     FieldError,
     ReplicaSpec,
@@ -28,14 +36,6 @@ from tf_operator.api.job import (
     TFConfigFormat,
     TrainingJob,
 )
-from tf_operator.api.profile import ExitCodes, Labels, Profile
-from tf_operator.api.record import ReplicaType
-from tf_operator.dialects import metadata as job_metadata
-from tf_operator.dialects.fields import Fields
-from tf_operator.dialects.kubeflow import status, words
-from tf_operator.dialects.kubeflow.conditions import ConditionType
-from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
-from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.meta import Body, GroupVersionResource, parse_time
 
 RESOURCE: Final = GroupVersionResource(GROUP, "v1", "tfjobs", "TFJob")

@@ -7,9 +7,9 @@ sentence is for people, and nothing reads it.
 from collections.abc import Mapping
 from typing import Final
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.record import FailureCause, Restarting
-from tf_operator.api.report import EventKind
+from tf_operator.job.record import FailureCause, Restarting
+from tf_operator.job.report import EventKind
+from tf_operator.job.training_job import TrainingJob
 
 
 class Reason:

@@ -7,11 +7,11 @@ ended is not run again.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tf_operator.api.job import ReplicaSpec
-from tf_operator.api.record import NO_RECORD, FailureCause, JobPhase, JobRecord, ReplicaType
-from tf_operator.api.report import JobReport
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.mlkube.words import Phase, State
+from tf_operator.job.record import NO_RECORD, FailureCause, JobPhase, JobRecord, ReplicaType
+from tf_operator.job.report import JobReport
+from tf_operator.job.training_job import ReplicaSpec
 from tf_operator.meta import Body
 
 TYPES: Final[Mapping[str, ReplicaType]] = {

@@ -15,8 +15,14 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.api import defaults, templates
-from tf_operator.api.job import (
+from tf_operator.dialects import metadata as job_metadata
+from tf_operator.dialects.fields import Fields
+from tf_operator.dialects.mlkube import status, words
+from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
+from tf_operator.job import defaults, templates
+from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
+from tf_operator.job.record import ENDS, JobPhase, ReplicaType
+from tf_operator.job.training_job import (
     CleanPodPolicy,
     DecidingReplica,
     FieldError,
@@ -25,12 +31,6 @@ from tf_operator.api.job import (
     RunPolicy,
     TrainingJob,
 )
-from tf_operator.api.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
-from tf_operator.api.record import ENDS, JobPhase, ReplicaType
-from tf_operator.dialects import metadata as job_metadata
-from tf_operator.dialects.fields import Fields
-from tf_operator.dialects.mlkube import status, words
-from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.meta import Body, GroupVersionResource, parse_time
 
 RESOURCE: Final = GroupVersionResource("mlkube.io", "v1beta1", "tfjobs", "TfJob")

@@ -11,10 +11,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from tf_operator.api.record import FailureCause, JobPhase, ReplicaType
-from tf_operator.api.report import JobReport, ReplicaLine
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.t9k import words
+from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
+from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.meta import Body, rfc3339, text_of
 
 

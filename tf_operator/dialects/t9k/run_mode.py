@@ -7,9 +7,9 @@ replacements. No pod is made while the job is paused, so what is read then alrea
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tf_operator.api.job import Override
-from tf_operator.api.record import JobPhase, JobRecord, ReplicaType
 from tf_operator.dialects.fields import Fields, entries
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
+from tf_operator.job.training_job import Override
 
 _SLEEP: Final = ("sleep", "inf")
 

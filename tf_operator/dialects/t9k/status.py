@@ -7,12 +7,12 @@ without a record was written by the T9k product: a job that it has ended stays e
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tf_operator.api.record import JobPhase, JobRecord
-from tf_operator.api.report import JobReport, ReplicaLine
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.t9k import conditions, tasks, words
 from tf_operator.dialects.t9k.conditions import ConditionType, Phase
+from tf_operator.job.record import JobPhase, JobRecord
+from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.meta import Body, parse_time, text_of
 
 RECORD: Final = "operator"

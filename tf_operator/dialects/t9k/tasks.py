@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tf_operator.api.record import JobPhase, JobRecord
-from tf_operator.api.report import JobReport, ReplicaLine
+from tf_operator.job.record import JobPhase, JobRecord
+from tf_operator.job.report import JobReport, ReplicaLine
 
 _PHASES: Final = ("Creating", "Pending", "Running", "Succeeded", "Failed", "Unknown", "Deleted")
 

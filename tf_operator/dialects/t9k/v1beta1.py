@@ -10,9 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.api import defaults
-from tf_operator.api.constants import T9K_SCHEDULER
-from tf_operator.api.job import (
+from tf_operator.dialects import metadata as job_metadata
+from tf_operator.dialects.fields import Fields, entries
+from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
+from tf_operator.dialects.t9k import run_mode, status, words
+from tf_operator.job import defaults
+from tf_operator.job.constants import T9K_SCHEDULER
+from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import (
     CleanPodPolicy,
     FieldError,
     Override,
@@ -22,12 +28,6 @@ from tf_operator.api.job import (
     SchedulingPolicy,
     TrainingJob,
 )
-from tf_operator.api.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy
-from tf_operator.api.record import ReplicaType
-from tf_operator.dialects import metadata as job_metadata
-from tf_operator.dialects.fields import Fields, entries
-from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
-from tf_operator.dialects.t9k import run_mode, status, words
 from tf_operator.meta import Body, GroupVersionResource, parse_time
 
 RESOURCE: Final = GroupVersionResource(

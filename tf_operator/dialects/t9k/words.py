@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tf_operator.api.record import FailureCause
-from tf_operator.api.report import EventKind
+from tf_operator.job.record import FailureCause
+from tf_operator.job.report import EventKind
 
 NO_REASON: Final = "-"
 PAUSED: Final = "Paused"

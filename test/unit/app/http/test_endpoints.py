@@ -81,7 +81,7 @@ async def test_metrics_have_the_headers_of_their_format_and_compression():
 
 async def test_many_scrapes_of_many_jobs_cost_one_sample_and_one_rendering(made, monkeypatch):
     for number in range(10_000):
-        made.metrics.jobs.phases.on_add(StoredJob(JobMeta(f"job-{number}", "ns", str(number), "1")))
+        made.metrics.jobs["tensorflow"].phases.on_add(StoredJob(JobMeta(f"job-{number}", "ns", str(number), "1")))
     samples, renderings, collect = [], [], made.metrics.registry.collect
     monkeypatch.setattr(made.metrics, "sample", lambda: samples.append(1))
     monkeypatch.setattr(made.metrics.registry, "collect", lambda: renderings.append(1) or collect())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_operator.app.metrics.jobs import KEPT_FOR, OUTCOMES, JobMetrics
+from tf_operator.app.metrics.jobs import KEPT_FOR, OUTCOMES, JobFamilies, JobMetrics
 from tf_operator.app.metrics.phases import PHASES
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 
@@ -11,7 +11,7 @@ NS = {"job_namespace": "ns", "framework": "tensorflow"}
 
 @pytest.fixture
 def jobs(registry, clock):
-    return JobMetrics(registry, clock, namespaces=["ns"])
+    return JobMetrics(JobFamilies(registry), clock, namespaces=["ns"])
 
 
 def stored(uid, namespace):
@@ -59,7 +59,7 @@ def test_times_of_jobs_have_buckets_from_a_second_to_a_month(registry, jobs):
 @pytest.fixture
 def jobs_anywhere(registry, clock):
     """Metrics of an operator that serves all namespaces."""
-    return JobMetrics(registry, clock)
+    return JobMetrics(JobFamilies(registry), clock)
 
 
 def series(registry, namespace):

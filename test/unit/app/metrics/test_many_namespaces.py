@@ -26,12 +26,12 @@ def new_jobs(registry):
 
 async def test_beyond_so_many_namespaces_jobs_count_without_their_namespace_until_they_are_gone(registry):
     clock = FakeClock()
-    metrics = jobs.JobMetrics(registry, clock)
+    metrics = jobs.JobMetrics(jobs.JobFamilies(registry), clock)
     for namespace in "abcd":
         metrics.phases.on_add(stored(namespace))
     metrics.created("d")
     assert new_jobs(registry) == {"": 2, "a": 1, "b": 1}
-    labels = {"job_namespace": "", "framework": jobs.FRAMEWORK}
+    labels = {"job_namespace": "", "framework": "tensorflow"}
     assert registry.get_sample_value("training_operator_jobs_created_total", labels) == 1
 
     for namespace in "abc":

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from support.fake_clock import FakeClock
-from tf_operator.app.metrics.jobs import JobMetrics
+from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
 from tf_operator.app.metrics.phases import OTHER, PHASES, WAITING_PHASES
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 from tf_operator.dialects.served import JobSummary
@@ -18,7 +18,7 @@ class Cluster:
     def __init__(self):
         self.clock = FakeClock()
         self.registry = CollectorRegistry()
-        self.metrics = JobMetrics(self.registry, self.clock)
+        self.metrics = JobMetrics(JobFamilies(self.registry), self.clock)
         self.jobs = {}
 
     def job(self, name, phase, *, age=None, namespace="ns"):

@@ -50,3 +50,17 @@ def test_jobs_are_counted_from_zero_in_every_namespace_that_is_known(namespaces)
 def test_without_an_election_no_series_says_that_nobody_leads():
     assert "leader_election" not in generate_latest(Metrics().registry).decode()
     assert "leader_election_master_status" in generate_latest(Metrics(lease="tf-operator").registry).decode()
+
+
+def test_jobs_are_counted_under_the_framework_of_their_api():
+    metrics = Metrics(controllers={"a": "tensorflow", "b": "pytorch", "c": "pytorch"})
+    for controller in metrics.controllers.values():
+        controller.jobs.created("")
+
+    found = {
+        framework: metrics.registry.get_sample_value(
+            "training_operator_jobs_created_total", {"job_namespace": "", "framework": framework}
+        )
+        for framework in ("tensorflow", "pytorch")
+    }
+    assert found == {"tensorflow": 1, "pytorch": 2}

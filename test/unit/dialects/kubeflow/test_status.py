@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tf_operator.api.job import TrainingJob
-from tf_operator.api.record import (
+from tf_operator.dialects.kubeflow import status as dialect
+from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job.record import (
     NO_RECORD,
     FailureCause,
     FirstFailure,
@@ -14,9 +15,8 @@ from tf_operator.api.record import (
     ReplicaType,
     RestartRecord,
 )
-from tf_operator.api.report import JobReport
-from tf_operator.dialects.kubeflow import status as dialect
-from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job.report import JobReport
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import ObjectKey
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

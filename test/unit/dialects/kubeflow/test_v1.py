@@ -6,10 +6,10 @@ import pytest
 
 from support.builders import tfjob
 from support.simulator import simulator
-from tf_operator.api.job import CleanPodPolicy, RestartPolicy, SchedulingPolicy, SuccessPolicy
-from tf_operator.api.record import ReplicaType
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, SchedulingPolicy, SuccessPolicy
 from tf_operator.meta import ObjectKey, parse_time
 
 EARLY, START, LATER = (f"2026-03-01T08:0{minute}:00Z" for minute in range(3))
@@ -57,10 +57,7 @@ def test_keys_are_read_in_any_letter_case(key):
     ("patch", "problem"),
     [
         ({"spec": 3}, "spec: must be an object, is 3"),
-        (
-            {"spec": {"tfReplicaSpecs": {"Foo": {}}}},
-            "is no replica type; there are Chief, Master, PS, Worker",
-        ),
+        ({"spec": {"tfReplicaSpecs": {"Foo": {}}}}, "is no replica type; there are Chief, Master, PS, Worker"),
         ({"spec": {"tfReplicaSpecs": {"worker": {}}}}, "is Worker again, in another letter case"),
         ({"spec": {"runPolicy": {"cleanPodPolicy": "Some"}}}, "must be one of 'None', 'Running', 'All', is 'Some'"),
         ({"spec": {"tfReplicaSpecs": {"Worker": {"restartPolicy": ""}}}}, "must be one of"),

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tf_operator.api.ranges import Indexes
-from tf_operator.api.record import NO_RECORD, FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
-from tf_operator.api.report import JobReport
 from tf_operator.dialects.mlkube import status
 from tf_operator.dialects.mlkube.v1beta1 import API
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import NO_RECORD, FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
+from tf_operator.job.report import JobReport
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TEMPLATE = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}

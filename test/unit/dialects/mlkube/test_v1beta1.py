@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tf_operator.api.job import CleanPodPolicy, DecidingReplica, RestartPolicy
-from tf_operator.api.record import ReplicaType
-from tf_operator.api.validation import validate
 from tf_operator.cli import main
 from tf_operator.dialects.mlkube.v1beta1 import API
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, RestartPolicy
+from tf_operator.job.validation import validate
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "manifests/examples/mlkube"
 CONTAINER = {"name": "tensorflow", "image": "i"}

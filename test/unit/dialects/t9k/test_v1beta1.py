@@ -9,10 +9,10 @@ import pytest
 from support.pod_events import everything_runs, fails, is_deleted, is_evicted, main_ends, runs, succeeds, time_passes
 from support.simulator import Simulator
 from support.t9k import PHASES, documented, job, over, replicas
-from tf_operator.api.job import CleanPodPolicy, RestartPolicy
-from tf_operator.api.record import FailureCause, JobPhase, ReplicaType
-from tf_operator.api.validation import validate
 from tf_operator.dialects.t9k.v1beta1 import API
+from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
+from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy
+from tf_operator.job.validation import validate
 from tf_operator.planning.plan import make_plan
 
 HEAD = {"uid": "u", "resourceVersion": "1", "generation": 1, "namespace": "team"}

@@ -4,6 +4,8 @@ import json
 import os
 import ssl
 import stat
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -246,3 +248,17 @@ async def test_a_context_can_be_chosen(tmp_path):
 
     assert (await KubeConfig(path).read()).host == "https://c"
     assert (await KubeConfig(path, context="d", clock=FakeClock()).read()).host == "https://d"
+
+
+def test_the_kubernetes_package_is_imported_only_when_a_kubeconfig_is_read():
+    program = (
+        "import sys\n"
+        "import tf_operator.machinery.transport.client\n"
+        "from tf_operator.machinery.transport.in_cluster import InCluster\n"
+        "from tf_operator.machinery.transport.kubeconfig import KubeConfig\n"
+        "InCluster(), KubeConfig('/nowhere')\n"
+        "print(sorted(m for m in sys.modules if m.partition('.')[0] in ('kubernetes', 'yaml')))\n"
+    )
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert output == "[]\n"

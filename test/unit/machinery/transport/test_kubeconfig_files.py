@@ -13,6 +13,7 @@ from kubernetes.aio.client import Configuration
 from support.fake_clock import FakeClock
 from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.machinery.transport.kubeconfig_files import KubeConfigFiles
+from tf_operator.machinery.transport.oidc_auth import OpenIdConnect, _Tokens
 
 SECRET = "s3cr3t-t0k3n"
 
@@ -81,10 +82,7 @@ USUAL = {
     "plain HTTP": ({"server": "http://localhost:8001"}, {}),
     "an IPv6 address": ({"server": "https://[fd00::1]:6443"}, {"token": SECRET}),
     "fields of other tools": ({"extensions": [{"name": "minikube"}]}, {"token": SECRET, "as": ""}),
-    "a token of the removed gcp provider": (
-        {},
-        {"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}},
-    ),
+    "a token of the removed gcp provider": ({}, {"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}}),
 }
 
 
@@ -134,11 +132,21 @@ async def test_the_credentials_of_a_plugin_replace_all_others(folder):
     assert (found.authorization, found.certificate, found.key) == (f"Bearer {SECRET}", "its cert", "its key")
 
 
-async def test_an_id_token_is_used(folder):
-    token = f"header.{encoded(json.dumps({'exp': 4e9})).rstrip('=')}.signature"
-    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}, "token": "other"}
+def jwt(name):
+    return f"header.{encoded(json.dumps({'exp': 4e9, 'sub': name})).rstrip('=')}.signature"
 
-    assert (await read(write(folder / "config", kubeconfig(user=user)))).authorization == f"Bearer {token}"
+
+async def test_an_id_token_is_used_and_refreshed_before_its_end_when_the_apiserver_refuses_it(folder, monkeypatch):
+    async def refreshed(*_):
+        return _Tokens(jwt("new"), "r2")
+
+    monkeypatch.setattr(OpenIdConnect, "_refreshed", refreshed)
+    provider = {"name": "oidc", "config": {"id-token": jwt("old"), "refresh-token": "r1"}}
+    source = files(write(folder / "config", kubeconfig(user={"auth-provider": provider, "token": "other"})))
+
+    found = [(await source.read(refused=refused)).authorization for refused in (False, True, False)]
+
+    assert found == [f"Bearer {jwt(name)}" for name in ("old", "new", "new")]
 
 
 # Several files
@@ -215,10 +223,7 @@ BROKEN_CLUSTERS = {
         {"server": "h:6443"},
         "'server' has to be http(s)://host[:port][/path], not 'h:6443'",
     ),
-    "a server with a password": (
-        {"server": f"https://u:{SECRET}@h"},
-        "'server' must not hold a user or a password",
-    ),
+    "a server with a password": ({"server": f"https://u:{SECRET}@h"}, "'server' must not hold a user or a password"),
     "a path that is no text": ({"certificate-authority": 5}, "cannot read"),
     "an invalid server": ({"server": "https://[::1"}, "malformed"),
     "a server without a host": ({"server": "https://:6443"}, "'server' has to be http(s)://host"),

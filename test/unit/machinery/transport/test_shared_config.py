@@ -99,6 +99,19 @@ async def test_many_calls_with_the_same_401_share_one_read(clock, second):
     assert source.asked == [False, True]
 
 
+async def test_an_account_that_is_refused_for_good_causes_one_read_in_ten_seconds(clock):
+    source = ConfigSource(ONE)
+    config = await started(source, clock)
+
+    for _ in range(100):
+        assert await config.renewed(ONE) is ONE
+    assert source.asked == [False, True]
+
+    await clock.advance(10)
+    await config.renewed(ONE)
+    assert source.asked == [False, True, True]
+
+
 async def test_a_401_for_credentials_that_have_been_replaced_causes_no_read(clock):
     source = ConfigSource(ONE, TWO)
     config = await started(source, clock)

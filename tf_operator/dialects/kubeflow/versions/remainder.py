@@ -3,6 +3,9 @@
 Each entry has a path, what stands there after the way back, and what stood there at first. It is restored only where
 the way back still gives the same: so whoever changes a field in the other version has changed it, and all other fields
 are as they were. No conversion has to know which fields another version lacks.
+
+Whoever may write the object may write anything into its annotations. So what is read from one is bounded, and takes
+time in proportion to its length: no annotation makes an object that the API server cannot read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,6 +19,10 @@ from tf_operator.meta import Body
 
 DEEPEST: Final = 12
 """Objects below this depth are compared as a whole."""
+LARGEST: Final = 64 * 1024
+"""Characters of one annotation; all annotations of an object may have 256 KiB."""
+_LEVELS: Final = 100
+"""So many levels of JSON are kept in one place."""
 _ABSENT: Final = object()
 
 
@@ -43,51 +50,54 @@ def differences(original: Body, came_back: Body, path: tuple[str, ...] = ()) -> 
             yield Difference(place, {}, _ABSENT)
 
 
-def restore(came_back: Body, found: list[Difference]) -> dict[str, Any]:
+def restore(came_back: Body, found: list[Difference], depth: int = 0) -> dict[str, Any]:
     """The object with the original values in all places that nobody has changed since."""
     restored: dict[str, Any] = dict(came_back)
+    places: dict[str, list[Difference]] = {}
     for entry in found:
-        _restore(restored, entry.path, entry)
+        places.setdefault(entry.path[depth], []).append(entry)
+    for name, group in places.items():
+        below = [entry for entry in group if len(entry.path) > depth + 1]
+        inner = restored.get(name, {})
+        if below and isinstance(inner, Mapping):
+            changed = restore(inner, below, depth + 1)
+            if changed or name in restored:
+                restored[name] = changed
+        for entry in group:
+            if len(entry.path) == depth + 1:
+                _put_back(restored, name, entry)
     return restored
 
 
 def encode(found: list[Difference]) -> str | None:
-    """The text for an annotation; ``None`` when ``decode`` could not read it: it would be nested too deeply."""
+    """The text for an annotation; ``None`` when ``decode`` would not read all of it: it is too large, or too deep."""
     try:
         text = msgspec.json.encode([_encoded(entry) for entry in found], order="sorted").decode()
-        msgspec.json.decode(text)
     except RecursionError:
         return None
-    return text
+    return text if len(decode(text)) == len(found) else None
 
 
 def decode(text: object) -> list[Difference]:
     """The differences in an annotation. A user may have written anything there: what is none is ignored."""
     try:
-        found = msgspec.json.decode(text) if isinstance(text, str) else []
+        found = msgspec.json.decode(text) if isinstance(text, str) and len(text) <= LARGEST else []
     except (msgspec.DecodeError, RecursionError):
         return []
     return [
         Difference(tuple(entry["path"]), entry.get("back", _ABSENT), entry.get("original", _ABSENT))
         for entry in entries(found)
-        if _is_path(entry.get("path"))
+        if _is_path(entry.get("path")) and _is_storable(entry.get("original"))
     ]
 
 
-def _restore(body: dict[str, Any], path: tuple[str, ...], entry: Difference) -> None:
-    name, *below = path
-    if below:
-        inner = body.get(name, {})
-        if isinstance(inner, Mapping):
-            changed = dict(inner)
-            _restore(changed, tuple(below), entry)
-            if changed or name in body:
-                body[name] = changed
-    elif _is_same(body.get(name, _ABSENT), entry.came_back):
-        if entry.original is _ABSENT:
-            body.pop(name, None)
-        else:
-            body[name] = entry.original
+def _put_back(body: dict[str, Any], name: str, entry: Difference) -> None:
+    if not _is_same(body.get(name, _ABSENT), entry.came_back):
+        return
+    if entry.original is _ABSENT:
+        body.pop(name, None)
+    else:
+        body[name] = entry.original
 
 
 def _may_descend(before: object, after: object) -> bool:
@@ -102,13 +112,25 @@ def _object(found: object) -> Body:
 
 
 def _is_same(one: object, other: object) -> bool:
-    """As JSON: Python takes 1 for true."""
-    if one is _ABSENT or other is _ABSENT:
+    """As JSON: Python takes 1 for true. Only what is equal is compared as text: it takes no longer than the smaller."""
+    if one is _ABSENT or other is _ABSENT or one is other:
         return one is other
     try:
-        return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
+        return one == other and _sorted(one) == _sorted(other)
     except RecursionError:
         return False
+
+
+def _sorted(found: object) -> bytes:
+    return msgspec.json.encode(found, order="sorted")
+
+
+def _is_storable(found: object, levels: int = _LEVELS) -> bool:
+    """Whether the API server can read it: it fails on a number that is too large, and nothing may be too deep."""
+    if isinstance(found, dict | list):
+        inner = found.values() if isinstance(found, dict) else found
+        return levels > 0 and all(_is_storable(value, levels - 1) for value in inner)
+    return not isinstance(found, int) or abs(found) < 2**63
 
 
 def _encoded(entry: Difference) -> dict[str, object]:

@@ -1,0 +1,82 @@
+"""Each rule of validation, with what it says; golden cases show what becomes of the job."""
+
+from dataclasses import replace
+
+import pytest
+
+from support.builders import tfjob
+from support.simulator import simulator
+from support.templates import Template
+from tf_operator.job.templates import containers_of, main_containers, main_ports
+from tf_operator.job.validation import validate
+
+
+def errors(builder):
+    return [str(error) for error in validate(simulator(builder).job)]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        tfjob("a").workers(1),
+        tfjob("job").chief().workers(0).parameter_servers(10000).evaluators(3),
+        tfjob("job-1-x").master().backoff_limit(0).deadline(0).ttl(0).startup_deadline(1),
+        tfjob("x" * 54).workers(10),
+    ],
+    ids=["small", "large", "least times", "long name"],
+)
+def test_a_valid_job_has_no_errors(job):
+    assert errors(job) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "beginning"),
+    [
+        (tfjob(), "spec.tfReplicaSpecs: must name at least one replica type"),
+        (tfjob().chief().master(), "spec.tfReplicaSpecs: must not have both Chief and Master"),
+        (tfjob().replicas("Chief", 2), "spec.tfReplicaSpecs.Chief.replicas: must be from 0 to 1, is 2"),
+        (tfjob().workers(10001), "spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is 10001"),
+        (tfjob().workers(-1), "spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is -1"),
+        (tfjob().workers(1).backoff_limit(-1), "spec.runPolicy.backoffLimit: must be at least 0, is -1"),
+        (tfjob().workers(1).deadline(-1), "spec.runPolicy.activeDeadlineSeconds: must be at least 0, is -1"),
+        (tfjob().workers(1).ttl(-1), "spec.runPolicy.ttlSecondsAfterFinished: must be at least 0, is -1"),
+        (tfjob().workers(1).startup_deadline(0), "spec.runPolicy.startupDeadlineSeconds: must be at least 1, is 0"),
+        (tfjob("9lives").workers(1), "metadata.name: must be a DNS-1035 label"),
+        (tfjob("Upper").workers(1), "metadata.name: must be a DNS-1035 label"),
+        (tfjob("x" * 55).workers(1), "metadata.name: is too long"),
+        (tfjob("x" * 54).workers(11), "metadata.name: is too long"),
+        (
+            tfjob().workers(1, template=Template().main(name="other")),
+            "spec.tfReplicaSpecs.Worker.template.spec.containers: must have a container named 'tensorflow'",
+        ),
+        (
+            tfjob().workers(1, template=Template().main(image="")),
+            "spec.tfReplicaSpecs.Worker.template.spec.containers: the container 'tensorflow' must have an image",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_error_names_the_field_and_the_rule(job, beginning):
+    found = errors(job)
+
+    assert len(found) == 1
+    assert found[0].startswith(beginning)
+
+
+def test_a_job_that_could_not_be_read_is_not_also_told_that_it_is_empty():
+    seen = simulator(tfjob().workers(1))
+    seen.edit({"spec": {"tfReplicaSpecs": 7}})
+
+    assert [str(error) for error in validate(seen.job)] == ["spec.tfReplicaSpecs: must be an object, is 7"]
+
+
+def test_what_is_no_container_or_port_is_passed_over():
+    spec = simulator(tfjob().workers(1)).job.replicas[0]
+    main = {"name": "tensorflow", "ports": ["x", {"name": "a"}, None]}
+    spec = replace(spec, template={"spec": {"containers": ["x", main, {"name": "other"}, None]}})
+
+    assert containers_of(spec) == [main, {"name": "other"}]
+    assert main_containers(spec, "tensorflow") == [main]
+    assert main_ports(spec, "tensorflow") == [{"name": "a"}]
+    assert main_ports(spec, "nobody") == []
+    assert containers_of(replace(spec, template={"spec": {"containers": 3}})) == []

@@ -1,5 +1,0 @@
-"""What a training job is, whichever served API it came from.
-
-Frozen values, their defaults and their validation. Pure: imports ``meta`` and nothing else of the project.
-Every dialect decodes into these types; planning reads only these types.
-"""

@@ -1,0 +1,5 @@
+"""The job model: what a training job is, whichever served API it came from.
+
+Frozen values, their defaults and their validation. Pure: imports ``meta`` and nothing else of the project.
+Every dialect decodes into these types; planning reads only these types. The JSON of each API is in ``dialects``.
+"""

@@ -1,0 +1,194 @@
+"""What the operator remembers of a job: everything that a decision needs, and that pods cannot be asked for later.
+
+Which replicas have succeeded, which had run, what was restarted when, the first failure, and what pending trouble was
+reported. A dialect stores it in the status of its object and reads it back, so an operator that starts again, or
+another one, decides the same. There is no sentence in it that the operator itself has written: what is remembered is
+not what is said. ``report`` has what is said.
+
+``RestartRecord`` is the memory of one replica that was restarted, and of the order record, act, confirm: the UID of a
+pod that failed is written here, together with the count that it raises, before that pod is deleted. A UID counts once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+from tf_operator.job.ranges import NO_INDEXES, Indexes
+
+
+class ReplicaType(StrEnum):
+    """The roles in a training cluster; in the order in which they are reported and made."""
+
+    CHIEF = "Chief"
+    MASTER = "Master"
+    PS = "PS"
+    WORKER = "Worker"
+    EVALUATOR = "Evaluator"
+
+    @property
+    def label(self) -> str:
+        """As in labels, names and TF_CONFIG: lower case."""
+        return self.lower()
+
+
+class JobPhase(StrEnum):
+    """Where a job is in its life."""
+
+    NEW = ""
+    """No status was written yet."""
+    CREATED = "Created"
+    RUNNING = "Running"
+    RESTARTING = "Restarting"
+    SUSPENDED = "Suspended"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+ENDS = frozenset({JobPhase.SUCCEEDED, JobPhase.FAILED})
+
+
+class FailureCause(StrEnum):
+    """Why a job has failed."""
+
+    PERMANENT_FAILURE = "PermanentFailure"
+    REPLICA_LOST = "ReplicaLost"
+    BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    STARTUP_DEADLINE_EXCEEDED = "StartupDeadlineExceeded"
+    INVALID_SPEC = "InvalidSpec"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRecord:
+    """What is remembered of the replicas of one type."""
+
+    restarts: int = 0
+    completed: Indexes = NO_INDEXES
+    started: Indexes = NO_INDEXES
+    """The replicas of which a pod ran that has not been replaced since."""
+    failed: Indexes = NO_INDEXES
+    """The replicas that failed for good; only where the job continues without them (``FailureScope.DECIDING``)."""
+
+
+_NO_REPLICAS = ReplicaRecord()
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRecord:
+    """What is remembered of one replica that was restarted, in place or by a new pod."""
+
+    type: ReplicaType
+    index: int
+    uid: str
+    """The pod that was last counted."""
+    in_place: int = 0
+    """How many restarts in place of that pod are in the count of its type."""
+    replaced: bool = False
+    """That pod is deleted, and a new one takes its place."""
+    attempts: int = 0
+    """New pods in a row, none of which ran for long."""
+    at: datetime | None = None
+    """When that pod was replaced; the next one waits from then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restarting:
+    """Which replica types restart while the job is Restarting, and whether a failure is among the causes."""
+
+    types: tuple[ReplicaType, ...] = ()
+    after_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """Evidence of the first failure, kept because the pod may not be."""
+
+    pod: str
+    container: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+    time: datetime | None = None
+
+
+class PendingKind(StrEnum):
+    """What keeps a job from going on."""
+
+    REJECTED = "Rejected"
+    """A create was rejected."""
+    WAITING = "Waiting"
+    """A pod is Pending, and its kubelet or the scheduler says why."""
+    STARTING = "Starting"
+    """A pod is Pending, and nothing is known but that its start takes long."""
+    TERMINATING = "Terminating"
+    """A pod was deleted, and is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecord:
+    """The trouble that was reported last.
+
+    Kubelets change their wording from minute to minute; what was reported of a pod stays for as long as it waits. The
+    texts come from the cluster, and are only compared for equality.
+    """
+
+    kind: PendingKind
+    what: str
+    """The name of the pod, or what could not be created."""
+    reason: str = ""
+    uid: str = ""
+    """Of the pod."""
+    since: datetime | None = None
+    """When the stage began in which the pod waits, such as its scheduling."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """All that is remembered of a job."""
+
+    phase: JobPhase = JobPhase.NEW
+    failure: FailureCause | None = None
+    """Of a job that has failed."""
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    all_running_time: datetime | None = None
+    """When all replicas had been running for the first time since ``start_time``."""
+    first_run_time: datetime | None = None
+    """When the deciding replica ran for the first time since ``start_time``."""
+    all_created_time: datetime | None = None
+    """When all replicas had a pod, or had ended, for the first time since ``start_time``."""
+    clean_up_time: datetime | None = None
+    """When nothing was left to be cleaned up after the end; only where the profile asks for it."""
+    resumed_at: datetime | None = None
+    """When the job was last resumed; ``None`` while it is suspended."""
+    observed_generation: int = 0
+    """The generation of the spec that this record is about."""
+    replicas: Mapping[ReplicaType, ReplicaRecord] = field(default_factory=dict)
+    disruptions: int = 0
+    restarting: Restarting | None = None
+    restart_records: tuple[RestartRecord, ...] = ()
+    first_failure: FirstFailure | None = None
+    pending: PendingRecord | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended, for ever."""
+        return self.phase in ENDS
+
+    @property
+    def restarts(self) -> int:
+        """Restarts after failures, of all types."""
+        return sum(found.restarts for found in self.replicas.values())
+
+    def of(self, kind: ReplicaType) -> ReplicaRecord:
+        """What is remembered of a type; nothing when there is no such."""
+        return self.replicas.get(kind, _NO_REPLICAS)
+
+    def changed(self, **fields: object) -> Self:
+        """The same record with other values in these fields."""
+        return replace(self, **fields)  # type: ignore[arg-type]
+
+
+NO_RECORD = JobRecord()

@@ -1,0 +1,201 @@
+"""A training job, whichever served API it came from: what is wanted of it.
+
+Frozen values with the meaning and not the spelling of the APIs: a dialect decodes its JSON into these types, and
+everything above reads only these. What is in force is said explicitly (the defaults have been applied). A job that
+cannot be run at all is a value, too: it has ``problems``, and whatever else of it could be read.
+
+``record`` holds what is remembered of the job; see the module of that name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tf_operator.job.constants import OWN_MANAGER
+from tf_operator.job.profile import Profile
+from tf_operator.job.record import NO_RECORD, JobRecord, ReplicaType
+from tf_operator.meta import Body, ObjectKey, OwnerRef
+
+
+class RestartPolicy(StrEnum):
+    """What happens when a replica fails."""
+
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+    ALWAYS = "Always"
+    EXIT_CODE = "ExitCode"
+
+
+class CleanPodPolicy(StrEnum):
+    """Which pods go when the job has ended."""
+
+    NONE = "None"
+    RUNNING = "Running"
+    """Those that have not ended, and all Services."""
+    STOP = "Stop"
+    """None: those that have not ended are stopped, so that their logs can be read. Services stay."""
+    ALL = "All"
+
+
+class SuccessPolicy(StrEnum):
+    """When a job without a chief has succeeded: with worker 0, or with all workers."""
+
+    DEFAULT = ""
+    ALL_WORKERS = "AllWorkers"
+
+
+class TFConfigFormat(StrEnum):
+    """Which other replicas TF_CONFIG lists."""
+
+    FULL = "Full"
+    """All of them."""
+    SPARSE = "Sparse"
+    """Only those that it needs in training with parameter servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing that is wrong with a job: the field as a user would write it, and the rule it breaks."""
+
+    field: str
+    rule: str
+    is_tolerated: bool = False
+    """training-operator 1.9 ran such jobs: one that it has started goes on, only a new one is refused."""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What the deciding container of a pod runs in place of what its template says."""
+
+    command: tuple[str, ...] | None = None
+    """``None``: the template's."""
+    args: tuple[str, ...] | None = None
+    """``None``: the template's; empty: none."""
+    skips_init_containers: bool = False
+    drops_probes: bool = False
+    """Without liveness and startup probes, which another command would fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingReplica:
+    """The replica that alone decides how the job ends."""
+
+    type: ReplicaType
+    index: int = 0
+    path: str = ""
+    """Where the manifest names it, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpec:
+    """The replicas of one type. ``template`` is the user's pod template, as JSON."""
+
+    type: ReplicaType
+    count: int
+    restart_policy: RestartPolicy
+    template: Body
+    path: str = ""
+    """Where it stands in the manifest, for messages: APIs differ, and so do users' spellings."""
+    port: int | None = None
+    """The port of the cluster; ``None`` for that of the profile."""
+    override: Override | None = None
+    """What its pods run now in place of their template; pods that are there already stay as they are."""
+    is_default_server: bool = False
+    """It runs the standard TensorFlow server: reading has added the container, planning adds its program."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingPolicy:
+    """What a gang scheduler is told."""
+
+    min_available: int | None = None
+    queue: str = ""
+    min_resources: Mapping[str, Any] | None = None
+    priority_class: str = ""
+    timeout_seconds: int | None = None
+    scheduler: str = ""
+    """The gang scheduler that the job itself asks for; empty for the operator's, if it has one."""
+    priority: int = 0
+    """In the queue; only for schedulers with such numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPolicy:
+    """The limits and the end of a job. ``None`` is no limit."""
+
+    clean_pods: CleanPodPolicy = CleanPodPolicy.NONE
+    ttl_seconds: int | None = None
+    deadline_seconds: int | None = None
+    startup_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    is_suspended: bool = False
+    managed_by: str = OWN_MANAGER
+    scheduling: SchedulingPolicy = SchedulingPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
+    profile: Profile
+    replicas: tuple[ReplicaSpec, ...] = ()
+    run_policy: RunPolicy = RunPolicy()
+    success_policy: SuccessPolicy = SuccessPolicy.DEFAULT
+    has_dynamic_workers: bool = False
+    tf_config_format: TFConfigFormat = TFConfigFormat.FULL
+    runtime_id: str = ""
+    """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
+    deciding: DecidingReplica | None = None
+    """``None``: by type, see ``main_replica``."""
+    record: JobRecord = NO_RECORD
+    problems: tuple[FieldError, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    generation: int = 0
+    is_being_deleted: bool = False
+    stored_status: Body = field(default_factory=dict, compare=False, repr=False)
+    """The status as it is stored, from which the dialect writes the next one without losing what others put there."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this operator looks after it, by ``managedBy``."""
+        return self.run_policy.managed_by == OWN_MANAGER
+
+    @property
+    def pod_count(self) -> int:
+        """How many replicas are wanted, of all types."""
+        return sum(spec.count for spec in self.replicas)
+
+    def spec_of(self, kind: ReplicaType) -> ReplicaSpec | None:
+        """The replicas of this type, if there are to be any."""
+        return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
+
+    @property
+    def leader(self) -> ReplicaSpec | None:
+        """The chief, or master: if there is one, it alone decides success."""
+        return self.spec_of(ReplicaType.CHIEF) or self.spec_of(ReplicaType.MASTER)
+
+    @property
+    def main_replica(self) -> tuple[ReplicaType, int]:
+        """The replica that stands for the job: the one that the job names, the chief, or worker 0."""
+        if self.deciding:
+            return self.deciding.type, self.deciding.index
+        return self.leader.type if self.leader else ReplicaType.WORKER, 0
+
+    @property
+    def owner_reference(self) -> OwnerRef:
+        """What every child carries."""
+        return OwnerRef(
+            self.profile.api_version,
+            self.profile.kind,
+            self.key.name,
+            self.uid,
+            controller=True,
+            block_owner_deletion=True,
+        )

@@ -1,0 +1,98 @@
+"""What must be so for a job to be run: each rule a small function, the list of them in reading order.
+
+The CRD's schema refuses most of this before it is stored. It is checked again here, because objects may be older
+than a rule, and because a check can be switched off. What a dialect could not even read (a text where a number
+should be) has been found by it already, in ``job.problems``.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from tf_operator.job import constants
+from tf_operator.job.naming import service_name
+from tf_operator.job.profile import FailureScope
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.templates import containers_of, main_containers
+from tf_operator.job.training_job import FieldError, TrainingJob
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
+
+
+def validate(job: TrainingJob) -> tuple[FieldError, ...]:
+    """Everything that is wrong with the job; empty when it can be run."""
+    return (*job.problems, *(error for rule in _RULES for error in rule(job)))
+
+
+def _has_a_replica_type(job: TrainingJob) -> Iterator[FieldError]:
+    if not job.replicas and not job.problems:
+        yield FieldError(job.profile.replicas_field, "must name at least one replica type")
+
+
+def _has_one_leader(job: TrainingJob) -> Iterator[FieldError]:
+    if {spec.type for spec in job.replicas}.issuperset(_SINGLE):
+        yield FieldError(job.profile.replicas_field, "must not have both Chief and Master: they are the same role")
+
+
+def _has_a_deciding_replica(job: TrainingJob) -> Iterator[FieldError]:
+    kind, index = job.main_replica
+    spec = job.spec_of(kind)
+    if job.deciding and not (spec and 0 <= index < spec.count):
+        yield FieldError(job.deciding.path, f"must name a replica of the job, and there is no {kind.label}-{index}")
+    elif job.profile.failure_scope is FailureScope.DECIDING and not spec and job.replicas:
+        rule = "must have a chief, a master or a worker: it decides how the job ends"
+        yield FieldError(job.profile.replicas_field, rule)
+
+
+def _has_counts_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
+    for spec in job.replicas:
+        most = 1 if spec.type in _SINGLE else constants.MOST_REPLICAS
+        if not 0 <= spec.count <= most:
+            yield FieldError(f"{spec.path}.replicas", f"must be from 0 to {most}, is {spec.count}")
+
+
+def _has_times_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
+    policy = job.run_policy
+    for name, value, least in (
+        ("backoffLimit", policy.backoff_limit, 0),
+        ("activeDeadlineSeconds", policy.deadline_seconds, 0),
+        ("ttlSecondsAfterFinished", policy.ttl_seconds, 0),
+        ("startupDeadlineSeconds", policy.startup_deadline_seconds, 1),
+    ):
+        if value is not None and value < least:
+            rule = f"must be at least {least}, is {value}"
+            yield FieldError(f"spec.runPolicy.{name}", rule, is_tolerated=name == "ttlSecondsAfterFinished")
+
+
+def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:
+    name = job.key.name
+    if not _DNS_1035.fullmatch(name):
+        rule = "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter"
+        yield FieldError("metadata.name", f"{rule}, because its Services are named after it")
+        return
+    services = (service_name(job, spec.type, max(spec.count - 1, 0)) for spec in job.replicas)
+    longest = max((name, *services), key=len)
+    if len(longest) > constants.LONGEST_NAME:
+        rule = f"is too long: {longest!r} would have {len(longest)} characters"
+        yield FieldError("metadata.name", f"{rule}, and at most {constants.LONGEST_NAME} are possible")
+
+
+def _has_the_containers(job: TrainingJob) -> Iterator[FieldError]:
+    for spec in job.replicas:
+        path = f"{spec.path}.template.spec.containers"
+        if not main_containers(spec, job.profile.container):
+            yield FieldError(path, f"must have a container named {job.profile.container!r}")
+        for container in containers_of(spec):
+            if not isinstance(container.get("image"), str) or not container["image"]:
+                yield FieldError(path, f"the container {container.get('name')!r} must have an image")
+
+
+_RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
+    _has_a_replica_type,
+    _has_one_leader,
+    _has_a_deciding_replica,
+    _has_counts_in_bounds,
+    _has_times_in_bounds,
+    _has_a_possible_name,
+    _has_the_containers,
+)
