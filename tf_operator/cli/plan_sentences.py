@@ -10,7 +10,14 @@ from typing import Final
 from tf_operator.cli.dry_run import DryRun
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, RunPolicy, SuccessPolicy, TrainingJob
+from tf_operator.job.training_job import (
+    CleanPodPolicy,
+    DecidingReplica,
+    RestartPolicy,
+    RunPolicy,
+    SuccessPolicy,
+    TrainingJob,
+)
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
@@ -23,11 +30,7 @@ _CLEAN_UP: Final = {
 def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     """Pairs of a heading and its sentence."""
     job = found.job
-    yield "Succeeds", _success(job)
-    for policy in RestartPolicy:
-        kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
-        if kinds:
-            yield "Failures", f"{_listed(kinds)} ({policy}): {_failure(job, policy)}"
+    yield from _ends_by_template(job, job.deciding) if job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
     for limit in _limits(job.run_policy):
@@ -37,6 +40,24 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
     if (size := found.gang_size) is not None:
         yield "Gang", f"{found.settings.gang_scheduler} starts {size} pods together, or none"
+
+
+def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[tuple[str, str]]:
+    """Only the end of the deciding replica can be the job's."""
+    codes, kind = job.profile.exit_codes, deciding.type
+    final = _codes(Indexes.of(range(1, 256)) - Indexes.of(codes.retryable))
+    memory = " and too little memory" if codes.is_oom_final else ""
+    yield "Succeeds", f"when {kind.lower()} {deciding.index} has exited with code 0"
+    yield "Failures", f"{kind} {deciding.index}: exit codes {final}{memory} end the job; else it runs again"
+    yield "Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"
+
+
+def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
+    yield "Succeeds", _success(job)
+    for policy in RestartPolicy:
+        kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
+        if kinds:
+            yield "Failures", f"{_listed(kinds)} ({policy}): {_failure(job, policy)}"
 
 
 def _success(job: TrainingJob) -> str:

@@ -77,6 +77,10 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [patch]
+# The program of parameter servers that bring none. get: who owns one that already has the name?
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create]
 {{- end -}}
 
 {{- define "tf-operator.mlkubeViewRules" -}}

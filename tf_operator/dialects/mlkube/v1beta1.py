@@ -66,8 +66,6 @@ PROFILE: Final = Profile(
 )
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:1.3.0"
 """Of parameter servers that bring no container of their own."""
-SERVER_FILES: Final = {"mountPath": "/ps-server", "name": "ps-config-volume"}
-"""Where the program of such a container is."""
 _RUNTIME_ID: Final = re.compile(r"[a-z0-9]{1,8}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -177,7 +175,7 @@ def _needs_server(replica: ReplicaSpec) -> bool:
 
 def _with_default_server(replica: ReplicaSpec, image: str) -> ReplicaSpec:
     """A parameter server without a container of its own gets one that runs a TensorFlow server."""
-    server = {"name": PROFILE.container, "image": image, "volumeMounts": [SERVER_FILES]}
+    server = {"name": PROFILE.container, "image": image}
     pod: Mapping[str, Any] = replica.template.get("spec") or {"restartPolicy": RestartPolicy.ON_FAILURE.value}
     containers = [*templates.containers_of(replica), server]
     return replace(
