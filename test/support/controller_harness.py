@@ -85,6 +85,7 @@ class FakeInformer:
     store: Store[Any]
     has_synced: bool = True
     lacking: bool = False
+    is_absent: bool = False
 
     def is_stale(self, namespace: str) -> bool:
         return self.lacking and namespace == KEY.namespace

@@ -18,9 +18,10 @@ from typing import Final
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.mlkube import v1beta1 as mlkube
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.dialects.t9k import v1beta1 as t9k
 from tf_operator.meta import Body
 
-SERVED: Final[tuple[ServedAPI, ...]] = (v1.API, mlkube.API)
+SERVED: Final[tuple[ServedAPI, ...]] = (v1.API, mlkube.API, t9k.API)
 DEFAULT: Final = v1.API
 """What is meant where no API is named."""
 
