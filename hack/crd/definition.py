@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition, from its source ``tfjobs.yaml``.
+"""The CustomResourceDefinition, from its source ``kubeflow.yaml``.
 
 The source is a CRD with three kinds of additions, which its own first lines explain; this module resolves them and
 changes nothing else. ``fields`` walks the same source for the documentation.

@@ -8,8 +8,8 @@ import yaml
 
 from crd import definition, reference
 
-SOURCE: Final = Path("hack/crd/tfjobs.yaml")
-OLDER: Final = Path("hack/crd/older-versions.yaml")
+SOURCE: Final = Path("hack/crd/kubeflow.yaml")
+OLDER: Final = Path("hack/crd/kubeflow-older-versions.yaml")
 CORE: Final = Path("hack/crd/core-v1.json")
 MANIFEST: Final = Path("manifests/crd/tfjobs.yaml")
 PACKAGED: Final = Path("tf_operator/dialects/kubeflow/crd.json")
@@ -22,6 +22,11 @@ FURTHER: Final = (
         Path("hack/crd/mlkube.yaml"),
         Path("manifests/crd/mlkube/tfjobs.yaml"),
         Path("tf_operator/dialects/mlkube/crd.json"),
+    ),
+    (
+        Path("hack/crd/t9k.yaml"),
+        Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"),
+        Path("tf_operator/dialects/t9k/crd.json"),
     ),
 )
 # `kubectl apply` keeps all of it in an annotation, which may have 262,144 bytes; room is left for what comes.

@@ -117,8 +117,12 @@ class Field:
         await settle(self.plane.etcd_url, quiet_for=seconds, within=within, namespace=self.namespace)
 
     async def settled(self, process, *, within=60):
-        """Wait until everything is in order."""
         await eventually(lambda: oracle.in_order(process, self.admin, self.namespace), within=within)
+
+    async def reach(self, process, job, workers, **more):
+        """Have a job want so many workers, and wait until everything is in order."""
+        await self.want(job, workers, **more)
+        await self.settled(process)
 
     async def settled_without_orphans(self, process, *, within=60):
         """The same, in a control plane without a garbage collector."""
@@ -130,7 +134,6 @@ class Field:
         await eventually(check, within=within)
 
     async def relist(self, resource):
-        """Have an informer relist."""
         gone = self.proxy.on(opening(resource), do=faults.gone(), at_most=1)
         self.proxy.now(watch(resource), do=faults.cut())
         await self.proxy.until(gone.has_fired, within=30)

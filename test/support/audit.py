@@ -1,14 +1,10 @@
 """The apiserver's audit log: what the operator asked for, counted.
 
-    log = AuditLog(plane.audit_log)
-    start = log.mark()
-    ...
-    sent = log.since(start).by(namespace=namespace).writes()
+    sent = AuditLog(plane.audit_log).since(mark).by(namespace=namespace).writes()
     assert sent.tally() == {("create", "pods", 201): 3, ("patch", "tfjobs.kubeflow.org/status", 200): 2}
 
-The apiserver says what it received, so requests count that failed, were repeated, or were sent by a
-connection nobody knew of. One request is one entry here, however many stages of it were logged. Which
-users are logged at all is a matter of the plane's audit policy.
+Requests count that failed, were repeated, or were sent by a connection nobody knew of; one request is one entry,
+however many stages of it were logged. Which users are logged is a matter of the plane's audit policy.
 """
 
 import json

@@ -1,10 +1,5 @@
 """A controller without a process: its parts on a fake clock, a fake apiserver, and stores that the test fills.
 
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(2))
-    await harness.reconcile()
-    assert harness.api.calls == [...]
-
 ``sync`` brings the stores up to date with the apiserver; until then they lag behind, as caches do.
 """
 
@@ -23,8 +18,8 @@ from tf_operator.controller.caches import OWNER, Caches, owner_of, readers
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
@@ -90,6 +85,7 @@ class FakeInformer:
     store: Store[Any]
     has_synced: bool = True
     lacking: bool = False
+    is_absent: bool = False
 
     def is_stale(self, namespace: str) -> bool:
         return self.lacking and namespace == KEY.namespace

@@ -1,13 +1,8 @@
 """The history of a test: every revision of the store, in total order, as evidence for invariants.
 
-    async with Recorder(plane.etcd_url) as recorder:   # from revision 1; start=NOW records from here on
-        ...
-        history = await recorder.stop()
-    for body in history.bodies("pods", namespace, "job-worker-0"): ...
-
-Two halves: ``Recorder`` takes down what etcd says, raw, and knows how far it has come; ``History`` is what
-was taken down, decoded, with the questions that invariants ask. A recording from revision 1 is complete
-because the planes never compact; the recorder outlives a restart of etcd and fails when anything is missing.
+``Recorder`` takes down what etcd says, raw, and knows how far it has come; ``History`` is that, decoded, with the
+questions that invariants ask. A recording from revision 1 is complete because the planes never compact; the recorder
+outlives a restart of etcd and fails when anything is missing.
 """
 
 import asyncio

@@ -1,10 +1,5 @@
 """The real kubectl against any cluster: what a person would type, with answers as objects.
 
-    kubectl = Kubectl(kubeconfig, cache)
-    kubectl.apply(body)                              # server-side validation is strict: a misspelt field is an error
-    kubectl.within("team-a").get("pod", "x")         # the object, or None
-    kubectl.run("drain", "node-1", "--ignore-daemonsets")
-
 Nothing of the product is used here. A command that fails raises KubectlError with what kubectl said.
 """
 

@@ -298,6 +298,7 @@ def _with_pod(line: ReplicaLine, pod: Pod) -> ReplicaLine:
         exit_code=main.exit_code if main else None,
         restarts=pod.restarts,
         reason=(main.reason if main else "") or pod.reason or pod.pending_reason,
+        containers=pod.containers,
     )
 
 

@@ -2,22 +2,16 @@
 
     with FaultProxy(plane.admin_kubeconfig) as proxy:
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")       # give this to the client under test
-        proxy.on(watch("pods", event="MODIFIED"), do=faults.duplicate())
         with proxy.on(create("pods"), do=faults.lose_reply(), nth=3) as rule:
             ...
             await proxy.until(rule.has_fired)
-        with proxy.frozen():
-            ...
 
-It terminates TLS with an authority of its own, made for each proxy. What it does not change it passes on as it comes:
-bodies piece by piece, watches line by line, protobuf and compressed bodies untouched, tokens verbatim.
+It terminates TLS with an authority of its own. What it does not change it passes on as it comes: bodies piece by piece,
+watches line by line, protobuf and compressed bodies untouched, tokens verbatim.
 
-It runs in a thread with an event loop of its own. So the client may be a process, a coroutine of the test or blocking
-code; a product that blocks its event loop does not stop the proxy, and the times in the log are those at which
-requests were read. All methods may be called from any thread, and only ``until`` waits for traffic.
-
-A fault that never acted proves nothing: leaving the proxy, or a rule used as a context manager, raises AssertionError
-then. It also raises what functions of the test raised in the proxy.
+It runs in a thread with an event loop of its own, so a product that blocks its event loop does not stop it. All methods
+may be called from any thread, and only ``until`` waits for traffic. A fault that never acted proves nothing: leaving
+the proxy, or a rule used as a context manager, raises AssertionError then, and what functions of the test raised.
 """
 
 import asyncio

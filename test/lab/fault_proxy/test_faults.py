@@ -41,9 +41,6 @@ async def hold(admin, path, name, holder):
     await admin.patch(f"{path}/{name}", {"spec": {"holderIdentity": holder}})
 
 
-# Lines of a watch
-
-
 ADDED, MODIFIED, DELETED = ("ADDED", "a", "0"), ("MODIFIED", "a", "1"), ("DELETED", "a", "1")
 
 
@@ -99,9 +96,6 @@ async def test_a_held_stream_can_be_cut_and_its_reopening_answered_with_410(prox
     assert (refused.value.status, refused.value.reason) == (410, "Expired")
 
 
-# The end of a watch
-
-
 @pytest.mark.parametrize("when", ["on the line", "now"])
 @pytest.mark.parametrize("ending", [faults.CLEAN, faults.FIN, faults.RST], ids=lambda ending: ending.value)
 async def test_a_watch_is_cut_before_the_line_or_at_once(*, when, ending, proxy, path, admin, wire):
@@ -153,9 +147,6 @@ async def test_410_in_its_second_form_is_an_error_event_and_the_end(when, proxy,
     assert (event.type, event.body["code"], event.body["reason"]) == ("ERROR", 410, "Expired")
 
 
-# Answers in the apiserver's place
-
-
 async def test_410_in_its_first_form_is_the_http_status(proxy, client, path):
     proxy.on(listing("leases"), do=faults.gone())
     with pytest.raises(RefusedError) as refused:
@@ -189,9 +180,6 @@ async def test_errors_by_chance_are_as_many_as_expected_and_the_same_for_the_sam
     assert first == again != other
     assert set(first) == {404, 500, 502, 503}
     assert 8 <= sum(code != 404 for code in first) <= 32
-
-
-# Answers lost and late
 
 
 @pytest.mark.parametrize("act", ["POST", "PUT", "PATCH", "DELETE"])
@@ -228,9 +216,6 @@ async def test_a_late_write_is_refused_at_once_and_made_afterwards(proxy, client
     rule.release()
     await proxy.until(lambda: proxy.calls()[0].upstream_code == 201)
     assert [item["metadata"]["name"] for item in await admin.list(path)] == ["a"]
-
-
-# Whole connections
 
 
 async def test_a_frozen_server_accepts_and_says_nothing_and_goes_on_after_the_thaw(proxy, admin, path, wire, ask_again):

@@ -12,7 +12,7 @@ POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
 
 
 @pytest.fixture
-def notes() -> JobNotes:
+def notes():
     return JobNotes(FakeClock(), {"u"}.__contains__)
 
 

@@ -2,12 +2,10 @@
 
 import pytest
 
-from support.fake_clock import FakeClock
 from tf_operator.controller.status_batches import StatusBatches
 
 
-async def test_progress_is_collected_from_the_first_and_not_from_every_reconcile():
-    clock = FakeClock()
+async def test_progress_is_collected_from_the_first_and_not_from_every_reconcile(clock):
     batches = StatusBatches(clock, {"u"}.__contains__)
 
     assert batches.time_left("u", 0.5) == 0.5

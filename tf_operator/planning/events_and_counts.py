@@ -12,7 +12,7 @@ from datetime import datetime
 from tf_operator.job.record import JobPhase, JobRecord, PendingKind
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import children, failure_evidence, pending, restarts
+from tf_operator.planning import children, failure_evidence, gang, pending, restarts
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -34,6 +34,8 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     job, before, after = view.snapshot.job, view.snapshot.job.record, report.record
     if _is_new(before):
         yield from _remarks(job, view.snapshot.settings.gang_scheduler)
+        if scheduler := gang.unavailable(view.snapshot):
+            yield Event(EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler), is_warning=True)
     if not after.is_finished:
         yield from _restarts(view, after)
         yield from _pending(view, after)

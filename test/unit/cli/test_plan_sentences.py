@@ -3,7 +3,7 @@
 import pytest
 
 from support.builders import tfjob
-from tf_operator.cli import dry_run, explain, validate
+from tf_operator.cli import dry_run, plan_sentences, validate
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
 WORKERS = tfjob("j").workers(2)
@@ -11,7 +11,7 @@ NEVER = "never: under restartPolicy Always, {} is started again after exit code 
 
 
 def sentences(builder, settings=DEFAULT_SETTINGS):
-    return list(explain.sentences(dry_run.run(validate.check(builder.body()).job, settings)))
+    return list(plan_sentences.sentences(dry_run.run(validate.check(builder.body()).job, settings)))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job()
     spec = {"replicaSpecs": [{"template": template}, {"tfReplicaType": "WORKER", "template": template}]}
     body = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}, "spec": spec}
 
-    found = list(explain.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
+    found = list(plan_sentences.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
 
     assert found[:3] == [
         ("Succeeds", "when master 0 has exited with code 0"),

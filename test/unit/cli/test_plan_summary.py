@@ -3,12 +3,12 @@
 import pytest
 
 from support.builders import tfjob
-from tf_operator.cli import dry_run, summary, validate
+from tf_operator.cli import dry_run, plan_summary, validate
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 
 def summarised(builder, settings=DEFAULT_SETTINGS, *, wide=False):
-    return "".join(summary.text(dry_run.run(validate.check(builder.body()).job, settings), wide=wide))
+    return "".join(plan_summary.text(dry_run.run(validate.check(builder.body()).job, settings), wide=wide))
 
 
 def test_a_job_is_summed_up():
@@ -41,7 +41,7 @@ def test_many_replicas_are_not_all_listed():
     assert "j-worker-99 " in text
 
 
-@pytest.mark.parametrize("count", [summary.MOST_LISTED, summary.MOST_LISTED + 1])
+@pytest.mark.parametrize("count", [plan_summary.MOST_LISTED, plan_summary.MOST_LISTED + 1])
 def test_no_replica_is_lost_in_between(count):
     lines = [line.split() for line in summarised(tfjob("j").workers(count)).splitlines()]
     listed = sum(words[:1] != [] and words[0].startswith("j-worker-") for words in lines)
