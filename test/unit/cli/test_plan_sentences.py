@@ -95,7 +95,7 @@ def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job()
     spec = {"replicaSpecs": [{"template": template}, {"tfReplicaType": "WORKER", "template": template}]}
     body = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}, "spec": spec}
 
-    found = list(explain.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
+    found = list(plan_sentences.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
 
     assert found[:3] == [
         ("Succeeds", "when master 0 has exited with code 0"),
