@@ -137,13 +137,13 @@ def carry_out(body, scheduler=""):
         json.dumps([child.body() for child in create.in_order()])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ANY_JSON.filter(lambda body: isinstance(body, dict)))
 def test_a_plan_is_made_of_any_object_at_all(body):
     carry_out(body)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), ANY_JSON), min_size=1, max_size=3),
     st.sampled_from(["", "volcano", "scheduler-plugins"]),

@@ -262,6 +262,4 @@ class OwnWritesMachine(RuleBasedStateMachine):
 
 
 TestOwnWritesMachine = OwnWritesMachine.TestCase
-TestOwnWritesMachine.settings = settings(
-    deadline=None, max_examples=40, stateful_step_count=30, derandomize=True, database=None
-)
+TestOwnWritesMachine.settings = settings(max_examples=40, stateful_step_count=30, derandomize=True, database=None)

@@ -229,6 +229,4 @@ class InformerMachine(RuleBasedStateMachine):
 
 
 TestInformerMachine = InformerMachine.TestCase
-TestInformerMachine.settings = settings(
-    deadline=None, max_examples=20, stateful_step_count=30, derandomize=True, database=None
-)
+TestInformerMachine.settings = settings(max_examples=20, stateful_step_count=30, derandomize=True, database=None)

@@ -301,4 +301,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestHistories.settings = settings(max_examples=150, stateful_step_count=25)

@@ -311,6 +311,4 @@ class Election(RuleBasedStateMachine):
 
 
 TestElection = Election.TestCase
-TestElection.settings = settings(
-    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestElection.settings = settings(max_examples=30, stateful_step_count=25, suppress_health_check=list(HealthCheck))

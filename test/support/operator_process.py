@@ -138,11 +138,13 @@ async def start(
 ) -> OperatorProcess:
     """Start an operator, on ports of its own; ``kubeconfig`` replaces the user's own, ``tree`` this version.
 
+    Without a user its environment says where the cluster is.
     ``wrapper`` is a command that runs the one after it, such as one that sets limits.
     """
     program = (module, "run") if probe is None else ("support.probe", json.dumps(probe))
+    access = ("--kubeconfig", str(kubeconfig or plane.kubeconfig(user))) if user else ()
     command = [
-        *(*wrapper, sys.executable, "-m", *program, "--kubeconfig", str(kubeconfig or plane.kubeconfig(user))),
+        *(*wrapper, sys.executable, "-m", *program, *access),
         *("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"),
         *(f"--namespace={namespace}" for namespace in namespaces),
         *arguments,

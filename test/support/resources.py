@@ -49,6 +49,8 @@ LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SECRETS = Resource("", "v1", "secrets")
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
+TRAINING_JOBS = Resource("batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs")
+JOB_KINDS = (TFJOBS.qualified, TRAINING_JOBS.qualified)
 
 
 def resource_of(crd: Json, version: str = "") -> Resource:

@@ -185,7 +185,7 @@ class Simulator:
             self._write(lambda: setattr(self, "group", PodGroup(child.name, self._uid(), spec=body["spec"])))
 
     def _add_pod(self, name: str, body: Json) -> None:
-        place = naming.replica_of(self.job.key.name, name)
+        place = naming.replica_of(self.job.key.name, name, self.job.profile.names)
         assert place is not None
         pod = Pod(name, self._uid(), *place, created_at=self.now)
         self.pods[name] = pod

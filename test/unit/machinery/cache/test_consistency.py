@@ -157,18 +157,13 @@ HISTORIES = {
     ],
     # versions that cannot be compared
     "the very same version is proof although it is no number": [
-        *(shows("p", "v1-abc"), wrote("p", "v1-abc"), CAUGHT_UP),
+        *(shows("p", "v1-abc"), wrote("p", "v1-abc"), CAUGHT_UP)
     ],
-    "a live list without a comparable version proves nothing": [
-        *(shows("p", "101"), lost(), read("abc"), READ_LIVE),
-    ],
+    "a live list without a comparable version proves nothing": [*(shows("p", "101"), lost(), read("abc"), READ_LIVE)],
     "a live object without a comparable version proves nothing": [
-        *(shows("p", "101"), lost(), read("abc", uid="p"), READ_LIVE),
+        *(shows("p", "101"), lost(), read("abc", uid="p"), READ_LIVE)
     ],
-    "a cache without a version proves nothing": [
-        *(reaches(""), wrote("p", "101"), BEHIND),
-        *(passes(15), READ_LIVE),
-    ],
+    "a cache without a version proves nothing": [*(reaches(""), wrote("p", "101"), BEHIND), *(passes(15), READ_LIVE)],
     "a cache without a comparable version proves nothing": [
         *(reaches("abc"), wrote("p", "101"), BEHIND),
         *(passes(15), READ_LIVE),
@@ -293,3 +288,11 @@ def test_a_forgotten_key_is_forgotten_under_every_uid_and_no_other_key_is(world)
     world.writes.forget(ObjectKey("team", "unknown"))
 
     assert (world.writes.owners, world.freshness(), world.freshness(other)) == (1, CAUGHT_UP, BEHIND)
+
+
+def test_a_write_of_what_is_in_no_cache_is_not_waited_for():
+    writes = PendingWrites({}, FakeClock(), uncached={"configmaps"})
+    writes.wrote(JOB, "configmaps", uid="u", version="7")
+    writes.outcome_unknown(JOB, "configmaps")
+
+    assert writes.cache_state(JOB).freshness is Freshness.CAUGHT_UP
