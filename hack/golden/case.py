@@ -1,6 +1,7 @@
 """Reads a golden case: ``test/golden/<case>.input.yaml`` to an observation.
 
-The job is a TFJob as it would be stored, and goes through the dialect. Children are spelt in short forms, one mapping
+The job is a TFJob as it would be stored, and goes through the dialect, or through that of a made-up API of
+``profiles``. Children are spelt in short forms, one mapping
 each, whose fields are those of ``planning.snapshot``; a field that nothing reads is refused, because it would look as
 if it mattered. Where a case says nothing it is 08:10 on the first of March, and pods were made at 08:00.
 """
@@ -13,9 +14,12 @@ from typing import Any, Final
 
 import yaml
 
+from golden import profiles
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.training_job import RestartPolicy
+from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
 from tf_operator.planning.snapshot import (
     Cause,
@@ -52,6 +56,7 @@ class Case:
     title: str
     rules: tuple[int, ...]
     snapshot: Snapshot
+    api: ServedAPI = v1.API
     bodies: tuple[str, ...] = ()
     """The replicas of which the plan file shows the bodies."""
 
@@ -64,29 +69,31 @@ def names(root: Path) -> list[str]:
 def read(root: Path, name: str) -> Case:
     """Read a case."""
     found = yaml.load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
-    _refuse_others(found, _FIELDS, name)
-    job = v1.API.read_object(found["job"])
+    _refuse_others(found, _FIELDS | (profiles.FIELDS if "profile" in found else set()), name)
+    api = profiles.api_of(found)
+    job = api.read_object(found["job"])
     now = _time(found.get("now"), _NOW)
     seen = Snapshot(
         job,
         now,
-        pods=tuple(_pod(entry, job.key.name) for entry in found.get("pods", ())),
+        pods=tuple(_pod(entry, job) for entry in found.get("pods", ())),
         services=tuple(_service(entry, job.uid) for entry in found.get("services", ())),
         pod_group=_group(found.get("podGroup"), job.key.name),
         rejected=_refusal(found.get("rejected"), now),
         settings=_settings(found.get("settings", {})),
     )
-    return Case(name, found["title"], tuple(found["rules"]), seen, tuple(found.get("bodies", ())))
+    return Case(name, found["title"], tuple(found.get("rules", ())), seen, api, tuple(found.get("bodies", ())))
 
 
-def _pod(entry: Yaml, job: str) -> Pod:
-    flags = {"terminating", "gone", "disrupted", "starting"}
+def _pod(entry: Yaml, job: TrainingJob) -> Pod:
+    flags = {"terminating", "gone", "disrupted", "starting", "stopped"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
-    values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created"}
+    values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
+    service = naming.service_name(job, _TYPES[label], int(index))
     return Pod(
-        name=f"{job}-{entry['replica']}",
+        name=entry.get("name") or naming.pod_name(job, service, None),
         uid=entry.get("uid", f"uid-of-{entry['replica']}"),
         type=_TYPES[label],
         index=int(index),
@@ -103,6 +110,7 @@ def _pod(entry: Yaml, job: str) -> Pod:
         max_exit_code=entry.get("maxExitCode"),
         last_termination=_main(entry.get("lastTermination"), is_running=False),
         restarts=entry.get("restarts", 0),
+        is_stopped=entry.get("stopped", False),
         pending_reason=entry.get("pendingReason", ""),
         waits_since=parse_time(entry.get("waitsSince")),
         is_starting=entry.get("starting", False),

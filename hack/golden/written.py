@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 
 from golden.case import FOLDER, PLAN, Case, names, read
-from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning.actions import Action, Count, Create, Delete, DeleteCollection, Event, Patch, Plan
 from tf_operator.planning.plan import make_plan
@@ -29,12 +29,12 @@ def plan_text(case: Case) -> str:
     """The plan file of a case."""
     plan = make_plan(case.snapshot)
     found: Yaml = {
-        "status": v1.API.status_patch(plan.report) or "unchanged",
+        "status": case.api.status_patch(plan.report) or "unchanged",
         "record": plan.status_first,
         "actions": [_action(action) for action in plan.actions] + ["delete the job"] * plan.deletes_job,
         "bodies": _bodies(case, plan),
-        "events": [_event(event) for event in plan.events],
-        "counts": [_count(count) for count in plan.counts],
+        "events": [_event(event, case.api) for event in plan.events],
+        "counts": [_count(count, case.api) for count in plan.counts],
         "requeueAfter": None if plan.requeue_after is None else plan.requeue_after.total_seconds(),
     }
     said = {name: value for name, value in found.items() if value not in ([], {}, None)}
@@ -82,16 +82,16 @@ def _parts(action: Create) -> Yaml:
     return {_words(child.resource): child.body() for child in action.in_order()}
 
 
-def _event(event: Event) -> str:
-    reason = v1.API.event_reason(event.kind, event.cause)
+def _event(event: Event, api: ServedAPI) -> str:
+    reason = api.event_reason(event.kind, event.cause)
     return f"{'Warning' if event.is_warning else 'Normal'} {reason}: {event.message}"
 
 
-def _count(count: Count) -> str:
-    parts = [count.what.name.lower(), str(count.kind), _why(count), f"x{count.by}" if count.by != 1 else ""]
+def _count(count: Count, api: ServedAPI) -> str:
+    parts = [count.what.name.lower(), str(count.kind), _why(count, api), f"x{count.by}" if count.by != 1 else ""]
     parts += [f"after {count.seconds:g} s"] if count.seconds is not None else []
     return " ".join(part for part in parts if part)
 
 
-def _why(count: Count) -> str:
-    return v1.API.failure_reasons[count.cause] if count.cause else count.why
+def _why(count: Count, api: ServedAPI) -> str:
+    return api.failure_reasons[count.cause] if count.cause else count.why

@@ -9,16 +9,16 @@ from tf_operator.dialects.fields import Fields, entries
 from tf_operator.dialects.metadata import job_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
-from tf_operator.job.profile import Labels, Profile
+from tf_operator.job.profile import ExitCodes, Labels, Profile
 from tf_operator.job.record import FailureCause, ReplicaType
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource
 
 RESOURCE = GroupVersionResource("toys.example.org", "v1", "trainings", "Training")
-NAMES = {name: f"toys.example.org/{name}" for name in ("job", "type", "index", "role")}
+NAMES: Any = {name: f"toys.example.org/{name}" for name in ("job", "type", "index", "role")}
 LABELS = Labels(**NAMES, operator_name="toy-operator", master_role="boss")
-PROFILE = Profile(RESOURCE.api_version, RESOURCE.kind, "main", "mesh", 7000, range(75, 76), "spec.roles", LABELS)
+PROFILE = Profile(RESOURCE.api_version, RESOURCE.kind, "main", "mesh", 7000, ExitCodes({75}), "spec.roles", LABELS)
 _TYPES = {"boss": ReplicaType.CHIEF, "helper": ReplicaType.WORKER}
 
 

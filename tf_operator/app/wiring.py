@@ -24,6 +24,7 @@ from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
+from tf_operator.controller.resources import UNCACHED
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
@@ -97,7 +98,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     queue.pause()  # until this process leads
     jobs, debounce = found.jobs.store, Debounce()
     notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)
-    pending_writes = PendingWrites(found.views(), clock)
+    pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
     for children in (found.services, found.groups):

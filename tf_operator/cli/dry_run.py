@@ -1,10 +1,10 @@
 """What the operator would create for a job: its own pure planning, applied to a job without children.
 
 Where the plan creates a PodGroup and waits for it, a second plan is made with the group admitted. A suspended job is
-planned as if it were resumed. Neighbours: ``summary`` and ``bodies`` show the result.
+planned as if it were resumed. Neighbours: ``plan_summary`` and ``bodies`` show the result.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -33,8 +33,13 @@ class Replica:
 
     @property
     def name(self) -> str:
-        """Of the pod, and of the Service."""
+        """Of the pod."""
         return self.create.name
+
+    @property
+    def service(self) -> str:
+        """The name of the Service."""
+        return self.create.needs.name if self.create.needs else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +49,14 @@ class DryRun:
     job: TrainingJob
     settings: Settings
     dependencies: tuple[Create, ...]
-    """What is created before the first pod: the PodGroup of a gang scheduler."""
+    """What is created before the first pod, such as the PodGroup of a gang scheduler."""
     replicas: tuple[Replica, ...]
     warnings: tuple[str, ...]
 
     @property
     def gang_size(self) -> int | None:
         """How many pods a gang scheduler places together; ``None`` without one."""
-        return next((found.body()["spec"]["minMember"] for found in self.dependencies), None)
+        return next((found.body()["spec"]["minMember"] for found in _groups(self.dependencies)), None)
 
     def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
         """The replicas of one type."""
@@ -61,13 +66,15 @@ class DryRun:
 def run(job: TrainingJob, settings: Settings) -> DryRun:
     """Plan a valid job that has no children yet."""
     resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
-    seen = Snapshot(resumed, now=_NOW, settings=settings)
+    asked = job.run_policy.scheduling.scheduler  # nobody knows whether the cluster has it
+    seen = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=asked)
     plan = make_plan(seen)
     creates = [action for action in plan.actions if isinstance(action, Create)]
+    groups = _groups(creates)
+    if groups:
+        admitted = make_plan(replace(seen, pod_group=_admitted(groups[0])))
+        creates = [*groups, *(action for action in admitted.actions if isinstance(action, Create))]
     dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES]
-    if dependencies:
-        admitted = make_plan(replace(seen, pod_group=_admitted(dependencies[0])))
-        creates = [action for action in admitted.actions if isinstance(action, Create)]
     return DryRun(
         job=job,
         settings=settings,
@@ -81,7 +88,7 @@ def address(found: DryRun, replica: Replica) -> str:
     """Where the other replicas reach it."""
     job, domain = found.job, found.settings.cluster_domain
     spec = next(spec for spec in job.replicas if spec.type is replica.type)
-    host = ".".join(part for part in (replica.name, job.key.namespace, "svc", domain) if part)
+    host = ".".join(part for part in (replica.service, job.key.namespace, "svc", domain) if part)
     return f"{host}:{cluster_spec.port_of(job, spec)}"
 
 
@@ -95,9 +102,13 @@ def tf_configs(job: TrainingJob, pod: dict[str, Any]) -> Iterator[str]:
 
 def _replicas(job: TrainingJob, creates: list[Create]) -> Iterator[Replica]:
     for create in creates:
-        place = replica_of(job.key.name, create.name)
+        place = replica_of(job.key.name, create.name, job.profile.names)
         if place and create.resource == PODS:
             yield Replica(*place, create)
+
+
+def _groups(creates: Iterable[Create]) -> list[Create]:
+    return [create for create in creates if create.resource.kind == "PodGroup"]
 
 
 def _admitted(group: Create) -> PodGroup:

@@ -7,10 +7,13 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import selector_text
-from tf_operator.planning import children, gang_schedulers
+from tf_operator.planning import children, default_server, gang_schedulers
 
 PODS: Final = children.PODS
 SERVICES: Final = children.SERVICES
+
+UNCACHED: Final = frozenset({str(default_server.CONFIG_MAPS)})
+"""What is written, and never read from a cache."""
 
 
 def child_selector(apis: Iterable[ServedAPI]) -> str:

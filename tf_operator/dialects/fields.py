@@ -4,7 +4,7 @@ A reader never raises. What has the wrong type is named, with its path as a user
 takes its place, so that the rest of the object can be read and reported, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self, TypeVar
@@ -39,6 +39,15 @@ class Fields:
             self.wrong(name, f"must be an object, is {kind_of(found)}")
         return type(self)(found if isinstance(found, Mapping) else _NOTHING, self.at(name), self.problems)
 
+    def items(self, name: str) -> list[Self]:
+        """The readers of the objects in a list; none, where there is no list."""
+        found = self.body.get(name)
+        if found is not None and not isinstance(found, list):
+            self.wrong(name, f"must be a list, is {kind_of(found)}")
+        listed = found if isinstance(found, list) else []
+        places = type(self)({f"{name}[{index}]": item for index, item in enumerate(listed)}, self.path, self.problems)
+        return [places.below(place) for place in places.body]
+
     def text(self, name: str, default: str = "") -> str:
         """A string."""
         found = self.body.get(name)
@@ -66,18 +75,18 @@ class Fields:
             self.wrong(name, f"must be true or false, is {kind_of(found)}")
         return found is True
 
-    def one_of(self, name: str, kinds: type[E], default: E, *, other: E | None = None) -> E:
-        """One of the values of an enum; ``other`` is what training-operator 1.9 takes any other text for."""
+    def one_of(self, name: str, kinds: Iterable[E], default: E, *, other: E | None = None) -> E:
+        """One of these values of an enum; ``other`` is what training-operator 1.9 takes any other text for."""
         found = self.body.get(name)
         if found is None:
             return default
-        try:
-            return kinds(found)
-        except ValueError:
-            allowed = ", ".join(repr(kind.value) for kind in kinds)
-            is_tolerated = other is not None and isinstance(found, str)
-            self.wrong(name, f"must be one of {allowed}, is {kind_of(found)}", is_tolerated=is_tolerated)
-            return other if is_tolerated and other is not None else default
+        allowed = list(kinds)
+        if found in allowed:
+            return next(kind for kind in allowed if kind == found)
+        listed = ", ".join(repr(kind.value) for kind in allowed)
+        is_tolerated = other is not None and isinstance(found, str)
+        self.wrong(name, f"must be one of {listed}, is {kind_of(found)}", is_tolerated=is_tolerated)
+        return other if is_tolerated and other is not None else default
 
 
 def kind_of(found: object) -> str:

@@ -41,6 +41,9 @@ def read(found: object) -> JobRecord:
         start_time=parse_time(body.get("startTime")),
         completion_time=parse_time(body.get("completionTime")),
         all_running_time=parse_time(body.get("allRunningTime")),
+        first_run_time=parse_time(body.get("firstRunTime")),
+        all_created_time=parse_time(body.get("allCreatedTime")),
+        clean_up_time=parse_time(body.get("cleanUpTime")),
         resumed_at=parse_time(body.get("resumedAt")),
         observed_generation=count_of(body, "observedGeneration"),
         replicas={kind: read_replica(object_of(replicas, kind)) for kind in ReplicaType if kind in replicas},
@@ -60,6 +63,9 @@ def write(record: JobRecord) -> dict[str, Any]:
         startTime=write_time(record.start_time),
         completionTime=write_time(record.completion_time),
         allRunningTime=write_time(record.all_running_time),
+        firstRunTime=write_time(record.first_run_time),
+        allCreatedTime=write_time(record.all_created_time),
+        cleanUpTime=write_time(record.clean_up_time),
         resumedAt=write_time(record.resumed_at),
         observedGeneration=record.observed_generation,
         replicas={str(kind): write_replica(known) for kind, known in record.replicas.items()},
@@ -80,12 +86,18 @@ def read_replica(entry: Body) -> ReplicaRecord:
         restarts=count_of(entry, "restarts"),
         completed=Indexes.parse(entry.get("completedIndexes")),
         started=Indexes.parse(entry.get("startedIndexes")),
+        failed=Indexes.parse(entry.get("failedIndexes")),
     )
 
 
 def write_replica(known: ReplicaRecord) -> dict[str, Any]:
     """The fields of one type."""
-    return present(restarts=known.restarts, completedIndexes=str(known.completed), startedIndexes=str(known.started))
+    return present(
+        restarts=known.restarts,
+        completedIndexes=str(known.completed),
+        startedIndexes=str(known.started),
+        failedIndexes=str(known.failed),
+    )
 
 
 def read_restarting(found: object) -> Restarting | None:

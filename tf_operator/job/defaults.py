@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tf_operator.job.profile import Profile
-from tf_operator.job.training_job import TrainingJob
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
 
 REPLICAS = 1
@@ -17,20 +17,24 @@ REPLICAS = 1
 
 def with_defaults(job: TrainingJob) -> TrainingJob:
     """The job with the port of the cluster in the deciding container of each template."""
-    specs = tuple(replace(spec, template=_with_port(spec.template, job.profile)) for spec in job.replicas)
+    specs = tuple(replace(spec, template=_with_port(spec, job.profile)) for spec in job.replicas)
     return job if specs == job.replicas else replace(job, replicas=specs)
 
 
-def _with_port(template: Body, profile: Profile) -> Body:
+def port_of(spec: ReplicaSpec, profile: Profile) -> int:
+    """The port of the cluster, as long as the container names no other."""
+    return profile.port if spec.port is None else spec.port
+
+
+def _with_port(spec: ReplicaSpec, profile: Profile) -> Body:
     """A port of the agreed name is added where there is none; a user's own of that name stays as it is."""
+    template, port = spec.template, {"name": profile.port_name, "containerPort": port_of(spec, profile)}
     pod = template.get("spec")
     containers = pod.get("containers") if isinstance(pod, Mapping) else None
     if not isinstance(pod, Mapping) or not isinstance(containers, list):
         return template
     uses_host = pod.get("hostNetwork") is True
-    opened = [
-        _opened(entry, profile, uses_host=uses_host) if _is_main(entry, profile) else entry for entry in containers
-    ]
+    opened = [_opened(entry, port, uses_host=uses_host) if _is_main(entry, profile) else entry for entry in containers]
     return template if opened == containers else {**template, "spec": {**pod, "containers": opened}}
 
 
@@ -38,16 +42,16 @@ def _is_main(container: object, profile: Profile) -> bool:
     return isinstance(container, Mapping) and container.get("name") == profile.container
 
 
-def _opened(container: Mapping[str, Any], profile: Profile, *, uses_host: bool) -> Mapping[str, Any]:
+def _opened(container: Mapping[str, Any], port: Body, *, uses_host: bool) -> Mapping[str, Any]:
     """On the network of its node each port of a pod is one of the node, and may be named only once."""
     ports = container.get("ports") or []
     if not isinstance(ports, list):
         return container
-    known = [port for port in ports if isinstance(port, Mapping)]
-    if any(port.get("name") == profile.port_name or (uses_host and _is_the_port(port, profile)) for port in known):
+    known = [found for found in ports if isinstance(found, Mapping)]
+    if any(found.get("name") == port["name"] or (uses_host and _is_same(found, port)) for found in known):
         return container
-    return {**container, "ports": [*ports, {"name": profile.port_name, "containerPort": profile.port}]}
+    return {**container, "ports": [*ports, port]}
 
 
-def _is_the_port(port: Mapping[str, Any], profile: Profile) -> bool:
-    return port.get("containerPort") == profile.port and (port.get("protocol") or "TCP") == "TCP"
+def _is_same(found: Mapping[str, Any], port: Body) -> bool:
+    return found.get("containerPort") == port["containerPort"] and (found.get("protocol") or "TCP") == "TCP"

@@ -1,12 +1,16 @@
 """What a served API fixes for all its jobs. Code asks the profile and never for the name of an API."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Final
 
 OPERATOR_LABEL: Final = "training.kubeflow.org/operator-name"
 """On all children: which controller they belong to. All served APIs share its name, so one watch serves them all."""
 JOB_UID_LABEL: Final = "training.kubeflow.org/job-uid"
 """On Services: lets all Services of one job, and of no job before or after it, be deleted by one request."""
+OOM_KILLED: Final = "OOMKilled"
+"""The kubelet's reason of a container that was killed because it used too much memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +27,71 @@ class Labels:
     It differs by API, so that the Services of jobs of one name in two APIs never select each other's pods.
     """
     master_role: str = "master"
+    extra: tuple[tuple[str, str], ...] = ()
+    """More labels of pods and Services: names and values; ``{job}``, ``{type}``, ``{index}`` and ``{runtime_id}`` in a
+    value are replaced, the type in upper case."""
 
     @property
     def selector(self) -> dict[str, str]:
         """What all children of an API's jobs carry."""
         return {OPERATOR_LABEL: self.operator_name}
+
+
+class NameStyle(Enum):
+    """How pods and Services are named."""
+
+    STABLE = auto()
+    """Pod and Service ``<job>-<type>-<index>``; a replacement has the name of the pod that it replaces."""
+    GENERATED = auto()
+    """Service ``<job, cut to 40>-<type>-<runtime id>-<index>``; a pod the same, ``-`` and 5 characters of its own."""
+
+
+class FailureScope(Enum):
+    """Whose permanent failure is the job's."""
+
+    ANY = auto()
+    """Of any replica, except where the job itself says that it continues without one."""
+    DECIDING = auto()
+    """Of the deciding replica alone; the job continues without the others."""
+
+
+class RestartBy(Enum):
+    """Who runs a replica again, and by which rule."""
+
+    POLICY = auto()
+    """The restart policy of the replica type; the kubelet restarts containers, we replace failed pods."""
+    TEMPLATE = auto()
+    """The restart policy of the pod template, which reading puts into ``ReplicaSpec.restart_policy``.
+
+    We replace every pod that failed or is gone, whatever the policy. Exit codes can make a failure permanent, but only
+    for a replica whose failure is the job's; then ends before restarts in place count, too.
+    """
+    NEW_POD = auto()
+    """The restart policy of the replica type, always by a new pod; under ``Always`` after exit code 0, too."""
+
+
+class AfterEnd(Enum):
+    """What is still reported of a job that has ended."""
+
+    NOTHING = auto()
+    CLEAN_UP = auto()
+    """When nothing was left to be cleaned up: ``JobRecord.clean_up_time``."""
+    REPLICAS = auto()
+    """That, and what becomes of its pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCodes:
+    """Which failures are tried again where exit codes decide."""
+
+    retryable: Collection[int] = field(hash=False)
+    """The other codes but 0 are final."""
+    is_oom_final: bool = False
+    """A container that was killed because it used too much memory is not tried again, whatever its code."""
+
+    def are_retryable(self, code: int, reason: str) -> bool:
+        """Whether a failed container with this exit code, ended for this reason, is tried again."""
+        return code in self.retryable and not (self.is_oom_final and reason == OOM_KILLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +104,16 @@ class Profile:
     """The container that decides: its exit is the replica's."""
     port_name: str
     port: int
-    retryable_exit_codes: range
-    """Under ``ExitCode`` these are tried again; the other codes but 0 are final."""
+    exit_codes: ExitCodes
+    """Of the deciding container; where they decide depends on ``restart_by``."""
     replicas_field: str
     """Where a user writes the replicas; for messages that are not about one type."""
     labels: Labels
+    names: NameStyle = NameStyle.STABLE
+    failure_scope: FailureScope = FailureScope.ANY
+    restart_by: RestartBy = RestartBy.POLICY
+    after_end: AfterEnd = AfterEnd.NOTHING
+    has_cluster_always: bool = False
+    """Whether a job of a single replica has TF_CONFIG, too."""
+    service_port_name: str = ""
+    """What Services call the port of the cluster; empty for ``port_name``."""

@@ -68,6 +68,8 @@ class ReplicaRecord:
     completed: Indexes = NO_INDEXES
     started: Indexes = NO_INDEXES
     """The replicas of which a pod ran that has not been replaced since."""
+    failed: Indexes = NO_INDEXES
+    """The replicas that failed for good; only where the job continues without them (``FailureScope.DECIDING``)."""
 
 
 _NO_REPLICAS = ReplicaRecord()
@@ -153,6 +155,12 @@ class JobRecord:
     completion_time: datetime | None = None
     all_running_time: datetime | None = None
     """When all replicas had been running for the first time since ``start_time``."""
+    first_run_time: datetime | None = None
+    """When the deciding replica ran for the first time since ``start_time``."""
+    all_created_time: datetime | None = None
+    """When all replicas had a pod, or had ended, for the first time since ``start_time``."""
+    clean_up_time: datetime | None = None
+    """When nothing was left to be cleaned up after the end; only where the profile asks for it."""
     resumed_at: datetime | None = None
     """When the job was last resumed; ``None`` while it is suspended."""
     observed_generation: int = 0

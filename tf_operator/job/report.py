@@ -1,6 +1,6 @@
 """What is said of a job: all that a served API needs to write the status of its object.
 
-Planning makes it, a dialect renders it. It holds facts and counts; of sentences only those that users are also told in
+Planning makes it, a dialect renders it. It holds facts and counts; of sentences only those that users also get in
 events. No decision reads a report: what has to be known later is in its ``record``.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
+from typing import NamedTuple
 
 from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
@@ -21,6 +22,16 @@ class ReplicaCounts:
     succeeded: int = 0
     failed: int = 0
     pending: int = 0
+
+
+class ContainerLine(NamedTuple):
+    """One container of a pod."""
+
+    name: str
+    state: str
+    """``Waiting``, ``Running`` or ``Terminated``."""
+    exit_code: int | None = None
+    """Of one that is terminated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,16 @@ class ReplicaLine:
     restarts: int = 0
     reason: str = ""
     """Why its deciding container has ended, or why the pod is Pending."""
+    is_completed: bool = False
+    """It has succeeded, also if its pod is gone by now."""
+    has_failed: bool = False
+    """It has failed for good, or failed and does not run again yet."""
+    is_to_run: bool = False
+    """It has no pod, and one is to be made, now or after a delay."""
+    failure: str = ""
+    """Who failed and how, in the words of the events, as long as there is a pod that says so."""
+    containers: tuple[ContainerLine, ...] = ()
+    """All of them, in the order of the kubelet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +70,11 @@ class JobReport:
     """What is remembered from now on."""
     now: datetime
     counts: Mapping[ReplicaType, ReplicaCounts] | None = None
-    """``None`` for a job that cannot be run: the counts that are stored stay."""
+    """``None`` for a job that cannot be run, or that had ended before: the counts that are stored stay."""
     selectors: Mapping[ReplicaType, str] = field(default_factory=dict)
     """The label selectors of the pods of each type."""
     message: str = ""
-    """How the job ended, or that it is suspended, in one sentence."""
+    """How the job ended, or that it is suspended, in one sentence. It is reported once: what is stored stays."""
     note: str = ""
     """What the job waits for, or what is wrong with it: a sentence that begins with a space."""
     lines: Callable[[], Iterable[ReplicaLine]] = field(default=tuple, compare=False, repr=False)
@@ -67,7 +88,7 @@ class JobReport:
 
 
 class EventKind(Enum):
-    """What users are told in events. Each API has its own reason string for each kind."""
+    """What is reported to users in events. Each API has its own reason string for each kind."""
 
     SUSPENDED = auto()
     RESUMED = auto()
@@ -85,3 +106,4 @@ class EventKind(Enum):
     USER_TF_CONFIG = auto()
     TEMPLATE_RESTART_POLICY = auto()
     TEMPLATE_SCHEDULER = auto()
+    SCHEDULER_UNAVAILABLE = auto()

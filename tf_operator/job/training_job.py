@@ -32,6 +32,9 @@ class CleanPodPolicy(StrEnum):
 
     NONE = "None"
     RUNNING = "Running"
+    """Those that have not ended, and all Services."""
+    STOP = "Stop"
+    """None: those that have not ended are stopped, so that their logs can be read. Services stay."""
     ALL = "All"
 
 
@@ -65,6 +68,29 @@ class FieldError:
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """What the deciding container of a pod runs in place of what its template says."""
+
+    command: tuple[str, ...] | None = None
+    """``None``: the template's."""
+    args: tuple[str, ...] | None = None
+    """``None``: the template's; empty: none."""
+    skips_init_containers: bool = False
+    drops_probes: bool = False
+    """Without liveness and startup probes, which another command would fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingReplica:
+    """The replica that alone decides how the job ends."""
+
+    type: ReplicaType
+    index: int = 0
+    path: str = ""
+    """Where the manifest names it, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaSpec:
     """The replicas of one type. ``template`` is the user's pod template, as JSON."""
 
@@ -74,6 +100,12 @@ class ReplicaSpec:
     template: Body
     path: str = ""
     """Where it stands in the manifest, for messages: APIs differ, and so do users' spellings."""
+    port: int | None = None
+    """The port of the cluster; ``None`` for that of the profile."""
+    override: Override | None = None
+    """What its pods run now in place of their template; pods that are there already stay as they are."""
+    is_default_server: bool = False
+    """It runs the standard TensorFlow server: reading has added the container, planning adds its program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +117,10 @@ class SchedulingPolicy:
     min_resources: Mapping[str, Any] | None = None
     priority_class: str = ""
     timeout_seconds: int | None = None
+    scheduler: str = ""
+    """The gang scheduler that the job itself asks for; empty for the operator's, if it has one."""
+    priority: int = 0
+    """In the queue; only for schedulers with such numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +139,7 @@ class RunPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """One job. ``replicas`` has every type that was asked for, in the order of ``ReplicaType``."""
+    """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
 
     key: ObjectKey
     uid: str
@@ -114,6 +150,10 @@ class TrainingJob:
     success_policy: SuccessPolicy = SuccessPolicy.DEFAULT
     has_dynamic_workers: bool = False
     tf_config_format: TFConfigFormat = TFConfigFormat.FULL
+    runtime_id: str = ""
+    """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
+    deciding: DecidingReplica | None = None
+    """``None``: by type, see ``main_replica``."""
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -140,6 +180,13 @@ class TrainingJob:
     def leader(self) -> ReplicaSpec | None:
         """The chief, or master: if there is one, it alone decides success."""
         return self.spec_of(ReplicaType.CHIEF) or self.spec_of(ReplicaType.MASTER)
+
+    @property
+    def main_replica(self) -> tuple[ReplicaType, int]:
+        """The replica that stands for the job: the one that the job names, the chief, or worker 0."""
+        if self.deciding:
+            return self.deciding.type, self.deciding.index
+        return self.leader.type if self.leader else ReplicaType.WORKER, 0
 
     @property
     def owner_reference(self) -> OwnerRef:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Iterator
 
 from tf_operator.job import constants
-from tf_operator.job.naming import child_name
+from tf_operator.job.naming import service_name
+from tf_operator.job.profile import FailureScope
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import containers_of, main_containers
-from tf_operator.job.training_job import FieldError, ReplicaSpec, TrainingJob
+from tf_operator.job.training_job import FieldError, TrainingJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
@@ -31,6 +32,16 @@ def _has_a_replica_type(job: TrainingJob) -> Iterator[FieldError]:
 def _has_one_leader(job: TrainingJob) -> Iterator[FieldError]:
     if {spec.type for spec in job.replicas}.issuperset(_SINGLE):
         yield FieldError(job.profile.replicas_field, "must not have both Chief and Master: they are the same role")
+
+
+def _has_a_deciding_replica(job: TrainingJob) -> Iterator[FieldError]:
+    kind, index = job.main_replica
+    spec = job.spec_of(kind)
+    if job.deciding and not (spec and 0 <= index < spec.count):
+        yield FieldError(job.deciding.path, f"must name a replica of the job, and there is no {kind.label}-{index}")
+    elif job.profile.failure_scope is FailureScope.DECIDING and not spec and job.replicas:
+        rule = "must have a chief, a master or a worker: it decides how the job ends"
+        yield FieldError(job.profile.replicas_field, rule)
 
 
 def _has_counts_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
@@ -59,7 +70,8 @@ def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:
         rule = "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter"
         yield FieldError("metadata.name", f"{rule}, because its Services are named after it")
         return
-    longest = max((_longest_child(name, spec) for spec in job.replicas), key=len, default=name)
+    services = (service_name(job, spec.type, max(spec.count - 1, 0)) for spec in job.replicas)
+    longest = max((name, *services), key=len)
     if len(longest) > constants.LONGEST_NAME:
         rule = f"is too long: {longest!r} would have {len(longest)} characters"
         yield FieldError("metadata.name", f"{rule}, and at most {constants.LONGEST_NAME} are possible")
@@ -75,13 +87,10 @@ def _has_the_containers(job: TrainingJob) -> Iterator[FieldError]:
                 yield FieldError(path, f"the container {container.get('name')!r} must have an image")
 
 
-def _longest_child(name: str, spec: ReplicaSpec) -> str:
-    return child_name(name, spec.type, max(spec.count - 1, 0))
-
-
 _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_a_replica_type,
     _has_one_leader,
+    _has_a_deciding_replica,
     _has_counts_in_bounds,
     _has_times_in_bounds,
     _has_a_possible_name,

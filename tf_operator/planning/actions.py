@@ -112,7 +112,7 @@ class Transition(Enum):
     RUNNING = auto()
     """All replicas run, for the first time; ``seconds`` since the start."""
     RESTARTED = auto()
-    """``why`` is ``failed``, ``disrupted`` or ``in-place``."""
+    """``why`` is ``failed``, ``completed``, ``disrupted`` or ``in-place``."""
     SUCCEEDED = auto()
     FAILED = auto()
     """``cause`` says why; ``seconds`` since the start."""

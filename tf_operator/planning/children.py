@@ -14,18 +14,20 @@ from itertools import chain, count
 from typing import Any, Final
 
 from tf_operator.job import constants, naming
-from tf_operator.job.naming import child_name
+from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
-from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
+from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import cluster_spec, gang_schedulers
+from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
+from tf_operator.planning.pod_state import kubelet_policy
 from tf_operator.planning.snapshot import Settings
 
 PODS: Final = GroupVersionResource("", "v1", "pods", "Pod")
 SERVICES: Final = GroupVersionResource("", "v1", "services", "Service")
+_PROBES: Final = frozenset({"livenessProbe", "startupProbe"})
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class ChildBuilder:
 
     def create_service(self, kind: ReplicaType, index: int, name: str) -> Create:
         """Make the Service of one replica."""
-        body = partial(self.service, kind, index)
+        body = partial(self.service, kind, index, name=name)
         return Create(SERVICES, name, f"Service {name}", body, Stage.PODS, replica=f"{kind}-{index}")
 
     def create_pod(self, kind: ReplicaType, index: int, name: str, *, needs: Create | None) -> Create:
@@ -46,23 +48,22 @@ class ChildBuilder:
             PODS,
             name,
             f"pod {name}",
-            partial(self.pod, kind, index),
+            partial(self.pod, kind, index, name=name),
             Stage.PODS,
             needs=needs,
             replica=f"{kind}-{index}",
             is_announced=True,
         )
 
-    def pod(self, kind: ReplicaType, index: int) -> dict[str, Any]:
+    def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The pod of one replica."""
         spec = self._spec(kind)
-        name = child_name(self.job.key.name, kind, index)
         metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
-        return {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+        pod = {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+        return json_logs.added(pod, self.job, kind, index) if json_logs.is_wanted(self.job) else pod
 
-    def service(self, kind: ReplicaType, index: int) -> dict[str, Any]:
+    def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The headless Service of one replica: its name in the cluster's DNS, from before the pod is ready."""
-        name = child_name(self.job.key.name, kind, index)
         spec = {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
@@ -82,7 +83,7 @@ class ChildBuilder:
 
     @cached_property
     def _ports(self) -> Mapping[ReplicaType, list[dict[str, Any]]]:
-        return {spec.type: _service_ports(spec, self.job.profile.container) for spec in self.job.replicas}
+        return {spec.type: _service_ports(spec, self.job.profile) for spec in self.job.replicas}
 
     def _spec(self, kind: ReplicaType) -> ReplicaSpec:
         return next(spec for spec in self.job.replicas if spec.type is kind)
@@ -105,9 +106,13 @@ class ChildBuilder:
 
     def _pod_spec(self, spec: ReplicaSpec, index: int) -> dict[str, Any]:
         pod = dict(spec.template.get("spec") or {})
-        pod["restartPolicy"] = pod_restart_policy(spec.restart_policy)
+        pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang and not pod.get("schedulerName"):
             pod["schedulerName"] = self._gang.name
+        if spec.override:
+            pod = _overridden(pod, spec.override, self.job.profile.container)
+        if spec.is_default_server:
+            pod = default_server.with_program(pod, self.job)
         if cluster_spec.is_distributed(self.job):
             domain = self.settings.cluster_domain
             cluster = "" if self.job.has_dynamic_workers else self._cluster
@@ -125,9 +130,20 @@ class ChildBuilder:
         return {**container, "env": [*env, {"name": constants.TF_CONFIG, "value": config}]}
 
 
-def pod_restart_policy(policy: RestartPolicy) -> str:
-    """The policy of the pod: under ``ExitCode`` the kubelet must not restart anything itself."""
-    return RestartPolicy.NEVER.value if policy is RestartPolicy.EXIT_CODE else policy.value
+def _overridden(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:
+    """The pod with another program in the container of this name."""
+    said = {"command": change.command, "args": change.args}
+    fields = {name: list(value) for name, value in said.items() if value is not None}
+    dropped = _PROBES if change.drops_probes else frozenset[str]()
+    found = pod.get("containers")
+    containers = [
+        {name: value for name, value in entry.items() if name not in dropped} | fields
+        if isinstance(entry, Mapping) and entry.get("name") == container
+        else entry
+        for entry in (found if isinstance(found, list) else ())
+    ]
+    kept = {name: value for name, value in pod.items() if name != "initContainers" or not change.skips_init_containers}
+    return kept | {"containers": containers}
 
 
 def has_own_tf_config(container: Body) -> bool:
@@ -145,6 +161,8 @@ def types_with_own_tf_config(job: TrainingJob) -> list[ReplicaType]:
 
 def types_with_restart_policy(job: TrainingJob) -> list[ReplicaType]:
     """The types whose templates say a restartPolicy, which the one of the replica type overrules."""
+    if job.profile.restart_by is RestartBy.TEMPLATE:
+        return []
     return [spec.type for spec in job.replicas if _pod(spec).get("restartPolicy")]
 
 
@@ -158,11 +176,13 @@ def _pod(spec: ReplicaSpec) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
-def _service_ports(spec: ReplicaSpec, container: str) -> list[dict[str, Any]]:
+def _service_ports(spec: ReplicaSpec, profile: Profile) -> list[dict[str, Any]]:
     """One port for each of the container's, sorted, so that they are the same every time. No two are the same."""
     found: dict[tuple[int, str], str] = {}
-    for port in main_ports(spec, container):
+    for port in main_ports(spec, profile.container):
         number, protocol, own = port.get("containerPort"), port.get("protocol") or "TCP", port.get("name")
+        if own == profile.port_name:
+            own = profile.service_port_name or own
         if isinstance(number, int) and isinstance(protocol, str):
             found.setdefault((number, protocol), own if isinstance(own, str) else "")
     taken = {name for name in found.values() if name}

@@ -11,24 +11,43 @@ from tf_operator.job import naming
 from tf_operator.job.record import FailureCause
 from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, TrainingJob
 from tf_operator.planning import gang, pod_state
-from tf_operator.planning.actions import Action, Delete, DeleteCollection
+from tf_operator.planning.actions import Action, Delete, DeleteCollection, Patch, Stage
 from tf_operator.planning.children import PODS, SERVICES
+from tf_operator.planning.pod_state import Policy
 from tf_operator.planning.snapshot import Pod, Snapshot
 
 _ONE_BY_ONE = 1
+STOP_AFTER = 1
+"""The ``activeDeadlineSeconds`` of a pod that is stopped: the kubelet ends it, and keeps it and its logs."""
 
 
 def after_end(snapshot: Snapshot) -> Iterator[Action]:
-    """What the clean-pod policy takes away."""
+    """What the clean-pod policy takes away, or stops."""
     policy = snapshot.job.run_policy.clean_pods
     if policy is CleanPodPolicy.NONE:
         return
+    why = f"the job has ended, cleanPodPolicy {policy}"
     for pod in snapshot.pods:
-        if pod.is_there and (policy is CleanPodPolicy.ALL or _goes_on(pod, snapshot.job)):
-            # Replicas end together: one that ends while this is decided stays, and its logs with it.
-            version = "" if policy is CleanPodPolicy.ALL else pod.version
-            yield Delete(PODS, pod.name, pod.uid, f"the job has ended, cleanPodPolicy {policy}", version)
-    yield from _services_and_group(snapshot)
+        if not pod.is_there:
+            continue
+        if policy is CleanPodPolicy.ALL:
+            yield Delete(PODS, pod.name, pod.uid, why)
+        elif _goes_on(pod, snapshot.job):
+            yield from _ended(pod, snapshot.job, why)
+    if policy is not CleanPodPolicy.STOP:
+        yield from _services(snapshot)
+    yield from gang.removal(snapshot)
+
+
+def is_done(snapshot: Snapshot) -> bool:
+    """Whether nothing is left to be cleaned up after the end, and nothing still terminates."""
+    policy = snapshot.job.run_policy.clean_pods
+    if policy is CleanPodPolicy.NONE:
+        return True
+    left = [pod for pod in snapshot.pods if not pod.is_gone]
+    if any(policy is CleanPodPolicy.ALL or pod.is_terminating or _goes_on(pod, snapshot.job) for pod in left):
+        return False
+    return not any(after_end(snapshot))
 
 
 def while_suspended(snapshot: Snapshot) -> Iterator[Action]:
@@ -36,7 +55,8 @@ def while_suspended(snapshot: Snapshot) -> Iterator[Action]:
     for pod in snapshot.pods:
         if pod.is_there:
             yield Delete(PODS, pod.name, pod.uid, "the job is suspended")
-    yield from _services_and_group(snapshot)
+    yield from _services(snapshot)
+    yield from gang.removal(snapshot)
 
 
 def expires_at(job: TrainingJob) -> datetime | None:
@@ -54,13 +74,33 @@ def expires_at(job: TrainingJob) -> datetime | None:
         return None  # past the end of the calendar
 
 
-def _services_and_group(snapshot: Snapshot) -> Iterator[Action]:
+def _ended(pod: Pod, job: TrainingJob, why: str) -> Iterator[Action]:
+    """End a pod that goes on: delete it, or stop it where its logs are wanted, if there are any."""
+    has_started = pod_state.has_run(pod)
+    if has_started and (job.run_policy.clean_pods is CleanPodPolicy.STOP or _ended_before(pod, job)):
+        if not pod.is_stopped:
+            body = {"spec": {"activeDeadlineSeconds": STOP_AFTER}}
+            yield Patch(PODS, pod.name, pod.uid, f"the end of pod {pod.name}", body, Stage.DELETES)
+    else:
+        # Replicas end together: one that ends while this is decided stays, and its logs with it.
+        yield Delete(PODS, pod.name, pod.uid, why, pod.version)
+
+
+def _ended_before(pod: Pod, job: TrainingJob) -> bool:
+    """Whether the job ended with it, before the kubelet started its container again: its log says why."""
+    spec = job.spec_of(pod.type)
+    if spec is None or (pod.type, pod.index) != job.main_replica:
+        return False
+    policy = Policy(spec.restart_policy, job.profile)
+    return policy.judges_restarts and pod_state.end_before_restart(pod, policy) is not None
+
+
+def _services(snapshot: Snapshot) -> Iterator[Action]:
     services = tuple(Delete(SERVICES, found.name, found.uid) for found in snapshot.services if not found.is_terminating)
     if len(services) > _ONE_BY_ONE and all(found.job_uid_label == snapshot.job.uid for found in snapshot.services):
         yield DeleteCollection(SERVICES, naming.services_selector(snapshot.job), services)
     else:
         yield from services
-    yield from gang.removal(snapshot)
 
 
 def _goes_on(pod: Pod, job: TrainingJob) -> bool:
@@ -74,5 +114,5 @@ def _goes_on(pod: Pod, job: TrainingJob) -> bool:
     policy = next((spec.restart_policy for spec in job.replicas if spec.type is pod.type), RestartPolicy.ALWAYS)
     if pod.max_exit_code is None:
         return True
-    policy = pod_state.in_place_policy(pod, policy)
+    policy = pod_state.in_place_policy(pod, policy, job.profile.restart_by)
     return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and pod.max_exit_code != 0)

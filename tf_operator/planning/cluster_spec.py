@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from tf_operator.job import defaults
 from tf_operator.job.constants import TF_CONFIG
-from tf_operator.job.naming import child_name
+from tf_operator.job.naming import service_name, stem
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_ports
 from tf_operator.job.training_job import ReplicaSpec, TFConfigFormat, TrainingJob
@@ -24,8 +25,8 @@ MOST_BYTES: Final = 128 * 1024 - len(f"{TF_CONFIG}=\0")
 
 
 def is_distributed(job: TrainingJob) -> bool:
-    """A single process needs no cluster: it gets no TF_CONFIG."""
-    return job.pod_count != 1
+    """A single process needs no cluster: it gets no TF_CONFIG, unless its API always gives one."""
+    return job.pod_count != 1 or job.profile.has_cluster_always
 
 
 def tf_config(job: TrainingJob, kind: ReplicaType, index: int, *, domain: str = "", cluster: str = "") -> str:
@@ -53,7 +54,7 @@ def port_of(job: TrainingJob, spec: ReplicaSpec) -> int:
     """The port under which the replicas of a type are reached."""
     ports = main_ports(spec, job.profile.container)
     number = next((port.get("containerPort") for port in ports if port.get("name") == job.profile.port_name), None)
-    return number if isinstance(number, int) else job.profile.port
+    return number if isinstance(number, int) else defaults.port_of(spec, job.profile)
 
 
 # --- Who sees whom -------------------------------------------------------------------------------------------------
@@ -140,8 +141,8 @@ def _text(cluster: _Cluster, job: TrainingJob, domain: str) -> str:
 
 def _addresses(members: _Members, job: TrainingJob, domain: str) -> list[str] | dict[str, str]:
     spec = members.spec
-    suffix = _suffix(job, spec, domain) if spec else ""
-    found = {index: f"{child_name(job.key.name, spec.type, index)}{suffix}" for index in members.indexes if spec}
+    head, tail = (stem(job, spec.type), _suffix(job, spec, domain)) if spec else ("", "")
+    found = {index: f"{head}{index}{tail}" for index in members.indexes if spec}
     if members.form is _Form.LIST:
         return list(found.values())
     return {str(index): address for index, address in found.items()}
@@ -158,7 +159,7 @@ def _size_of(members: _Members, job: TrainingJob, domain: str) -> int:
     if spec is None or not count:
         return len("[]")
     digits = _digits_below(members.indexes.stop) - _digits_below(members.indexes.start)
-    quoted = len(_compact(f"{child_name(job.key.name, spec.type, 0)}{_suffix(job, spec, domain)}")) - len("0")
+    quoted = len(_compact(f"{service_name(job, spec.type, 0)}{_suffix(job, spec, domain)}")) - len("0")
     keys = digits + count * len('"":') if members.form is _Form.MAP else 0
     return len("[]") + count - 1 + count * quoted + digits + keys
 

@@ -8,6 +8,7 @@ the job, and ``restarts`` counts.
 from collections.abc import Iterable
 from datetime import datetime
 
+from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import FirstFailure
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import pod_state
@@ -79,6 +80,8 @@ def was_lost(pod: Pod) -> bool:
 
 def policy_hint(loss: ReplicaLoss, view: JobView) -> str:
     """Why it is not tried again."""
+    if view.snapshot.job.profile.restart_by is RestartBy.TEMPLATE:
+        return "; that is permanent"
     policy = next(replica.spec.restart_policy for replica in view.replicas if replica.spec.type is loss.type)
     if policy is RestartPolicy.EXIT_CODE:
         return f"; under restartPolicy {policy} that is permanent"
@@ -86,8 +89,7 @@ def policy_hint(loss: ReplicaLoss, view: JobView) -> str:
 
 
 def _ended_at(loss: ReplicaLoss, view: JobView) -> datetime:
-    main = loss.pod.main if loss.pod else None
-    return (main.finished_at if main else None) or view.snapshot.now
+    return loss.ended_at or view.snapshot.now
 
 
 def _short(text: str) -> str:

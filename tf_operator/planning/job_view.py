@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tf_operator.job.constants import MOST_REPLICAS
+from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import ReplicaType, RestartRecord
-from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartPolicy
+from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.planning import gang, pod_state, stuck_pods
-from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, judge
+from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.snapshot import Pod, Snapshot
 from tf_operator.planning.stuck_pods import StuckPod
 
@@ -39,7 +40,7 @@ class JobView:
     restarts_in_place: tuple[RestartInPlace, ...]
     """The restarts by the kubelet that are not recorded yet."""
     deciding: tuple[Replica, ...]
-    """The replicas that decide: the chief or master; without one the workers, without workers all."""
+    """The replicas that decide: the one that the job names, or the API; the chief or master; else workers; else all."""
     stuck: tuple[StuckPod, ...]
     """The pods on which the job waits."""
     problems: tuple[FieldError, ...]
@@ -62,16 +63,17 @@ def view(snapshot: Snapshot) -> JobView:
     by_type: dict[ReplicaType, tuple[Replica, ...]] = {}
     for spec in job.replicas:
         by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(snapshot, spec, pods, records))
+    if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
+        by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
     replicas = tuple(replica for found in by_type.values() for replica in found)
-    decider = job.leader.type if job.leader else ReplicaType.WORKER
     return JobView(
         snapshot=snapshot,
         by_type=by_type,
         replicas=replicas,
         surplus=tuple(pod for left in pods.values() for pod in left if not pod.is_gone),
         losses=tuple(replica.loss for replica in replicas if replica.loss),
-        restarts_in_place=tuple(_restarts_in_place(replicas)),
-        deciding=by_type.get(decider) or replicas,
+        restarts_in_place=tuple(_restarts_in_place(replicas, job.profile.restart_by)),
+        deciding=_deciding(job, by_type, replicas),
         stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
         problems=validate(job),
         is_held=gang.keeps_waiting(snapshot),
@@ -88,17 +90,50 @@ def _replicas(
     rules = ReplicaRules.of(snapshot.job, spec)
     for index in range(min(spec.count, MOST_REPLICAS)):  # an invalid count must not cost memory
         place = (spec.type, index)
-        yield judge(rules, index, pods.pop(place, ()), records.get(place))
+        found = pods.pop(place, [])
+        if len(found) > 1 and (others := _all_but_one(found)):
+            pods[place] = others
+            found = [pod for pod in found if pod not in others]
+        yield judge(rules, index, found, records.get(place))
 
 
-def _restarts_in_place(replicas: Iterable[Replica]) -> Iterator[RestartInPlace]:
+def _all_but_one(pods: list[Pod]) -> list[Pod]:
+    """What is too many of one replica: it had two operators for a moment, and generated names do not collide."""
+    there = sorted((pod for pod in pods if not pod.is_gone), key=lambda pod: (pod.is_terminating, pod.name))
+    return there[1:]
+
+
+def _deciding(
+    job: TrainingJob, by_type: Mapping[ReplicaType, tuple[Replica, ...]], replicas: tuple[Replica, ...]
+) -> tuple[Replica, ...]:
+    kind, index = job.main_replica
+    if job.deciding or job.profile.failure_scope is FailureScope.DECIDING:
+        return by_type.get(kind, ())[index : index + 1]
+    return by_type.get(kind) or replicas
+
+
+def _within_limit(
+    by_type: Mapping[ReplicaType, tuple[Replica, ...]], left: int, snapshot: Snapshot
+) -> dict[ReplicaType, tuple[Replica, ...]]:
+    """The replicas where only so many are restarted, those that ended first; the others stay as they have ended."""
+    ended = [(replica, replica.loss) for found in by_type.values() for replica in found if replica.loss]
+    counted = [(replica, loss) for replica, loss in ended if loss.outcome in COUNTED]
+    counted.sort(key=lambda entry: entry[1].ended_at or snapshot.now)
+    past = {id(replica) for replica, _ in counted[max(left, 0) :]}
+    return {
+        kind: tuple(replica.past_limit() if id(replica) in past else replica for replica in found)
+        for kind, found in by_type.items()
+    }
+
+
+def _restarts_in_place(replicas: Iterable[Replica], by: RestartBy) -> Iterator[RestartInPlace]:
     """Once a replica is recorded as completed, a sidecar that goes on failing costs the job nothing.
 
     What was restarted before counts, also if it was not observed until the end of its pod.
     """
     for replica in replicas:
         for pod in (*replica.departed, *([replica.pod] if replica.pod else [])) if not replica.was_completed else ():
-            if pod_state.in_place_policy(pod, replica.spec.restart_policy) is RestartPolicy.NEVER:
+            if pod_state.in_place_policy(pod, replica.spec.restart_policy, by) is RestartPolicy.NEVER:
                 continue
             counted = replica.record.in_place if replica.record and replica.record.uid == pod.uid else 0
             if pod.restarts > counted:

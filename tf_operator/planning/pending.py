@@ -8,8 +8,9 @@ as that pod waits in the same stage, so a job that is stuck is quiet.
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from tf_operator.job import naming
 from tf_operator.job.record import PendingKind, PendingRecord
-from tf_operator.planning import spec_problems
+from tf_operator.planning import gang, spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.stuck_pods import StuckPod
 
@@ -26,7 +27,14 @@ def note(view: JobView, found: PendingRecord | None) -> str:
         return " It has no replicas: nothing runs until there are some."
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
         return " No pod is created before the gang scheduler has admitted its PodGroup."
+    if scheduler := gang.unavailable(view.snapshot):
+        return f" {unavailable(scheduler)}"
     return ""
+
+
+def unavailable(scheduler: str) -> str:
+    """That the job is placed by another scheduler than it asks for."""
+    return f"{scheduler} is not installed: the scheduler of the template places the pods, or the default one."
 
 
 def sentence(found: PendingRecord, view: JobView) -> str:
@@ -38,7 +46,9 @@ def sentence(found: PendingRecord, view: JobView) -> str:
         why = f"{why} for more than {view.snapshot.settings.report_starting_after // timedelta(minutes=1)} min"
     if found.kind is PendingKind.TERMINATING:
         why = "its last pod was deleted, and is still there; its node may be lost, or a finalizer holds it"
-    replica = found.what.removeprefix(f"{view.snapshot.job.key.name}-")
+    job = view.snapshot.job
+    place = naming.replica_of(job.key.name, found.what, job.profile.names)
+    replica = f"{place[0].label}-{place[1]}" if place else found.what
     return f"{replica} (pod {found.what}) waits: {why}".rstrip()
 
 

@@ -11,13 +11,14 @@ from tf_operator.job import naming
 from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
     cleanup,
+    default_server,
+    events_and_counts,
     gang,
     job_view,
     pending,
     rejections,
     report,
     restarts,
-    transitions,
     verdict,
 )
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
@@ -44,18 +45,19 @@ def make_plan(snapshot: Snapshot) -> Plan:
         report=said,
         status_first=not report.is_progress(view, after),
         actions=_actions(view, found, after),
-        events=tuple(transitions.events(view, said)),
-        counts=tuple(transitions.counts(view, after)),
+        events=tuple(events_and_counts.events(view, said)),
+        counts=tuple(events_and_counts.counts(view, after)),
         requeue_after=_soonest(snapshot.now, _wake_ups(view, after)) if found.phase is Phase.ACTIVE else None,
     )
 
 
 def _after_end(snapshot: Snapshot) -> Plan:
-    """A job that has ended is cleaned up, and deleted when its time has come. Its status is never written again."""
+    """A job that has ended is cleaned up, and deleted when its time has come. What became of it is settled."""
     expiry = cleanup.expires_at(snapshot.job)
     if expiry is not None and expiry <= snapshot.now:
         return Plan(deletes_job=True, counts=(Count(Transition.DELETED),))
     return Plan(
+        report=report.after_end(snapshot),
         actions=tuple(cleanup.after_end(snapshot)),
         requeue_after=_soonest(snapshot.now, iter([expiry])),
     )
@@ -82,12 +84,14 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
         if pod and record and record.replaced and record.uid == pod.uid and not pod.is_terminating:
             why = f"replica {replica.spec.type.label}-{replica.index} is restarted"
             yield Delete(PODS, pod.name, pod.uid, why)
+    job, wanted = view.snapshot.job, {(replica.spec.type, replica.index) for replica in view.replicas}
     for pod in view.surplus:
         if not pod.is_terminating:
-            yield Delete(PODS, pod.name, pod.uid, f"there are fewer {pod.type} replicas now")
-    wanted = {(replica.spec.type, replica.index) for replica in view.replicas}
+            is_second = (pod.type, pod.index) in wanted
+            why = "its replica has another pod" if is_second else f"there are fewer {pod.type} replicas now"
+            yield Delete(PODS, pod.name, pod.uid, why)
     for service in view.snapshot.services:
-        place = naming.replica_of(view.snapshot.job.key.name, service.name)
+        place = naming.replica_of(job.key.name, service.name, job.profile.names)
         if place and place not in wanted and not service.is_terminating:
             yield Delete(SERVICES, service.name, service.uid)
 
@@ -98,11 +102,15 @@ def _creations(view: JobView) -> Iterator[Create]:
         return
     builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
     services = {service.name for service in view.snapshot.services}
+    has_program = False
     for replica in view.replicas:
-        kind, index, name = replica.spec.type, replica.index, replica.name
-        service = None if name in services else builder.create_service(kind, index, name)
+        kind, index = replica.spec.type, replica.index
+        service = None if replica.service in services else builder.create_service(kind, index, replica.service)
         if replica.needs_pod and _is_due(replica, view.snapshot):
-            yield builder.create_pod(kind, index, name, needs=service)
+            if replica.spec.is_default_server and not has_program:
+                has_program = True
+                yield default_server.config_map(builder.job, builder.settings)
+            yield builder.create_pod(kind, index, replica.name, needs=service)
         elif service:
             yield service
 

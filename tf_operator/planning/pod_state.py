@@ -1,4 +1,4 @@
-"""What has become of one pod: the kubelet's many words, in seven of ours.
+"""What has become of one pod: the kubelet's many words, in eight of ours.
 
 The deciding container decides: when it has ended, the replica has, even if a sidecar goes on. A container that the
 kubelet is going to restart in place has not ended. A pod that was disrupted (rejected by its node, evicted, preempted,
@@ -9,7 +9,7 @@ exits with 0 because it was stopped.
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tf_operator.job.profile import Profile
+from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning.snapshot import MainContainer, Pod
 
@@ -40,6 +40,8 @@ class PodState(Enum):
     """It ended with an error, and may be tried again."""
     PERMANENT_FAILURE = auto()
     """It ended with an error that its restart policy does not try again."""
+    ENDED = auto()
+    """It ended with exit code 0, and its restart policy runs it again by a new pod."""
     DISRUPTED = auto()
     TERMINATING = auto()
     """Somebody deletes it; until it is gone its name is taken."""
@@ -51,10 +53,40 @@ class Policy:
 
     restart: RestartPolicy
     profile: Profile
+    ends_job: bool = True
+    """Whether a permanent failure of the replica is the job's."""
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether a new pod is made after one that has succeeded."""
+        return self.restart is RestartPolicy.ALWAYS and self.profile.restart_by is RestartBy.NEW_POD
+
+    @property
+    def judges_restarts(self) -> bool:
+        """Whether a container that ended for good has ended, although the kubelet starts it again."""
+        return self.ends_job and self.profile.restart_by is RestartBy.TEMPLATE
+
+    def is_final(self, ended: MainContainer | None) -> bool:
+        """Whether a failure that ended so is not tried again."""
+        match self.profile.restart_by, self.restart:
+            case RestartBy.TEMPLATE, _:
+                return self.ends_job and self._has_final_code(ended)
+            case _, RestartPolicy.NEVER:
+                return True
+            case _, RestartPolicy.EXIT_CODE:
+                return self._has_final_code(ended)
+        return False
+
+    def _has_final_code(self, ended: MainContainer | None) -> bool:
+        if ended is None or ended.exit_code is None:
+            return False
+        return not self.profile.exit_codes.are_retryable(ended.exit_code, ended.reason)
 
 
 def state_of(pod: Pod, policy: Policy) -> PodState:
     """Judge a pod."""
+    if policy.judges_restarts and (ended := end_before_restart(pod, policy)):
+        return PodState.PERMANENT_FAILURE if ended.exit_code else PodState.SUCCEEDED
     if _has_succeeded(pod, policy):
         return PodState.SUCCEEDED
     if pod.is_gone or pod.is_terminating:
@@ -64,12 +96,24 @@ def state_of(pod: Pod, policy: Policy) -> PodState:
     return PodState.RUNNING if pod.phase == "Running" else PodState.PENDING
 
 
-def in_place_policy(pod: Pod, of_replica: RestartPolicy) -> RestartPolicy:
+def end_before_restart(pod: Pod, policy: Policy) -> MainContainer | None:
+    """The end of the deciding container that ends the replica, although the kubelet starts it again, or has."""
+    ends = (pod.last_termination, pod.main if pod.is_there and not is_disrupted(pod) else None)
+    return next((ended for ended in ends if ended and (ended.exit_code == 0 or policy.is_final(ended))), None)
+
+
+def kubelet_policy(of_replica: RestartPolicy, by: RestartBy) -> RestartPolicy:
+    """The restart policy of a new pod: the kubelet must not restart what we replace."""
+    is_ours = by is RestartBy.NEW_POD or of_replica is RestartPolicy.EXIT_CODE
+    return RestartPolicy.NEVER if is_ours else of_replica
+
+
+def in_place_policy(pod: Pod, of_replica: RestartPolicy, by: RestartBy) -> RestartPolicy:
     """By which rule the kubelet starts the pod's containers again: the pod's own, also when the job was edited since.
 
     Whether a pod that failed gets a successor is another question, which the replica's policy of today answers.
     """
-    return pod.restart_policy or (RestartPolicy.NEVER if of_replica is RestartPolicy.EXIT_CODE else of_replica)
+    return pod.restart_policy or kubelet_policy(of_replica, by)
 
 
 def has_run(pod: Pod) -> bool:
@@ -150,7 +194,7 @@ def _was_stopped(pod: Pod) -> bool:
 
 def _has_ended(pod: Pod, policy: Policy) -> bool:
     """Whether the deciding container has ended for ever, although the pod may go on."""
-    match in_place_policy(pod, policy.restart):
+    match in_place_policy(pod, policy.restart, policy.profile.restart_by):
         case RestartPolicy.NEVER:
             return _exit_code(pod) is not None
         case RestartPolicy.ON_FAILURE:
@@ -168,13 +212,4 @@ def _last_outcome(pod: Pod, policy: Policy) -> PodState:
 def _failure(pod: Pod, policy: Policy) -> PodState:
     if is_disrupted(pod):
         return PodState.DISRUPTED
-    if policy.restart is RestartPolicy.NEVER:
-        return PodState.PERMANENT_FAILURE
-    code = _exit_code(pod)
-    if (
-        policy.restart is RestartPolicy.EXIT_CODE
-        and code is not None
-        and code not in policy.profile.retryable_exit_codes
-    ):
-        return PodState.PERMANENT_FAILURE
-    return PodState.FAILED
+    return PodState.PERMANENT_FAILURE if policy.is_final(pod.main) else PodState.FAILED

@@ -10,14 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
-from tf_operator.job.naming import child_name
+from tf_operator.job import naming
+from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import Pod
 
-_ENDED_BADLY = frozenset({PodState.FAILED, PodState.PERMANENT_FAILURE, PodState.DISRUPTED})
+_IS_LOST = frozenset({PodState.FAILED, PodState.PERMANENT_FAILURE, PodState.ENDED, PodState.DISRUPTED})
+COUNTED = frozenset({PodState.FAILED, PodState.ENDED})
+"""A new pod after one of these is a restart, and has its place in the backoff limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,9 @@ class ReplicaLoss:
     outcome: PodState
     pod: Pod | None = None
     is_tolerated: bool = False
-    """Whether the job goes on without this replica, when it is lost for good: it is a worker of a dynamic job."""
+    """Whether the job goes on without this replica, when it is lost for good."""
+    is_past_limit: bool = False
+    """Whether it would be restarted, if the backoff limit were not reached."""
 
     @property
     def is_permanent(self) -> bool:
@@ -41,7 +46,14 @@ class ReplicaLoss:
     @property
     def has_failed(self) -> bool:
         """Whether its program failed, also if its pod was deleted after that."""
-        return self.outcome is not PodState.DISRUPTED or (self.pod is not None and pod_state.has_failed(self.pod))
+        if self.outcome is PodState.DISRUPTED:
+            return self.pod is not None and pod_state.has_failed(self.pod)
+        return self.outcome is not PodState.ENDED
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When its deciding container ended, as far as there is a pod that says so."""
+        return self.pod.main.finished_at if self.pod and self.pod.main else None
 
     @property
     def title(self) -> str:
@@ -56,13 +68,17 @@ class Replica:
     spec: ReplicaSpec
     index: int
     name: str
-    """Of its pod and of its Service."""
+    """Of its pod, also of the next one."""
+    service: str
+    """The name of its Service."""
     pod: Pod | None
     outcome: PodState | None
     """Of the pod; ``None`` when there is none."""
     is_completed: bool
     was_completed: bool
     """That it is completed is in the status already."""
+    was_failed: bool
+    """That it has failed for good, and the job goes on, is in the status already."""
     record: RestartRecord | None
     loss: ReplicaLoss | None
     departed: tuple[Pod, ...] = ()
@@ -72,6 +88,12 @@ class Replica:
         """The replica and its pod, for messages."""
         return _title(self.spec.type, self.index, self.name)
 
+    def past_limit(self) -> Self:
+        """The same replica, where it is not restarted because the backoff limit is reached: it stays as it ended."""
+        if self.loss is None or self.loss.outcome is PodState.ENDED:
+            return replace(self, outcome=PodState.SUCCEEDED, is_completed=True, loss=None)
+        return replace(self, loss=replace(self.loss, outcome=PodState.PERMANENT_FAILURE, is_past_limit=True))
+
     @property
     def is_running(self) -> bool:
         """Whether a pod runs here now."""
@@ -80,14 +102,14 @@ class Replica:
     @property
     def is_being_replaced(self) -> bool:
         """Whether a pod was given up here and the next one does not run yet."""
-        if self.is_completed or self.is_running or (self.loss and self.loss.is_permanent):
+        if self.is_completed or self.is_running or self.is_tolerated or (self.loss and self.loss.is_permanent):
             return False
         return self.record is not None and self.record.replaced
 
     @property
     def is_tolerated(self) -> bool:
         """Whether it is lost for good and the job goes on without it."""
-        return self.loss is not None and self.loss.is_permanent and self.loss.is_tolerated
+        return self.was_failed or (self.loss is not None and self.loss.is_permanent and self.loss.is_tolerated)
 
     @property
     def is_waited_for(self) -> bool:
@@ -97,7 +119,7 @@ class Replica:
     @property
     def needs_pod(self) -> bool:
         """Whether a pod is to be made here, now or after a delay."""
-        return self.pod is None and not self.is_completed and self.loss is None
+        return self.pod is None and not (self.is_completed or self.loss or self.was_failed)
 
     @property
     def waits_since(self) -> datetime | None:
@@ -113,43 +135,68 @@ class ReplicaRules:
 
     spec: ReplicaSpec
     policy: Policy
-    job_name: str
-    job_record: JobRecord
+    main_policy: Policy
+    """Of the deciding replica."""
+    main_index: int
+    """Of the deciding replica; -1 if it is of another type."""
+    job: TrainingJob
+    stem: str
+    """What the names of its Services begin with."""
     record: ReplicaRecord
     is_dynamic: bool
-    """Whether the job goes on without those that are lost for good."""
+    """Whether those that are lost for good are made again when their pod goes, and the job goes on without them."""
+    remembers: bool
+    """Whether it is final that one has completed: not if the kubelet starts it again."""
 
     @classmethod
     def of(cls, job: TrainingJob, spec: ReplicaSpec) -> Self:
         """The rules of a job for the replicas of one type."""
+        profile = job.profile
+        kind, index = job.main_replica
+        main = Policy(spec.restart_policy, profile)
         return cls(
             spec=spec,
-            policy=Policy(spec.restart_policy, job.profile),
-            job_name=job.key.name,
-            job_record=job.record,
+            policy=replace(main, ends_job=False) if profile.failure_scope is FailureScope.DECIDING else main,
+            main_policy=main,
+            main_index=index if kind is spec.type else -1,
+            job=job,
+            stem=naming.stem(job, spec.type),
             record=job.record.of(spec.type),
             is_dynamic=_is_dynamic(job, spec.type),
+            remembers=spec.restart_policy is not RestartPolicy.ALWAYS or profile.restart_by is not RestartBy.POLICY,
         )
+
+    def policy_of(self, index: int) -> Policy:
+        """By which its pods are judged."""
+        return self.main_policy if index == self.main_index else self.policy
+
+    def tolerates(self, index: int) -> bool:
+        """Whether the job goes on without it."""
+        return self.is_dynamic or not self.policy_of(index).ends_job
 
 
 def judge(rules: ReplicaRules, index: int, pods: Sequence[Pod], record: RestartRecord | None) -> Replica:
     """Judge one replica by its pods, of which at most one is not gone, and by what is remembered of it."""
-    spec = rules.spec
+    spec, policy = rules.spec, rules.policy_of(index)
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is recorded.
     pod = next((pod for pod in pods if not pod.is_gone), None)
-    states = [(found, _outcome(found, rules)) for found in ([pod] if pod else pods)]
+    states = [(found, _outcome(found, rules, policy)) for found in ([pod] if pod else pods)]
     # Remembered, or seen now. Under Always only while its pod is there.
-    was_completed = index in rules.record.completed and spec.restart_policy is not RestartPolicy.ALWAYS
+    was_completed = index in rules.record.completed and rules.remembers
     is_completed = was_completed or any(found is PodState.SUCCEEDED for _, found in states)
-    name = child_name(rules.job_name, spec.type, index)
+    was_failed = index in rules.record.failed and not is_completed
+    service = f"{rules.stem}{index}"
+    name = pod.name if pod else naming.pod_name(rules.job, service, record)
     return Replica(
         spec=spec,
         index=index,
         name=name,
+        service=service,
         pod=pod,
         outcome=states[0][1] if pod else None,
         is_completed=is_completed,
         was_completed=was_completed,
+        was_failed=was_failed,
         record=record,
         loss=None if is_completed else _loss(rules, index, name, states, record=record),
         departed=() if pod else tuple(pods),
@@ -160,15 +207,15 @@ def _title(kind: ReplicaType, index: int, name: str) -> str:
     return f"{kind.label}-{index} (pod {name})"
 
 
-def _outcome(pod: Pod, rules: ReplicaRules) -> PodState:
+def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy) -> PodState:
     """What has become of a pod. One that the operator has stopped has not done its work, although it exits with 0.
 
     Of a dynamic worker nobody knows who stopped it: the operator does when fewer are wanted.
     """
-    found = pod_state.state_of(pod, rules.policy)
+    found = pod_state.state_of(pod, policy)
     if found is not PodState.SUCCEEDED or not pod.is_terminating:
-        return found
-    if not rules.is_dynamic and not _is_suspended_away(pod, rules.job_record):
+        return PodState.ENDED if found is PodState.SUCCEEDED and policy.runs_again else found
+    if not rules.is_dynamic and not _is_suspended_away(pod, rules.job.record):
         return found
     return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
 
@@ -194,27 +241,42 @@ def _loss(
     record: RestartRecord | None,
 ) -> ReplicaLoss | None:
     """The pod of this replica that ended badly and is not recorded yet; or that the replica has none any more."""
-    had_started, policy = index in rules.record.started, rules.spec.restart_policy
+    had_started, was_failed = index in rules.record.started, index in rules.record.failed
     for pod, found in states:
         is_known = record is not None and record.replaced and record.uid == pod.uid
-        if is_known or found not in _ENDED_BADLY or (pod.is_gone and found is PodState.DISRUPTED and not had_started):
+        if is_known or found not in _IS_LOST or (pod.is_gone and found is PodState.DISRUPTED and not had_started):
             continue
-        loss = ReplicaLoss(rules.spec.type, index, name, found, pod, is_tolerated=rules.is_dynamic)
-        return _judged(loss, policy, had_run=had_started or pod_state.has_run(pod))
-    if states or not had_started:
+        loss = ReplicaLoss(
+            rules.spec.type,
+            index,
+            name,
+            PodState.PERMANENT_FAILURE if was_failed else found,
+            _as_ended(pod, rules.policy_of(index)),
+            is_tolerated=rules.tolerates(index),
+        )
+        return _judged(loss, rules, had_run=had_started or pod_state.has_run(pod))
+    if states or was_failed or not had_started:
         return None
-    vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=rules.is_dynamic)
-    return _judged(vanished, policy, had_run=True)
+    vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=rules.tolerates(index))
+    return _judged(vanished, rules, had_run=True)
 
 
-def _judged(loss: ReplicaLoss, policy: RestartPolicy, *, had_run: bool) -> ReplicaLoss:
+def _as_ended(pod: Pod, policy: Policy) -> Pod:
+    """The pod as it was when its container ended for good, if the kubelet has started it again since."""
+    ended = pod_state.end_before_restart(pod, policy) if policy.judges_restarts else None
+    return replace(pod, main=ended) if ended else pod
+
+
+def _judged(loss: ReplicaLoss, rules: ReplicaRules, *, had_run: bool) -> ReplicaLoss:
     """Under ``Never``, a disruption of what had run is as final as a failure; what never ran is made again.
 
     A dynamic worker that was disrupted is made again under every policy; also one that failed for good, when somebody
     deletes its pod. training-operator 1.9 does the same.
     """
-    if loss.is_tolerated:
+    if rules.is_dynamic:
         is_deleted = loss.is_permanent and loss.pod is not None and loss.pod.is_gone
         return replace(loss, outcome=PodState.DISRUPTED) if is_deleted else loss
-    is_final = loss.outcome is PodState.DISRUPTED and policy is RestartPolicy.NEVER and had_run
+    by = rules.policy.profile.restart_by
+    is_never = rules.spec.restart_policy is RestartPolicy.NEVER and by is not RestartBy.TEMPLATE
+    is_final = loss.outcome is PodState.DISRUPTED and is_never and had_run
     return replace(loss, outcome=PodState.PERMANENT_FAILURE) if is_final else loss

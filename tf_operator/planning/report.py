@@ -1,4 +1,4 @@
-"""What is remembered of a job from now on, and what is said of it: from a view and the verdict on it.
+"""The next record and report of a job: what is remembered from now on, and what its status says.
 
 ``next_report`` says what is so, whatever was written before; who stores it compares. Counts of a job that has ended
 are its last ones, with what still ran at a success counted as succeeded, as 1.9 does.
@@ -10,14 +10,16 @@ from functools import partial
 from itertools import chain
 
 from tf_operator.job import naming
+from tf_operator.job.profile import AfterEnd, FailureScope, RestartBy
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import failure_evidence, pending, restarts
+from tf_operator.planning import cleanup, failure_evidence, job_view, pending, restarts
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
+from tf_operator.planning.snapshot import Pod, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict, all_up
 
 
@@ -37,8 +39,18 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
         note=pending.note(view, record.pending) if is_active else "",
-        lines=partial(_lines, view),
+        lines=partial(_lines, view, record, is_active=is_active),
     )
+
+
+def after_end(snapshot: Snapshot) -> JobReport | None:
+    """What is still reported of a job that had ended before: its clean-up, as far as its API wants to know."""
+    job, wanted = snapshot.job, snapshot.job.profile.after_end
+    record = _cleaned_up(snapshot, job.record)
+    if wanted is AfterEnd.REPLICAS:
+        lines = partial(_lines, job_view.view(snapshot), record, is_active=False)
+        return JobReport(job, record, snapshot.now, lines=lines)
+    return JobReport(job, record, snapshot.now) if record != job.record else None
 
 
 def is_progress(view: JobView, new: JobRecord) -> bool:
@@ -74,7 +86,14 @@ def _begun(view: JobView, verdict: Verdict) -> JobRecord:
     if record.phase is JobPhase.NEW:
         record = record.changed(phase=JobPhase.CREATED)
     if record.phase is JobPhase.SUSPENDED and _is_resumed(view, verdict):
-        record = record.changed(phase=JobPhase.CREATED, resumed_at=now, start_time=None, all_running_time=None)
+        record = record.changed(
+            phase=JobPhase.CREATED,
+            resumed_at=now,
+            start_time=None,
+            all_created_time=None,
+            first_run_time=None,
+            all_running_time=None,
+        )
     if record.start_time is None and verdict.phase is not Phase.SUSPENDED and not verdict.is_malformed:
         # A job that waits for its gang has not started: no clock runs.
         record = record.changed(start_time=None if view.is_held else now)
@@ -95,23 +114,45 @@ def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRec
     replicas = {kind: _reached(view, kind, record.of(kind)) for kind in kinds}
     if verdict.phase is Phase.SUSPENDED:
         # Its pods are deleted by us: none of them is lost, and what comes after begins again.
-        replicas = {kind: replace(found, started=NO_INDEXES) for kind, found in replicas.items()}
+        replicas = {kind: _begun_again(view, kind, found) for kind, found in replicas.items()}
         record = record.changed(restart_records=tuple(replace(kept, attempts=0) for kept in record.restart_records))
-    is_up = verdict.phase is Phase.ACTIVE and all_up(view)
-    all_running = record.all_running_time or (view.snapshot.now if is_up else None)
-    return record.changed(replicas=replicas, all_running_time=all_running)
+        return record.changed(replicas=replicas)
+    now, is_active = view.snapshot.now, verdict.phase is Phase.ACTIVE
+    has_run = any(replica.is_running or replica.is_completed for replica in view.deciding)
+    return record.changed(
+        replicas=replicas,
+        all_created_time=record.all_created_time or (now if is_active and _all_created(view) else None),
+        first_run_time=record.first_run_time or (now if has_run else None),
+        all_running_time=record.all_running_time or (now if is_active and all_up(view) else None),
+    )
+
+
+def _all_created(view: JobView) -> bool:
+    return bool(view.replicas) and not any(replica.needs_pod or replica.loss for replica in view.replicas)
+
+
+def _begun_again(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
+    """What counts after a suspension: what has completed is not run again, unless it always is."""
+    is_final = not any(replica.spec.restart_policy is RestartPolicy.ALWAYS for replica in view.of(kind))
+    return replace(known, started=NO_INDEXES, failed=NO_INDEXES, completed=known.completed if is_final else NO_INDEXES)
 
 
 def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
     replicas = view.of(kind)
     completed = Indexes.of(replica.index for replica in replicas if replica.is_completed)
-    remembers = any(replica.spec.restart_policy is not RestartPolicy.ALWAYS for replica in replicas)
+    profile = view.snapshot.job.profile
+    goes_on = profile.failure_scope is FailureScope.DECIDING
+    is_by_kubelet = profile.restart_by is RestartBy.POLICY
+    remembers = any(
+        not is_by_kubelet or replica.spec.restart_policy is not RestartPolicy.ALWAYS for replica in replicas
+    )
     failed_for_good = Indexes.of(replica.index for replica in replicas if replica.loss and replica.loss.is_permanent)
     up = Indexes.of(replica.index for replica in replicas if _is_up(replica))
     return replace(
         known,
         completed=completed if remembers else NO_INDEXES,
         started=((known.started | up | failed_for_good) - completed).below(len(replicas)),
+        failed=((known.failed | failed_for_good) - completed).below(len(replicas)) if goes_on else NO_INDEXES,
     )
 
 
@@ -130,6 +171,7 @@ def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
     phase = _PHASES[verdict.phase]
     is_suspended = phase is JobPhase.SUSPENDED
     evidence = verdict.evidence if phase is JobPhase.FAILED else None
+    record = record if is_suspended else _cleaned_up(view.snapshot, record)
     return record.changed(
         phase=phase,
         failure=verdict.cause,
@@ -139,6 +181,12 @@ def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
         first_failure=_first_failure(view, record) or evidence,
         pending=None,
     )
+
+
+def _cleaned_up(snapshot: Snapshot, record: JobRecord) -> JobRecord:
+    if snapshot.job.profile.after_end is AfterEnd.NOTHING or record.clean_up_time or not cleanup.is_done(snapshot):
+        return record
+    return record.changed(clean_up_time=snapshot.now)
 
 
 def _current(view: JobView, before: JobPhase) -> JobPhase:
@@ -224,22 +272,34 @@ def _has_failed(replica: Replica, verdict: Verdict) -> bool:
     return replica.loss.is_permanent or (has_ended and replica.loss.outcome is PodState.FAILED)
 
 
-def _lines(view: JobView) -> Iterator[ReplicaLine]:
+def _lines(view: JobView, record: JobRecord, *, is_active: bool) -> Iterator[ReplicaLine]:
+    is_after_failure = record.restarting is not None and record.restarting.after_failure
     for replica in view.replicas:
-        kind, index, pod = replica.spec.type, replica.index, replica.pod
-        line = ReplicaLine(kind, index, replica.name)
-        if pod is None:
-            yield line
-            continue
-        main = pod.main
-        yield replace(
-            line,
-            uid=pod.uid,
-            phase=pod.phase,
-            exit_code=main.exit_code if main else None,
-            restarts=pod.restarts,
-            reason=(main.reason if main else "") or pod.reason or pod.pending_reason,
+        loss, pod = replica.loss, replica.pod
+        restarts_failed = is_after_failure and _is_being_replaced(view, replica)
+        line = ReplicaLine(
+            type=replica.spec.type,
+            index=replica.index,
+            pod=replica.name,
+            is_completed=replica.is_completed,
+            has_failed=replica.was_failed or restarts_failed or (loss is not None and loss.has_failed),
+            is_to_run=is_active and pod is None and replica.is_waited_for,
+            failure=failure_evidence.describe(loss) if loss and loss.has_failed else "",
         )
+        yield _with_pod(line, pod) if pod else line
+
+
+def _with_pod(line: ReplicaLine, pod: Pod) -> ReplicaLine:
+    main = pod.main
+    return replace(
+        line,
+        uid=pod.uid,
+        phase=pod.phase,
+        exit_code=main.exit_code if main else None,
+        restarts=pod.restarts,
+        reason=(main.reason if main else "") or pod.reason or pod.pending_reason,
+        containers=pod.containers,
+    )
 
 
 _PHASES: Mapping[Phase, JobPhase] = {

@@ -15,7 +15,7 @@ from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaRecord, Rep
 from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
-from tf_operator.planning.replicas import Replica, ReplicaLoss
+from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss
 from tf_operator.planning.snapshot import Settings, Snapshot, is_ahead
 
 MOST_RECORDS: Final = 1000
@@ -30,7 +30,7 @@ class Totals:
     in_place: int
     """New restarts by the kubelet."""
     failures: int
-    """Pods that failed and would be replaced."""
+    """Pods that ended and would be replaced."""
 
 
 def totals(view: JobView) -> Totals:
@@ -38,7 +38,7 @@ def totals(view: JobView) -> Totals:
     return Totals(
         before=view.snapshot.job.record.restarts,
         in_place=sum(found.times for found in view.restarts_in_place),
-        failures=sum(loss.outcome is PodState.FAILED for loss in view.losses),
+        failures=sum(loss.outcome in COUNTED for loss in view.losses),
     )
 
 
@@ -80,7 +80,7 @@ def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: da
     try:
         return record.at + min(delay, settings.longest_restart_delay)
     except OverflowError:
-        return None  # past the end of the calendar: nobody has written that in earnest
+        return None  # past the end of the calendar: an invalid time
 
 
 class RestartTracker:

@@ -1,4 +1,4 @@
-"""What is to be said of a job: an ordered list of checks, of which the first that applies decides.
+"""Whether a job has ended, and why: an ordered list of checks, of which the first that applies decides.
 
 This page is the specification of how jobs end; ``_CHECKS`` at its end is its table of contents. Success comes before
 failure: when the chief has succeeded, and another replica failed, seen in the same reconcile, the chief decides. Each
@@ -128,6 +128,8 @@ def _failed_for_good(view: JobView, losses: Iterable[ReplicaLoss]) -> Verdict | 
     if first is None:
         return None
     job = view.snapshot.job
+    if first.is_past_limit:
+        return _past_limit(view, f": {failure_evidence.describe(first)}")
     count = sum(loss.type is first.type for loss in final)
     return Verdict(
         Phase.FAILED,
@@ -139,6 +141,8 @@ def _failed_for_good(view: JobView, losses: Iterable[ReplicaLoss]) -> Verdict | 
 
 def _has_no_worker_left(view: JobView) -> Verdict | None:
     """Failed workers are tolerated with dynamic workers; but somebody has to be left to succeed."""
+    if not view.snapshot.job.has_dynamic_workers:
+        return None
     workers = view.of(ReplicaType.WORKER)
     first = failure_evidence.first((replica.loss for replica in workers if replica.loss and replica.is_tolerated), view)
     job, is_any_left = view.snapshot.job, not all(replica.is_tolerated or replica.is_completed for replica in workers)
@@ -161,12 +165,14 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
         return None
     failed = failure_evidence.first((loss for loss in view.losses if loss.outcome is PodState.FAILED), view)
     cause, kept = (f": {failure_evidence.describe(failed)}", None) if failed else _restarted_most(view)
+    return _past_limit(view, cause, kept)
+
+
+def _past_limit(view: JobView, cause: str, evidence: FirstFailure | None = None) -> Verdict:
+    job = view.snapshot.job
+    message = f"Job {job.key.name} has failed because it has reached the specified backoff limit of"
     return Verdict(
-        Phase.FAILED,
-        f"Job {view.snapshot.job.key.name} has failed because it has reached the specified backoff limit of {limit}"
-        f"{cause}",
-        FailureCause.BACKOFF_LIMIT_EXCEEDED,
-        kept,
+        Phase.FAILED, f"{message} {job.run_policy.backoff_limit}{cause}", FailureCause.BACKOFF_LIMIT_EXCEEDED, evidence
     )
 
 

@@ -10,7 +10,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources, shares
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import ReconcileInstruments
+from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import NOW, Result, Turn
 from tf_operator.controller.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey

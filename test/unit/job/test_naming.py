@@ -5,6 +5,7 @@ import pytest
 from support.builders import tfjob
 from support.simulator import simulator
 from tf_operator.job import naming
+from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import ReplicaType
 
 
@@ -26,7 +27,23 @@ from tf_operator.job.record import ReplicaType
     ],
 )
 def test_a_child_is_known_by_its_name(name, replica):
-    assert naming.replica_of("mnist", name) == replica
+    assert naming.replica_of("mnist", name, NameStyle.STABLE) == replica
+
+
+@pytest.mark.parametrize(
+    ("name", "replica"),
+    [
+        ("mnist-worker-76no-0", (ReplicaType.WORKER, 0)),
+        ("mnist-ps-1-12-k3x9q", (ReplicaType.PS, 12)),
+        ("mnist-worker-0", None),
+        ("mnist-worker-123456789-0", None),
+        ("mnist-worker-76no-0-k3x9", None),
+        ("mnist-worker-76NO-0", None),
+        ("other-worker-76no-0", None),
+    ],
+)
+def test_a_child_with_a_generated_name_is_known_by_it(name, replica):
+    assert naming.replica_of("mnist", name, NameStyle.GENERATED) == replica
 
 
 def test_the_services_of_this_very_job_are_selected_by_its_uid():

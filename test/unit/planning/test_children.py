@@ -17,7 +17,7 @@ def builder(template, **settings):
 
 def pod_of(template, **settings):
     made, kind = builder(template, **settings)
-    return made.pod(kind, 0)
+    return made.pod(kind, 0, name="j")
 
 
 def raw(**template):
@@ -69,7 +69,7 @@ def test_what_is_no_container_is_left_for_the_apiserver_to_refuse():
 def test_a_service_has_one_port_for_each_of_the_container(ports, served):
     made, kind = builder(Template().main(ports=ports))
 
-    found = made.service(kind, 0)["spec"].get("ports", [])
+    found = made.service(kind, 0, name="j")["spec"].get("ports", [])
 
     assert ", ".join(f"{port['name']} {port['port']} {port['protocol']}" for port in found) == served
 

@@ -9,7 +9,7 @@ import pytest
 from golden import case, written
 from support.builders import merge
 from tf_operator.dialects.fields import entries
-from tf_operator.dialects.kubeflow import v1, words
+from tf_operator.dialects.kubeflow import words
 from tf_operator.planning import failure_evidence, pending, spec_problems
 from tf_operator.planning.plan import make_plan
 
@@ -48,27 +48,32 @@ def test_the_plan_of_a_case_is_the_one_in_its_file(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_decision_depends_on_a_sentence(name, monkeypatch):
     """Twice the same actions: also when nothing that is worded here was ever said, or stored."""
-    said = decisions(CASES[name].snapshot)
+    said = decisions(CASES[name])
     for module, function in SENTENCES:
         monkeypatch.setattr(module, function, lambda *_args, **_kwargs: "")
 
-    assert decisions(CASES[name].snapshot, stored_as=without_messages) == said
+    assert decisions(CASES[name], stored_as=without_messages) == said
 
 
-def decisions(seen, stored_as=lambda status: status):
+def decisions(case, stored_as=lambda status: status):
     """What is decided now, and about the same pods once the status of that plan is stored."""
-    now = make_plan(with_status(seen, stored_as(seen.job.stored_status)))
-    stored = merge(seen.job.stored_status, v1.API.status_patch(now.report))
-    then = make_plan(with_status(seen, stored_as(stored)))
+    before = case.snapshot.job.stored_status
+    now = make_plan(with_status(case, stored_as(before)))
+    then = make_plan(with_status(case, stored_as(merge(before, case.api.status_patch(now.report)))))
     return [(plan.actions, plan.status_first, plan.counts, plan.requeue_after) for plan in (now, then)]
 
 
-def with_status(seen, stored):
-    return replace(seen, job=replace(seen.job, record=v1.API.read({}, None, stored).record, stored_status=stored))
+def with_status(case, stored):
+    seen = case.snapshot
+    return replace(seen, job=replace(seen.job, record=case.api.read({}, None, stored).record, stored_status=stored))
 
 
 def without_messages(status):
-    return {**status, "conditions": [{**entry, "message": ""} for entry in entries(status.get("conditions"))]}
+    return {
+        **status,
+        "says": "",
+        "conditions": [{**entry, "message": ""} for entry in entries(status.get("conditions"))],
+    }
 
 
 def test_every_rule_that_planning_keeps_has_a_case():

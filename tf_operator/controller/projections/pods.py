@@ -6,21 +6,26 @@ them would need the right to read all Events and a cache, so the message names t
 rest. ``planning.pending`` decides what is reported, and after how long.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
+from sys import intern
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tf_operator.controller.projections.children import Child, ChildMeta, owner_reader
+from tf_operator.controller.projections.children import Child, ChildMeta, Owner, owner_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
+from tf_operator.job.profile import NameStyle
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
+from tf_operator.planning import cleanup
 from tf_operator.planning.snapshot import Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
@@ -70,6 +75,7 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     restart_policy: str = ""
+    active_deadline_seconds: int | None = None
 
 
 class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -105,15 +111,27 @@ def pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], C
     """
     owner_of = owner_reader(apis)
     deciding = {profile.container: profile.container for api in apis for profile in api.profiles}
+    styles = {
+        (api.resource.group, api.resource.kind): tuple({profile.names for profile in api.profiles}) for api in apis
+    }
 
     def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
         found = _READ_POD(raw)
         owner = owner_of(found.metadata)
-        replica = naming.replica_of(owner.name, found.metadata.name) if owner.uid else None
+        replica = _replica(found.metadata.name, owner, styles) if owner.uid else None
         core = found.metadata.core()
         return CachedPod(core, owner.uid, _pod(found, *replica, deciding, core) if replica else None)
 
     return read_pod
+
+
+_Styles = Mapping[tuple[str, str], Iterable[NameStyle]]
+"""How the children of a kind of owner are named; by group and kind."""
+
+
+def _replica(name: str, owner: Owner, styles: _Styles) -> tuple[ReplicaType, int] | None:
+    found = styles[owner.api_version.rpartition("/")[0], owner.kind]
+    return next(filter(None, (naming.replica_of(owner.name, name, style) for style in found)), None)
 
 
 def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401
@@ -139,8 +157,10 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         main=_main(main.state) if main else None,
         max_exit_code=_worst_exit(status.container_statuses),
         last_termination=_last_end(main) if main else None,
+        containers=_lines(status.container_statuses),
         others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
         restarts=sum(entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses)),
+        is_stopped=found.spec.active_deadline_seconds == cleanup.STOP_AFTER,
         pending_reason=wait.reason,
         waits_since=wait.since,
         is_starting=wait.is_starting,
@@ -158,6 +178,22 @@ def _main(state: _State) -> MainContainer | None:
 
 def _last_end(container: _ContainerStatus) -> MainContainer | None:
     return _main(container.last_state) if container.last_state.terminated else None
+
+
+def _lines(containers: Sequence[_ContainerStatus]) -> tuple[ContainerLine, ...]:
+    return _shared(tuple(ContainerLine(intern(entry.name), *_shown(entry.state)) for entry in containers))
+
+
+@lru_cache(maxsize=1024)
+def _shared(lines: tuple[ContainerLine, ...]) -> tuple[ContainerLine, ...]:
+    """Pods of all jobs have the same few: one of equal ones is kept."""
+    return lines
+
+
+def _shown(state: _State) -> tuple[str, int | None]:
+    if state.terminated:
+        return "Terminated", state.terminated.exit_code
+    return ("Running" if state.running else "Waiting"), None
 
 
 def _worst_exit(containers: Sequence[_ContainerStatus]) -> int | None:

@@ -23,7 +23,7 @@ from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
 from tf_operator.job.constants import GROUP, OWN_MANAGER
-from tf_operator.job.profile import Labels, Profile
+from tf_operator.job.profile import ExitCodes, Labels, Profile
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import (
     CleanPodPolicy,
@@ -45,7 +45,7 @@ PROFILE: Final = Profile(
     container="tensorflow",
     port_name="tfjob-port",
     port=2222,
-    retryable_exit_codes=range(128, 256),
+    exit_codes=ExitCodes(range(128, 256)),
     replicas_field="spec.tfReplicaSpecs",
     labels=Labels(
         job="training.kubeflow.org/job-name",
@@ -56,6 +56,7 @@ PROFILE: Final = Profile(
     ),
 )
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
+_CLEAN_POD_POLICIES: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 
 
 def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
@@ -108,7 +109,7 @@ def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:
 
 def _read_run_policy(policy: Fields) -> RunPolicy:
     return RunPolicy(
-        clean_pods=policy.one_of("cleanPodPolicy", CleanPodPolicy, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
+        clean_pods=policy.one_of("cleanPodPolicy", _CLEAN_POD_POLICIES, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
         ttl_seconds=policy.integer("ttlSecondsAfterFinished"),
         deadline_seconds=policy.integer("activeDeadlineSeconds"),
         startup_deadline_seconds=policy.integer("startupDeadlineSeconds"),

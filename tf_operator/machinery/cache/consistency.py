@@ -12,7 +12,7 @@ count events, and one lost or foreign event makes the count wrong.
 A resource version that is no integer proves nothing unless it is the very same text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -66,14 +66,22 @@ class CacheState:
 class PendingWrites:
     """This process's writes that the caches may not show yet, by owner. All methods are atomic.
 
-    ``caches`` has a view of every resource that is recorded; what is never read from a cache cannot be read
-    stale and need not be. Memory is bounded by what living owners wrote in their last reconcile: an entry goes when
-    the cache shows it, when a live read has replaced it, and by ``forget``.
+    ``caches`` has a view of every resource that is recorded, and ``uncached`` names those that are written, but never
+    read from a cache: such writes are not waited for. Memory is bounded by what living owners wrote in their last
+    reconcile: an entry goes when the cache shows it, when a live read has replaced it, and by ``forget``.
     """
 
-    def __init__(self, caches: Mapping[str, CacheView], clock: Clock, *, limit: float = 15.0) -> None:
+    def __init__(
+        self,
+        caches: Mapping[str, CacheView],
+        clock: Clock,
+        *,
+        uncached: Collection[str] = (),
+        limit: float = 15.0,
+    ) -> None:
         """``limit`` is how many seconds after its last write an owner waits for the caches."""
         self._caches = caches
+        self._uncached = frozenset(uncached)
         self._clock = clock
         self._limit = limit
         self._records: dict[ObjectKey, dict[str, _Record]] = {}
@@ -83,7 +91,8 @@ class PendingWrites:
 
         The reply may come after the event: then nothing is awaited.
         """
-        self._awaited(owner, resource).change(uid, version)
+        if awaited := self._awaited(owner, resource):
+            awaited.change(uid, version)
 
     def deleted(self, owner: OwnerKey, resource: str, *, uid: str, version: str = "") -> None:
         """An object was deleted or began to terminate; also when the reply was 404, gone already.
@@ -91,7 +100,8 @@ class PendingWrites:
         ``version`` comes from the reply, which carries that of the deletion, or of the change that began it.
         A reply without one is fine (``Status``): then the object has to vanish from the cache.
         """
-        self._awaited(owner, resource).deleted[uid] = resource_version.parse(version)
+        if awaited := self._awaited(owner, resource):
+            awaited.deleted[uid] = resource_version.parse(version)
 
     def outcome_unknown(self, owner: OwnerKey, resource: str) -> None:
         """The outcome of a write is unknown (the reply was lost), or contradicts the cache (AlreadyExists).
@@ -99,7 +109,8 @@ class PendingWrites:
         The next reconcile reads live. A write that the apiserver carries out later still is not seen by that either;
         deterministic names and preconditions must make it harmless.
         """
-        self._awaited(owner, resource).in_doubt = True
+        if awaited := self._awaited(owner, resource):
+            awaited.in_doubt = True
 
     def read_live(self, owner: OwnerKey, resource: str, *, version: str, uid: str | None = None) -> None:
         """The resource was read from the apiserver, consistently, after ``cache_state`` asked for it.
@@ -142,8 +153,10 @@ class PendingWrites:
         """How many owners have a record: what was written and not been asked about since, or is behind."""
         return sum(len(records) for records in self._records.values())
 
-    def _awaited(self, owner: OwnerKey, resource: str) -> "_Awaited":
-        """Where a write is recorded. The time starts again with each one, unless it has already run out."""
+    def _awaited(self, owner: OwnerKey, resource: str) -> "_Awaited | None":
+        """Where a write is recorded, if it is. The time starts again with each one, unless it has already run out."""
+        if resource in self._uncached:
+            return None
         now = self._clock.monotonic()
         records = self._records.setdefault(owner.key, {})
         record = records.setdefault(owner.uid, _Record(deadline=now + self._limit, awaited={}))

@@ -288,3 +288,11 @@ def test_a_forgotten_key_is_forgotten_under_every_uid_and_no_other_key_is(world)
     world.writes.forget(ObjectKey("team", "unknown"))
 
     assert (world.writes.owners, world.freshness(), world.freshness(other)) == (1, CAUGHT_UP, BEHIND)
+
+
+def test_a_write_of_what_is_in_no_cache_is_not_waited_for():
+    writes = PendingWrites({}, FakeClock(), uncached={"configmaps"})
+    writes.wrote(JOB, "configmaps", uid="u", version="7")
+    writes.outcome_unknown(JOB, "configmaps")
+
+    assert writes.cache_state(JOB).freshness is Freshness.CAUGHT_UP

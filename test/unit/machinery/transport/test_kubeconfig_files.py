@@ -284,6 +284,8 @@ async def test_a_file_that_is_missing_or_cannot_be_read_is_named(tmp_path):
     missing.mkdir()
     with pytest.raises(ConfigurationError, match=f"kubeconfig {missing}: Is a directory"):
         await read(missing)
+    with pytest.raises(ConfigurationError, match="File name too long"):  # as in a folder that may not be read
+        await read(tmp_path / ("x" * 300))
 
 
 async def test_nothing_is_left_behind_in_temporary_files_and_no_repr_shows_credentials(tmp_path, monkeypatch):

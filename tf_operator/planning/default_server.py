@@ -1,0 +1,67 @@
+"""The standard TensorFlow server: what replicas run for which the user has brought no program.
+
+A ConfigMap of the job holds the program, and all its default servers mount it. It goes with the job. No cache of
+ConfigMaps is needed for it: it is created again, which changes nothing, before each pod that needs it.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from tf_operator.job import naming
+from tf_operator.job.profile import JOB_UID_LABEL
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import GroupVersionResource
+from tf_operator.planning.actions import Create
+from tf_operator.planning.snapshot import Settings
+
+CONFIG_MAPS: Final = GroupVersionResource("", "v1", "configmaps", "ConfigMap")
+FOLDER: Final = "/ps-server"
+VOLUME: Final = "ps-config-volume"
+FILE: Final = "grpc_tensorflow_server.py"
+PROGRAM: Final = '''\
+"""Runs the TensorFlow server of one replica, until its pod is deleted. For Python 2.7 and 3, TensorFlow 1 and 2."""
+
+import json
+import os
+
+import tensorflow as tf
+
+config = json.loads(os.environ["TF_CONFIG"])
+cluster = tf.train.ClusterSpec({str(name): hosts for name, hosts in config["cluster"].items() if hosts})
+make_server = getattr(getattr(tf, "distribute", None), "Server", None) or tf.train.Server
+task = config["task"]
+make_server(cluster, job_name=str(task["type"]), task_index=task["index"]).join()
+'''
+
+
+def config_map(job: TrainingJob, settings: Settings) -> Create:
+    """Make the ConfigMap, unless the job has it."""
+    name = naming.config_map_name(job)
+    return Create(CONFIG_MAPS, name, f"ConfigMap {name}", partial(_body, job, name, settings.server_program or PROGRAM))
+
+
+def with_program(pod: Mapping[str, Any], job: TrainingJob) -> dict[str, Any]:
+    """The pod with the program mounted and run by its deciding container."""
+    volume = {"name": VOLUME, "configMap": {"name": naming.config_map_name(job)}}
+    containers = [
+        _with_command(entry) if isinstance(entry, Mapping) and entry.get("name") == job.profile.container else entry
+        for entry in pod["containers"]
+    ]
+    return {**pod, "volumes": _named(pod.get("volumes"), volume), "containers": containers}
+
+
+def _with_command(container: Mapping[str, Any]) -> dict[str, Any]:
+    mounts = _named(container.get("volumeMounts"), {"name": VOLUME, "mountPath": FOLDER})
+    return {**container, "command": ["python", f"{FOLDER}/{FILE}"], "volumeMounts": mounts}
+
+
+def _named(found: object, entry: Mapping[str, Any]) -> list[object]:
+    """The list with this entry in place of one of its name."""
+    listed = found if isinstance(found, list) else []
+    return [*(other for other in listed if not isinstance(other, Mapping) or other.get("name") != VOLUME), entry]
+
+
+def _body(job: TrainingJob, name: str, program: str) -> dict[str, Any]:
+    labels = naming.job_labels(job) | {JOB_UID_LABEL: job.uid}
+    return {"metadata": naming.metadata(job, name, labels), "data": {FILE: program}}
