@@ -105,13 +105,13 @@ class TfJobs(JobNamespace):
         return await eventually(check, within=PATIENCE)
 
     async def wait_pod(self, name: str) -> None:
-        """Wait until there is a pod of this name."""
+        """Wait until there is a pod of this name, also of a kind whose CRD the operator still waits for."""
 
         async def check() -> bool:
             assert name in await self.pods()
             return True
 
-        assert await eventually(check, within=PATIENCE)
+        assert await eventually(check, within=60)
 
     async def run_replica(self, replica: str, *, other_than: Json | None = None) -> str:
         """Have the pod of a replica run; its name."""
