@@ -1,13 +1,18 @@
 """TensorFlowTrainingJobs on a real API server, as the T9k manual describes them."""
 
+import secrets
 from datetime import timedelta
 
 import pytest
 
 from support import t9k
+from support.crds import create_crd
 from support.job_namespace import JobNamespace, moment
 from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.pod_groups import pod_group_crd
 from support.pod_status import Exit
+from support.resources import EVENTS, Resource
+from support.settle import eventually
 from support.stopwatch import Stopwatch
 from support.t9k import T9kNamespace, condition, documented, job, over, replicas
 
@@ -15,6 +20,7 @@ pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK, "--enable-scheme=tensorflowtrainingjob")
 prepare = t9k.prepare
 EXAMPLE = documented("tensorflow-example")
+GROUPS = Resource("scheduler.tensorstack.dev", "v1beta1", "podgroups")
 WORKERS = [f"tensorflow-example-worker-{index}" for index in range(4)]
 
 
@@ -222,6 +228,34 @@ async def test_debugged_pods_wait_for_somebody_to_come_in(here: T9kNamespace) ->
     assert not {"livenessProbe", "startupProbe"} & set(pods["t-ps-0"]["spec"]["containers"][0])
     await here.run(*pods)
     await here.says(phase="Running", flags="TTFFF", running=2)
+
+
+async def test_a_job_gets_the_scheduler_of_t9k_as_soon_as_that_is_installed(here: T9kNamespace) -> None:
+    """Until then the default one places its pods, and an event and the status say so."""
+    asks = over(job("before"), documented("fragments/scheduler"))
+    await here.submit(asks)
+    pods = await here.wait_pods("before-worker-0", "before-worker-1")
+    assert {pod["spec"]["schedulerName"] for pod in pods.values()} == {"default-scheduler"}
+    status = await here.says("before", flags="TFFFF", pending=2)
+    assert "t9k-scheduler is not installed" in condition(status, "Running")["message"]
+    (event,) = [event for event in await here.admin.list(EVENTS.path(here.namespace)) if event["type"] == "Warning"]
+    assert event["reason"] == "SchedulerUnavailable"
+
+    await create_crd(here.admin, pod_group_crd(GROUPS))
+
+    async def is_placed() -> bool:
+        name = f"after-{secrets.token_hex(2)}"
+        await here.submit(over(job(name), documented("fragments/scheduler")))
+        status = await here.says(name, flags="TFFFF", pending=2)
+        assert condition(status, "Running")["message"] == "The job is waiting for its replicas."
+        group = await here.admin.get(GROUPS.path(here.namespace, name))
+        assert group["spec"] == {"minMember": 2, "queue": "default", "priority": 50}
+        pod = (await here.pods())[f"{name}-worker-1"]
+        assert pod["spec"]["schedulerName"] == "t9k-scheduler"
+        assert pod["metadata"]["labels"]["scheduler.tensorstack.dev/group-name"] == name
+        return True
+
+    assert await eventually(is_placed, within=60, every=2.0)
 
 
 async def test_an_evicted_replica_is_replaced_and_costs_nothing(here: T9kNamespace) -> None:

@@ -44,8 +44,6 @@ class Resource:
 PODS = Resource("", "v1", "pods")
 SERVICES = Resource("", "v1", "services")
 EVENTS = Resource("", "v1", "events")
-NAMESPACES = Resource("", "v1", "namespaces")
-NODES = Resource("", "v1", "nodes")
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")

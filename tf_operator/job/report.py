@@ -1,6 +1,6 @@
 """What is said of a job: all that a served API needs to write the status of its object.
 
-Planning makes it, a dialect renders it. It holds facts and counts; of sentences only those that users are also told in
+Planning makes it, a dialect renders it. It holds facts and counts; of sentences only those that users also get in
 events. No decision reads a report: what has to be known later is in its ``record``.
 """
 
@@ -88,7 +88,7 @@ class JobReport:
 
 
 class EventKind(Enum):
-    """What users are told in events. Each API has its own reason string for each kind."""
+    """What is reported to users in events. Each API has its own reason string for each kind."""
 
     SUSPENDED = auto()
     RESUMED = auto()

@@ -131,7 +131,7 @@ def _blamed(view: JobView, kind: PodState) -> list[str]:
 
 
 def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
-    """Why the job does not get on; once, and again only when it is something else."""
+    """Why the job makes no progress; once, and again only when the reason is another."""
     found, known = after.pending, view.snapshot.job.record.pending
     if found and (known is None or replace(known, since=found.since) != found):
         kind = EventKind.CREATE_FAILED if found.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING

@@ -41,12 +41,6 @@ def test_check_runs_every_target_that_bites(tree):
     assert [tool for tool in tools if tool not in commands] == []
 
 
-def test_an_untouched_copy_keeps_the_contracts(tree):
-    done = make(tree, "contracts")
-
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(
     ("path", "text", "target", "words"),
     [

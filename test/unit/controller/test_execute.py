@@ -1,5 +1,6 @@
 """How a plan is carried out: which calls, in which order, and what follows from their ends."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -8,6 +9,7 @@ from support import builders
 from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
+from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.transport import errors
 from tf_operator.planning import gang_schedulers, rejections
 from tf_operator.planning.actions import Create, Delete, Patch, Plan, Stage
@@ -39,6 +41,20 @@ async def test_progress_within_half_a_second_is_one_write(harness):
 
     assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status"]
     assert harness.job["status"]["replicaStatuses"]["Worker"]["active"] == 3
+
+
+async def test_an_api_with_a_large_status_writes_its_progress_later():
+    harness = Harness(
+        builders.tfjob("j").workers(1), api=replace(v1.API, progress_waits=lambda job: 10.0 * job.pod_count)
+    )
+    await harness.reconcile()
+    harness.set_pod("j-worker-0", phase="Running")
+    harness.sync()
+
+    assert 9 < await harness.reconcile() <= 10
+    await harness.clock.advance(10)
+    await harness.settle()
+    assert harness.api.calls.count("patch tfjobs.kubeflow.org j/status") == 1
 
 
 @pytest.mark.parametrize(

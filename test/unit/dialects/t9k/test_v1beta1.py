@@ -11,7 +11,7 @@ from support.simulator import Simulator
 from support.t9k import PHASES, documented, job, over, replicas
 from tf_operator.dialects.t9k.v1beta1 import API
 from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
-from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy
+from tf_operator.job.training_job import CleanPodPolicy, Override, RestartPolicy
 from tf_operator.job.validation import validate
 from tf_operator.planning.plan import make_plan
 
@@ -273,3 +273,44 @@ def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_ins
     sentence = "t9k-scheduler is not installed: the scheduler of the template places the pods, or the default one."
     assert seen.condition("Running")["message"] == f"The job is waiting for its replicas. {sentence}"
     assert [event.message for plan in seen.plans for event in plan.events] == [sentence]
+
+
+def test_an_operator_that_is_killed_after_any_write_counts_no_restart_twice():
+    """The limit is used up by two workers, and then the main one fails."""
+    moves = [everything_runs, *retried("worker-1"), *retried("worker-2"), fails("worker-3"), fails("worker-0")]
+    policy = {"backoffLimit": 2, "cleanUpPolicy": "Unfinished"}
+    undisturbed = lived(moves, WORKERS, runPolicy=policy)
+
+    for write in range(1, undisturbed.writes + 1):
+        seen = begun(WORKERS, runPolicy=policy)
+        seen.crash_after = write
+        seen.settle()
+        for move in moves:
+            move(seen)
+            seen.settle()
+        assert (shown(seen), seen.shown_pods) == (shown(undisturbed), undisturbed.shown_pods), f"after write {write}"
+        assert max(record.restarts for record in seen.records) == 2
+
+
+def test_resume_specs_hold_from_the_first_pause_on_and_fall_back_to_the_template():
+    sshd = Override(("/usr/bin/sshd",), None, skips_init_containers=True)
+    arguments = Override(None, ("-x",))
+
+    for moves, expected in (([], [None, None]), ([pause], [sshd, arguments]), ([pause, resume], [sshd, arguments])):
+        assert [spec.override for spec in lived(moves, WORKERS, replicas("ps")).job.replicas] == expected
+
+
+def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image():
+    probes = {name: {"exec": {"command": ["x"]}} for name in ("livenessProbe", "startupProbe", "readinessProbe")}
+    roles = [replicas(kind, 1, initContainers=[{"name": "init", "image": "i"}]) for kind in ("worker", "ps")]
+    for role in roles:
+        role["template"]["spec"]["containers"][0] |= probes
+    mode = documented("fragments/debug")["spec"]["runMode"]
+    worker, ps = (action.body()["spec"] for action in begun(*roles, runMode=mode).look().actions)
+
+    assert [container["command"] for container in worker["containers"]] == [["/usr/bin/sshd"]]
+    assert [container["command"] for container in ps["containers"]] == [["sleep", "inf"]]
+    assert ["initContainers" in pod for pod in (worker, ps)] == [False, True]
+    (container,) = ps["containers"]
+    assert container["args"] == []
+    assert set(container) & set(probes) == {"readinessProbe"}
