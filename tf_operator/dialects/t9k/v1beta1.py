@@ -193,6 +193,7 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    shows_containers=True,
     gang_scheduler=T9K_SCHEDULER,
     progress_waits=_progress_waits,
 )

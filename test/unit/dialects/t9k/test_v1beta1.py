@@ -9,6 +9,8 @@ import pytest
 from support.pod_events import everything_runs, fails, is_deleted, is_evicted, main_ends, runs, succeeds, time_passes
 from support.simulator import Simulator
 from support.t9k import PHASES, documented, job, over, replicas
+from tf_operator.app.metrics.phases import PHASES as PHASES_OF_METRICS
+from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k.v1beta1 import API
 from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
 from tf_operator.job.training_job import CleanPodPolicy, Override, RestartPolicy
@@ -314,3 +316,29 @@ def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image():
     (container,) = ps["containers"]
     assert container["args"] == []
     assert set(container) & set(probes) == {"readinessProbe"}
+
+
+@pytest.mark.parametrize(
+    ("moves", "phase", "is_waiting", "is_finished"),
+    [
+        ([], "Created", True, False),
+        ([everything_runs], "Running", False, False),
+        ([everything_runs, fails("worker-1")], "Restarting", True, False),
+        ([pause], "Suspended", False, False),
+        ([everything_runs, succeeds("worker-0")], "Succeeded", False, True),
+    ],
+)
+def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, is_waiting, is_finished):
+    seen = lived(moves, WORKERS)
+    found = API.summarize(seen.body["metadata"], b"{}", msgspec.json.encode(seen.status))
+
+    assert (found.phase, found.waits_since is not None, found.is_finished) == (phase, is_waiting, is_finished)
+    assert phase in PHASES_OF_METRICS
+
+
+def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
+    created = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+
+    assert API.summarize(created, b"{}", b"{}").waits_since is not None
+    assert API.summarize(created, b"{}", b'{"phase": 1}') == JobSummary()
+    assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
