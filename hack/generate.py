@@ -26,7 +26,7 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
 DESCRIPTION: Final = """\
 Writes what is generated:
 
-  crd         manifests/crd, the CRD in the package and the tables of docs/api.md, from hack/crd/tfjobs.yaml
+  crd         manifests/crd, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
   dashboards  charts/tf-operator/dashboards, from hack/dashboards

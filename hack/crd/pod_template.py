@@ -47,7 +47,7 @@ KNOWN: Final[Mapping[str, Schema]] = {
 }
 # Lists whose keys pods may repeat: the API server warns at most.
 REPEATABLE: Final = frozenset({"env", "ports", "hostAliases", "imagePullSecrets"})
-# The rules of tfjobs.yaml look at each container; the API server wants to know how much work that can be. No pod has
+# The rules of kubeflow.yaml look at each container; the API server wants to know how much work that can be. No pod has
 # that many containers, and a longer name is none.
 MOST_CONTAINERS: Final = 1000
 LONGEST_NAME: Final = 63

@@ -20,7 +20,8 @@ from lab.cluster.host_traces import Machine, Marks
 from lab.cluster.settings import PAUSE_IMAGE
 from lab.control_plane import directory as plane_directory
 from lab.control_plane.process import ProcessId
-from lab.tools.get import Toolbox, programs
+from lab.tools.get import programs
+from support.kubectl import Kubectl
 from support.settle import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -63,38 +64,28 @@ def live(made):
 
 @pytest.fixture
 def kubectl(live, tmp_path):
-    program = programs("kubectl")["kubectl"]
-
-    def run(*arguments, stdin=""):
-        command = [program, f"--kubeconfig={live.kubeconfig}", f"--cache-dir={tmp_path}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return run
+    return Kubectl(live.kubeconfig, tmp_path)
 
 
-def pod(name, *arguments, **spec):
+def pod(name, *arguments, node):
     container = {"name": "main", "image": PAUSE_IMAGE, "args": list(arguments)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1} | spec,
-    }
+    spec = {"containers": [container], "restartPolicy": "Never", "nodeName": node}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}, "spec": spec}
 
 
-def pods(live, app):
-    return live.admin.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{app}")["items"]
+async def said_by(kubectl, *arguments, node):
+    """What a pod says that has succeeded."""
 
-
-async def phase_of(live, name, wanted):
-    async def has_it():
-        status = live.admin.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
-        assert status["phase"] == wanted, f"{name} is {json.dumps(status)}"
+    def has_succeeded():
+        status = kubectl.get("pod", "asking")["status"]
+        assert status["phase"] == "Succeeded", status
         return True
 
-    await eventually(has_it, within=PATIENCE, every=0.2)
+    kubectl.create(pod("asking", *arguments, node=node))
+    await eventually(has_succeeded, within=PATIENCE, every=0.2)
+    said = kubectl.logs("asking", container="main")
+    kubectl.run("delete", "pod/asking")
+    return said
 
 
 def test_up_tells_each_step_with_its_time_and_ends_with_the_line_that_sets_kubeconfig(made):
@@ -114,93 +105,24 @@ def test_status_says_that_every_node_and_server_is_up(live):
     assert names == ["supervisor", "machine", *servers, "node-1", "node-2", "kube-proxy", "coredns"]
 
 
-async def test_a_pod_finds_another_by_the_name_of_a_headless_service_across_nodes(live, kubectl):
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "greeter"},
-        "spec": {"clusterIP": "None", "selector": {"app": "greeter"}, "ports": [{"port": 2222}]},
-    }
-    live.admin.create("/api/v1/namespaces/default/services", service)
-    live.admin.create("/api/v1/namespaces/default/pods", pod("greeter", nodeName="node-1"))
-    asking = pod("asking", "resolve", "greeter.default.svc", nodeName="node-2")
-    live.admin.create("/api/v1/namespaces/default/pods", asking)
-    await phase_of(live, "asking", "Succeeded")
-    address = pods(live, "greeter")[0]["status"]["podIP"]
-    assert kubectl("logs", "asking") == f"[{address}]\n"
-    kubectl("delete", "pod/greeter", "pod/asking", "service/greeter")
+async def test_a_pod_finds_another_by_the_name_of_a_headless_service_across_nodes(kubectl):
+    spec = {"clusterIP": "None", "selector": {"app": "greeter"}, "ports": [{"port": 2222}]}
+    kubectl.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "greeter"}, "spec": spec})
+    kubectl.create(pod("greeter", node="node-1"))
+    said = await said_by(kubectl, "resolve", "greeter.default.svc", node="node-2")
+    assert said == f"[{kubectl.get('pod', 'greeter')['status']['podIP']}]\n"
 
 
-async def test_a_pod_reaches_the_api_server_by_its_cluster_ip_with_its_own_token(live, kubectl):
-    path = "/apis/authentication.k8s.io/v1"
-    live.admin.create("/api/v1/namespaces/default/pods", pod("client", "get", path))
-    await phase_of(live, "client", "Succeeded")
-    status, answer = kubectl("logs", "client").split(maxsplit=1)
+async def test_a_pod_reaches_the_api_server_by_its_cluster_ip_with_its_own_token(kubectl):
+    said = await said_by(kubectl, "get", "/apis/authentication.k8s.io/v1", node="node-1")
+    status, answer = said.split(maxsplit=1)
     assert status == "200"
     assert json.loads(answer)["groupVersion"] == "authentication.k8s.io/v1"
 
 
-async def test_a_command_can_be_run_in_a_pod(live, kubectl):
-    live.admin.create("/api/v1/namespaces/default/pods", pod("listening"))
-    await phase_of(live, "listening", "Running")
-    address = live.admin.get("/api/v1/namespaces/default/services/kubernetes")["spec"]["clusterIP"]
-    assert kubectl("exec", "listening", "--", "/pod", "resolve", "kubernetes.default") == f"[{address}]\n"
-    kubectl("delete", "pod/listening")
-
-
-async def test_an_image_that_was_loaded_can_be_run_on_every_node(live, kubectl, tmp_path):
-    name = "localhost/loaded-by-the-test:1"
-    host = Toolbox(os.environ).host
-    program = cluster_image.program_of(cluster_image.archive())
-    archive = tmp_path / "loaded.tar"
-    archive.write_bytes(cluster_image.oci_archive(program, name=name, architecture=host.arch))
-    told = script("load", "--dir", str(live.dir), str(archive))
-    assert told.returncode == 0, told.stderr
-    for node in live.nodes:
-        body = pod(f"loaded-{node}", "resolve", "kubernetes.default.svc", nodeName=node)
-        body["spec"]["containers"][0]["image"] = name
-        live.admin.create("/api/v1/namespaces/default/pods", body)
-    for node in live.nodes:
-        await phase_of(live, f"loaded-{node}", "Succeeded")
-
-
-async def test_an_image_that_is_nowhere_is_refused_by_its_node(live, kubectl):
-    body = pod("nowhere")
-    body["spec"]["containers"][0]["image"] = "localhost/there-is-no-such:1"
-    live.admin.create("/api/v1/namespaces/default/pods", body)
-
-    async def is_refused():
-        status = pods(live, "nowhere")[0]["status"]
-        reasons = [it["state"].get("waiting", {}).get("reason") for it in status.get("containerStatuses", ())]
-        assert set(reasons) & {"ErrImagePull", "ImagePullBackOff"}, f"containers wait for {reasons}"
-        return True
-
-    await eventually(is_refused, within=PATIENCE, every=0.2)
-    kubectl("delete", "pod/nowhere")
-
-
-async def test_a_drained_node_gives_its_pods_to_the_other(live, kubectl):
-    template = pod("moving")
-    del template["apiVersion"], template["kind"], template["metadata"]["name"], template["spec"]["restartPolicy"]
-    replica_set = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": "moving"},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "moving"}}, "template": template},
-    }
-    live.admin.create("/apis/apps/v1/namespaces/default/replicasets", replica_set)
-
-    async def running_on():
-        placed = {it["spec"].get("nodeName") for it in pods(live, "moving") if it["status"]["phase"] == "Running"}
-        return placed and (placed - left)
-
-    left: set[str] = set()
-    first = min(await eventually(running_on, within=PATIENCE, every=0.2))
-    kubectl("drain", first, "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
-    left = {first}
-    second = min(await eventually(running_on, within=PATIENCE, every=0.2))
-    assert {first, second} == set(live.nodes)
-    kubectl("uncordon", first)
+def test_an_archive_is_loaded_into_every_node(live):
+    told = script("load", "--dir", str(live.dir), str(cluster_image.archive()))
+    assert (told.returncode, told.stderr) == (0, "")
 
 
 @pytest.fixture

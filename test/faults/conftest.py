@@ -22,7 +22,7 @@ from lab.fault_proxy.trigger import opening, watch
 from lab.tools.get import programs
 from support import builders, invariants, operator_process, oracle
 from support.api import Api, RefusedError
-from support.history import NOW, Recorder
+from support.history import Recorder
 from support.operator_process import OperatorProcess
 from support.resources import PODS, SERVICES, TFJOBS
 from support.settle import eventually, settle
@@ -117,8 +117,12 @@ class Field:
         await settle(self.plane.etcd_url, quiet_for=seconds, within=within, namespace=self.namespace)
 
     async def settled(self, process, *, within=60):
-        """Wait until everything is in order."""
         await eventually(lambda: oracle.in_order(process, self.admin, self.namespace), within=within)
+
+    async def reach(self, process, job, workers, **more):
+        """Have a job want so many workers, and wait until everything is in order."""
+        await self.want(job, workers, **more)
+        await self.settled(process)
 
     async def settled_without_orphans(self, process, *, within=60):
         """The same, in a control plane without a garbage collector."""
@@ -130,7 +134,6 @@ class Field:
         await eventually(check, within=within)
 
     async def relist(self, resource):
-        """Have an informer relist."""
         gone = self.proxy.on(opening(resource), do=faults.gone(), at_most=1)
         self.proxy.now(watch(resource), do=faults.cut())
         await self.proxy.until(gone.has_fired, within=30)
@@ -187,7 +190,7 @@ async def field(request, admin, proxy, control_plane, is_shared):
     if not getattr(request.module, "IS_RECORDED", True):
         yield found
         return
-    async with Recorder(control_plane.etcd_url, start=NOW) as recorder:
+    async with Recorder(control_plane.etcd_url) as recorder:
         yield found
         history = await recorder.stop()
     for life in invariants.job_lives(history, namespace):

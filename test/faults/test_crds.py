@@ -51,7 +51,6 @@ async def test_jobs_of_a_crd_that_was_deleted_and_created_again_are_served(proxy
 
 
 async def is_forgotten(operator):
-    """Whether nothing is known of any job."""
     caches = await operator.caches()
     return (caches["jobs"], caches["owners"]) == ({}, 0)
 
@@ -59,16 +58,14 @@ async def is_forgotten(operator):
 async def test_an_update_of_the_crd_ends_all_watches_and_nothing_else(proxy, field, start):
     """A new watch, which the apiserver may ask to begin with a list; nothing seems to be deleted."""
     operator = await start()
-    await field.want("w", 3)
-    await field.settled(operator)
+    await field.reach(operator, "w", 3)
     opened, lists = proxy.count(opening("tfjobs")), oracle.lists(proxy, "tfjobs")
 
     column = {"name": "Generation", "type": "integer", "jsonPath": ".metadata.generation"}
     change = {"op": "add", "path": "/spec/versions/0/additionalPrinterColumns/-", "value": column}
     await field.admin.patch(CRD, [change], "json")
     await proxy.until(lambda: proxy.count(opening("tfjobs")) > opened, within=30)
-    await field.want("w", 5)
-    await field.settled(operator)
+    await field.reach(operator, "w", 5)
 
     assert oracle.lists(proxy, "tfjobs") <= lists + 1
     assert (await operator.caches())["deleted"] == {}
@@ -79,8 +76,7 @@ async def test_an_update_of_the_crd_ends_all_watches_and_nothing_else(proxy, fie
 async def test_a_dead_conversion_webhook_costs_news_and_nothing_else(proxy, field, start):
     """One job is stored in another version, so no list can be read; the old cache is kept until then."""
     operator = await start()
-    await field.want("w", 3)
-    await field.settled(operator)
+    await field.reach(operator, "w", 3)
 
     (version,) = (await field.admin.get(CRD))["spec"]["versions"]
     versions = [version | {"storage": False}, version | {"name": "v2"}]

@@ -107,8 +107,7 @@ async def test_a_token_that_was_revoked_costs_one_refusal(proxy, field, start, a
     (tmp_path / "past-proxy").write_text(json.dumps(past_proxy))
     await account.revoke("old", old, tmp_path / "past-proxy")
     replace(file, fresh)
-    await field.want("w", 4)
-    await field.settled(operator)
+    await field.reach(operator, "w", 4)
 
     refused = [call.token for call in proxy.calls(anything(client="operator")) if call.upstream_code == 401]
     assert set(refused) == {fingerprint(old)}
@@ -119,8 +118,7 @@ async def test_a_token_that_was_revoked_costs_one_refusal(proxy, field, start, a
 async def test_a_new_authority_is_trusted_within_a_minute(proxy, field, start, tmp_path):
     """The apiserver hangs up and shows another certificate; then the kubeconfig gets the new authority."""
     operator = await start(speed=20)
-    await field.want("w", 2)
-    await field.settled(operator)
+    await field.reach(operator, "w", 2)
 
     proxy.rotate_authority()
     await field.want("w", 4)

@@ -32,14 +32,12 @@ async def test_a_list_without_its_final_bookmark_is_not_taken_for_complete(proxy
 
 
 async def test_a_list_whose_final_bookmark_comes_twice_is_taken_once(proxy, field, operator):
-    await field.want("w", 3)
-    await field.settled(operator)
+    await field.reach(operator, "w", 3)
     proxy.on(watch("*", event=INITIAL_END), do=faults.duplicate())
     for resource in ("pods", "tfjobs"):
         await field.relist(resource)
 
-    await field.want("w", 4)
-    await field.settled(operator)
+    await field.reach(operator, "w", 4)
 
     assert [oracle.lists(proxy, resource) for resource in ("pods", "tfjobs")] == [1, 1]
     oracle.nothing_twice(proxy)
@@ -60,8 +58,7 @@ async def test_a_list_that_is_cut_just_before_its_final_bookmark_is_dropped(prox
 async def test_half_a_list_is_not_taken_for_a_whole_one(proxy, field, start):
     """Cut after the first of five pods; an operator that believed it would create the others again."""
     first = await start()
-    await field.want("w", 5)
-    await field.settled(first)
+    await field.reach(first, "w", 5)
     await first.kill()
 
     cut = proxy.on(watch("pods", event="ADDED"), do=faults.cut(), nth=2)
@@ -107,8 +104,7 @@ async def test_a_version_from_the_future_is_given_up_for_a_relist(proxy, field, 
     await proxy.until(ahead.has_fired)
 
     proxy.now(watch("tfjobs"), do=faults.cut(faults.RST))
-    await field.want("w", 4)
-    await field.settled(operator)
+    await field.reach(operator, "w", 4)
 
     assert oracle.lists(proxy, "tfjobs") == 1 + 1
     oracle.nothing_twice(proxy)

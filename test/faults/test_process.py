@@ -16,8 +16,7 @@ ARGUMENTS = ("--leader-elect=false",)
 async def test_a_worker_that_dies_ends_the_process(proxy, field, start):
     """A bug that only one call brings out ends it, with an exit code that says so."""
     first = await start()
-    await field.want("good", 3)
-    await field.settled(first)
+    await field.reach(first, "good", 3)
     first.signal(signal.SIGUSR2)
     await field.want("bad", 2)
 
@@ -57,8 +56,7 @@ async def through_shell(plane, field, script):
 async def test_a_process_that_may_open_no_more_files_for_a_while_goes_on_afterwards(proxy, field, start):
     """EMFILE in the middle of its life, when all its connections have just been cut."""
     operator = await start()
-    await field.want("w", 2)
-    await field.settled(operator)
+    await field.reach(operator, "w", 2)
     soft, hard = resource.prlimit(operator.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(operator.pid, resource.RLIMIT_NOFILE, (3, hard))
     with proxy.refusing():

@@ -46,8 +46,7 @@ async def test_an_apiserver_that_was_killed_is_found_again(proxy, field, start, 
     """Back after 2 and 300 s; the cache is correct again 35 s after that."""
     speed = {2: 1, 300: 20}[outage]
     operator = await start(speed=speed)
-    await field.want("w", 3)
-    await field.settled(operator)
+    await field.reach(operator, "w", 3)
 
     await asyncio.to_thread(apiserver.kill)
     await asyncio.sleep(outage / speed)
@@ -93,10 +92,8 @@ async def test_writes_during_which_etcd_hung_are_looked_for(proxy, field, start,
 
 
 async def test_an_etcd_that_was_killed_amid_writes_is_caught_up_with(proxy, field, start, etcd):
-    """Killed, and started again."""
     operator = await start()
-    await field.want("kept", 2)
-    await field.settled(operator)
+    await field.reach(operator, "kept", 2)
     killed = proxy.on(create("pods"), do=faults.call(etcd.kill), nth=3)
     await field.want("w", 6)
     await proxy.until(killed.has_fired)
@@ -113,8 +110,7 @@ async def test_an_operator_that_slept_through_a_compaction_relists(proxy, field,
     """It is stopped, its watches end, and what it has missed is compacted away."""
     operator = await start()
     await field.want("w", 4)
-    await field.want("gone", 2)
-    await field.settled(operator)
+    await field.reach(operator, "gone", 2)
     before = [oracle.lists(proxy, kind) for kind in ("pods", "tfjobs")]
 
     operator.signal(signal.SIGSTOP)
@@ -135,13 +131,11 @@ async def test_an_operator_that_slept_through_a_compaction_relists(proxy, field,
 
 
 def compact(etcd_url):
-    """Forget all history."""
     revision = post(f"{etcd_url}/v3/kv/range", {"key": "AA=="})["header"]["revision"]
     post(f"{etcd_url}/v3/kv/compaction", {"revision": revision, "physical": True})
 
 
 def post(url, body):
-    """Ask etcd's gateway."""
     with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=10) as reply:
         return json.loads(reply.read())
 
@@ -150,8 +144,7 @@ async def test_an_etcd_restored_from_a_snapshot_is_believed(proxy, field, start,
     """The versions go back. The old history is given up within 60 s, and nothing is deleted because of it."""
     operator = await start()
     await field.want("kept", 6)
-    await field.want("changed", 2)
-    await field.settled(operator)
+    await field.reach(operator, "changed", 2)
     before = await uids_of_pods(field)
     await asyncio.to_thread(take_snapshot, control_plane, tmp_path / "snapshot")
 
@@ -177,8 +170,7 @@ async def test_an_object_at_etcds_limit_holds_up_nobody_but_itself(proxy, field,
 
     assert {record["cause"] for record in operator.said("reconcile failed; retrying")} == {"TooLarge"}
     assert oracle.live_reads(proxy) == 0
-    await field.want("full", 1, ballast=1)
-    await field.settled(operator)
+    await field.reach(operator, "full", 1, ballast=1)
     oracle.nothing_twice(proxy)
 
 
@@ -197,7 +189,6 @@ async def is_wanted(field, job, workers):
 
 
 async def is_forgotten(operator, job):
-    """Whether the operator knows that there is no such job any more."""
     return job not in (await operator.caches())["jobs"]
 
 
@@ -210,12 +201,10 @@ async def live_on(field):
 
 
 async def version(field):
-    """How far the history is."""
     return int((await field.admin.get(TFJOBS.path(field.namespace), limit="1"))["metadata"]["resourceVersion"])
 
 
 def take_snapshot(plane, folder):
-    """Keep what etcd has on disk."""
     plane.servers["etcd"].kill()
     shutil.copytree(plane.layout.etcd_data, folder)
     plane.servers["etcd"].start()

@@ -1,11 +1,11 @@
 """An apiserver that is behind the others, because it has lost touch with etcd."""
 
 import asyncio
-import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
+import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
 from lab.fault_proxy import faults
@@ -18,45 +18,36 @@ from support.settle import eventually
 
 
 class Hop:
-    """A TCP hop in a thread of its own, which can be frozen: connections stay open, and not a byte moves."""
+    """A TCP hop that can be frozen, from any thread: connections stay open, and not a byte moves."""
 
     def __init__(self, url):
         self._target = urlsplit(url)
-        self._moving = asyncio.Event()
-        self._moving.set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._loop = asyncio.get_running_loop()
         self._sockets = set()
+        self.moving = asyncio.Event()
+        self.moving.set()
 
-    def __enter__(self):
-        self._thread.start()
-        self._server = self._do(asyncio.start_server(self._serve, "127.0.0.1", 0))
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
-    def __exit__(self, *failure):
-        self._do(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    @property
-    def is_frozen(self):
-        return not self._moving.is_set()
+    async def __aexit__(self, *failure):
+        self._server.close()
+        self.moving.set()
+        for writer in self._sockets:
+            writer.transport.abort()
 
     def freeze(self):
-        self._loop.call_soon_threadsafe(self._moving.clear)
-
-    def go_on(self):
-        self._loop.call_soon_threadsafe(self._moving.set)
+        self._loop.call_soon_threadsafe(self.moving.clear)
 
     @contextmanager
     def frozen(self):
-        self.freeze()
+        self.moving.clear()
         try:
             yield
         finally:
-            self.go_on()
+            self.moving.set()
 
     async def _serve(self, reader, writer):
         there, back = await asyncio.open_connection(self._target.hostname, self._target.port)
@@ -64,39 +55,25 @@ class Hop:
         await asyncio.gather(self._pass_on(reader, back), self._pass_on(there, writer))
 
     async def _pass_on(self, reader, writer):
-        try:
+        with suppress(OSError):
             while data := await reader.read(1 << 16):
-                await self._moving.wait()
+                await self.moving.wait()
                 writer.write(data)
                 await writer.drain()
-        except OSError:
-            pass
-        finally:
-            writer.close()
-
-    async def _end(self):
-        self._server.close()
-        self._moving.set()
-        for writer in self._sockets:
-            writer.transport.abort()
-        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
-
-    def _do(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+        writer.close()
 
 
 @pytest.fixture(scope="module")
 def control_plane(tmp_path_factory, plane_programs):
-    """A plane of this module's own, in place of the session's: it gets a second apiserver."""
     with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
         yield plane
 
 
-@pytest.fixture(scope="module")
-def hop(control_plane):
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hop(control_plane):
     """What is between the second apiserver and etcd."""
-    with Hop(control_plane.etcd_url) as running:
-        control_plane.add_apiserver("second", etcd_url=running.url)
+    async with Hop(control_plane.etcd_url) as running:
+        await asyncio.to_thread(control_plane.add_apiserver, "second", etcd_url=running.url)
         yield running
 
 
@@ -106,26 +83,25 @@ def proxy(control_plane, hop):
     kubeconfigs = [control_plane.kubeconfig("operator", server=server) for server in ("kube-apiserver", "second")]
     with FaultProxy(*kubeconfigs) as running:
         yield running
-    hop.go_on()  # also after a test that has failed amid it
+    hop.moving.set()  # also after a test that has failed amid it
 
 
 async def test_an_operator_that_reads_from_a_stale_apiserver_creates_nothing_twice(proxy, hop, field, start):
     """All reads go to an apiserver that stops amid our writes, which go to one that goes on."""
     proxy.route(reads=1, writes=0)
     operator = await start(speed=10)
-    await field.want("shrunk", 3)
-    await field.settled(operator)
+    await field.reach(operator, "shrunk", 3)
     stopped = proxy.on(create("pods"), do=faults.call(hop.freeze), nth=2)
     await field.want("w", 5)
     await proxy.until(stopped.has_fired)
-    await eventually(lambda: hop.is_frozen)
+    await eventually(lambda: not hop.moving.is_set())
     shrunk = await field.want("shrunk", 1)
     for note in range(20):
         await field.want("w", 5, note=note)
         await asyncio.sleep(0.2)
     cached = (await operator.caches())["jobs"]["shrunk"][1]
     assert cached != shrunk["metadata"]["resourceVersion"], "the stale apiserver was not stale"
-    hop.go_on()
+    hop.moving.set()
     await field.settled(operator)
 
     assert sorted(call.name for call in proxy.calls(delete("pods"))) == [field.pod("shrunk", 1), field.pod("shrunk", 2)]
@@ -135,12 +111,10 @@ async def test_an_operator_that_reads_from_a_stale_apiserver_creates_nothing_twi
 async def test_a_new_operator_at_a_stale_apiserver_waits_until_it_knows(proxy, hop, field, start):
     """Its first list is a consistent one, or none."""
     first = await start()
-    await field.want("w", 3)
-    await field.settled(first)
+    await field.reach(first, "w", 3)
     await both_serve(field)
     with hop.frozen():
-        await field.want("w", 5)
-        await field.settled(first)
+        await field.reach(first, "w", 5)
         await first.kill()
         created = proxy.count(create("pods"))
 
@@ -158,8 +132,7 @@ async def test_requests_that_go_to_a_fresh_and_a_stale_apiserver_in_turn_create_
     """A load balancer alternates; the caches never go back."""
     proxy.alternate()
     operator = await start(speed=10)
-    await field.want("w", 3)
-    await field.settled(operator)
+    await field.reach(operator, "w", 3)
     await both_serve(field)
 
     with hop.frozen():

@@ -22,8 +22,7 @@ async def test_a_429_is_obeyed_and_costs_no_relist(proxy, field, operator, asked
     """With every Retry-After that there is; an invalid one counts as none."""
     busy = proxy.on(opening("tfjobs"), do=faults.throttle(asked), at_most=2)
     proxy.now(watch("tfjobs"), do=faults.cut())
-    await field.want("w", 2)
-    await field.settled(operator)
+    await field.reach(operator, "w", 2)
 
     assert busy.fired == 2
     assert proxy.count(opening("tfjobs", path=STREAMED)) == 0
@@ -41,8 +40,7 @@ async def test_a_request_for_very_much_patience_is_capped_at_a_minute(proxy, fie
         await proxy.until(lambda opened=opened: proxy.count(opening("tfjobs")) > opened, within=20)
 
         assert 25 <= 20 * (time.monotonic() - began) <= 60 + 20
-        await field.want("w", workers + 1)
-        await field.settled(operator)
+        await field.reach(operator, "w", workers + 1)
 
 
 BROKEN_STREAMS = {
@@ -58,8 +56,7 @@ BROKEN_STREAMS = {
 async def test_a_stream_that_breaks_leaves_nothing_half_applied(proxy, field, operator, breakage):
     broken = proxy.on(watch("tfjobs", event="MODIFIED"), do=BROKEN_STREAMS[breakage], at_most=2)
     for workers in (3, 1):
-        await field.want("w", workers)
-        await field.settled(operator)
+        await field.reach(operator, "w", workers)
 
     assert broken.fired == 2
 
@@ -80,14 +77,12 @@ async def test_a_list_that_comes_broken_is_read_again(proxy, field, start):
     """In a page: nothing is deleted because of it."""
     proxy.on(opening("tfjobs", path=STREAMED), do=faults.fail(422))
     operator = await start(speed=10)
-    await field.want("w", 3)
-    await field.settled(operator)
+    await field.reach(operator, "w", 3)
     for name, breakage in BROKEN_REPLIES.items():
         broken = proxy.on(listing("tfjobs"), do=breakage, at_most=2)
         await field.relist("tfjobs")
         await proxy.until(lambda broken=broken: broken.fired == 2, within=30)
-        await field.want("w", 3, note=name)
-        await field.settled(operator)
+        await field.reach(operator, "w", 3, note=name)
 
     assert (await operator.caches())["deleted"] == {}
     oracle.nothing_twice(proxy)
@@ -98,8 +93,7 @@ async def test_a_write_whose_reply_is_broken_is_looked_for(proxy, field, operato
     """In the reply to a create: it may have been applied, or not."""
     broken = proxy.on(create("pods"), do=BROKEN_REPLIES[breakage], at_most=2)
     proxy.on(watch("pods"), do=faults.delay(0.5))  # or the cache would tell what the reply did not
-    await field.want("w", 3)
-    await field.settled(operator)
+    await field.reach(operator, "w", 3)
 
     assert broken.fired == 2
     oracle.nothing_twice(proxy)
@@ -142,8 +136,7 @@ async def test_with_every_fifth_request_failing_everything_still_gets_done(proxy
 async def test_a_total_outage_is_met_with_a_trickle_of_requests(proxy, field, start):
     """Five minutes, on a clock that runs twenty times as fast; afterwards all is well within 35 s."""
     operator = await start(speed=20)
-    await field.want("w", 2)
-    await field.settled(operator)
+    await field.reach(operator, "w", 2)
 
     began, before = time.monotonic(), proxy.count()
     out = proxy.on(anything(), do=faults.fail(503))
@@ -166,7 +159,6 @@ async def test_the_token_does_not_follow_a_redirect(proxy, field, operator):
         proxy.on(create("pods"), do=faults.redirect(elsewhere.url), at_most=3)
         proxy.on(opening("pods"), do=faults.redirect(elsewhere.url), at_most=1)
         proxy.now(watch("pods"), do=faults.cut())
-        await field.want("w", 4)
-        await field.settled(operator)
+        await field.reach(operator, "w", 4)
 
         assert elsewhere.seen == []

@@ -19,13 +19,11 @@ WRITES = {
 @pytest.mark.parametrize("kind", WRITES)
 async def test_a_write_whose_reply_is_lost_is_looked_for_and_not_repeated(proxy, field, operator, kind):
     """Applied, and the reply never came, for every kind of write."""
-    await field.want("w", 4)
-    await field.settled(operator)
+    await field.reach(operator, "w", 4)
 
     proxy.on(WRITES[kind], do=faults.lose_reply(), at_most=2)
     for workers in (6, 2, 3):
-        await field.want("w", workers)
-        await field.settled(operator)
+        await field.reach(operator, "w", workers)
 
     assert oracle.live_reads(proxy) >= 1
     assert oracle.blind_repeats(proxy) == []
@@ -36,8 +34,7 @@ async def test_a_lost_reply_is_looked_for_even_when_the_watch_is_late(proxy, fie
     """The cache cannot tell whether the pod was created, so the apiserver is asked."""
     proxy.on(watch("pods"), do=faults.delay(2))
     proxy.on(create("pods"), do=faults.lose_reply(), at_most=2)
-    await field.want("w", 4)
-    await field.settled(operator)
+    await field.reach(operator, "w", 4)
 
     oracle.nothing_twice(proxy)
     assert oracle.live_reads(proxy) >= 1
@@ -45,8 +42,7 @@ async def test_a_lost_reply_is_looked_for_even_when_the_watch_is_late(proxy, fie
 
 async def test_a_write_that_was_never_sent_is_sent_again(proxy, field, operator):
     """Every connection is refused for a while."""
-    await field.want("w", 1)
-    await field.settled(operator)
+    await field.reach(operator, "w", 1)
 
     with proxy.refusing():
         await field.want("w", 4)
@@ -60,8 +56,7 @@ async def test_a_reset_before_the_write_reaches_the_apiserver_does_no_harm(proxy
     """Whoever sent it cannot know that it was never applied."""
     proxy.on(create("pods"), do=faults.reset(), at_most=3)
 
-    await field.want("w", 4)
-    await field.settled(operator)
+    await field.reach(operator, "w", 4)
 
     assert oracle.blind_repeats(proxy) == []
     oracle.nothing_twice(proxy)
@@ -84,8 +79,7 @@ async def test_a_write_that_is_applied_long_after_its_504_does_no_harm(proxy, fi
 async def test_a_storm_of_conflicts_is_met_by_reading_again_and_not_by_force(proxy, field, start):
     """Another client changes the job all the time; what it writes is never overwritten."""
     operator = await start()
-    await field.want("w", 1)
-    await field.settled(operator)
+    await field.reach(operator, "w", 1)
 
     # Each status is held up for so long that the job has changed before it arrives.
     late = proxy.on(WRITES["status"], do=faults.delay(0.05))

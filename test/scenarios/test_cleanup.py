@@ -4,9 +4,8 @@ import pytest
 
 from support import builders
 from support.audit import Tally
-from support.job_namespace import JobNamespace, pod_names
+from support.job_namespace import pod_names
 from support.operator_fixture import ONE_OPERATOR
-from support.resources import SERVICES
 
 pytestmark = ONE_OPERATOR
 
@@ -21,8 +20,7 @@ FIVE = builders.tfjob("j").chief().workers(3).parameter_servers(1)
         ("None", ["j-chief-0", "j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2"]),
     ],
 )
-async def test_the_policy_says_which_pods_stay(job_namespace: JobNamespace, policy: str, left: list[str]) -> None:
-    """Chief, worker-2 Succeeded; ps-0, worker-0 Running; worker-1 Pending. Each object gets one DELETE."""
+async def test_the_policy_says_which_pods_stay(job_namespace, policy, left):
     await job_namespace.begin(FIVE.clean_pods(policy))
     await job_namespace.run("j-ps-0", "j-worker-0", "j-worker-2", "j-chief-0")
     await job_namespace.succeed("j-worker-2")
@@ -40,7 +38,7 @@ async def test_the_policy_says_which_pods_stay(job_namespace: JobNamespace, poli
     assert (await job_namespace.job())["status"]["replicaStatuses"]["Chief"]["succeeded"] == 1
 
 
-async def test_a_pod_that_is_slow_to_go_is_deleted_once(job_namespace: JobNamespace) -> None:
+async def test_a_pod_that_is_slow_to_go_is_deleted_once(job_namespace):
     """1.9 asks again in every pass while pods terminate."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2).clean_pods("All"))
     await job_namespace.kubelet.hold("j-worker-1")
@@ -52,19 +50,3 @@ async def test_a_pod_that_is_slow_to_go_is_deleted_once(job_namespace: JobNamesp
     assert job_namespace.sent().tally()[Tally("delete", "pods", 200)] == 2
     await job_namespace.kubelet.release("j-worker-1")
     await job_namespace.wait_pods()
-
-
-async def test_nothing_is_made_for_a_job_that_has_ended(job_namespace: JobNamespace) -> None:
-    """Whatever becomes of its pods and Services."""
-    await job_namespace.begin_running(builders.tfjob("j").workers(2).clean_pods("None"))
-    await job_namespace.succeed("j-worker-0")
-    await job_namespace.wait("j", "Succeeded")
-    await job_namespace.quiet()
-    version = (await job_namespace.job())["metadata"]["resourceVersion"]
-    mark = job_namespace.mark()
-    for name in ("j-worker-0", "j-worker-1"):
-        await job_namespace.delete_pod(name)
-        await job_namespace.admin.delete(SERVICES.path(job_namespace.namespace, name))
-    await job_namespace.quiet(2.0)
-    assert not job_namespace.sent(mark).writes(), job_namespace.sent(mark).writes().tally()
-    assert (await job_namespace.job())["metadata"]["resourceVersion"] == version

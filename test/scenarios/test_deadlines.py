@@ -9,17 +9,15 @@ from datetime import timedelta
 import pytest
 
 from support import builders
-from support.audit import Mark
-from support.job_namespace import JobNamespace, moment, states
-from support.operator_fixture import ONE_OPERATOR, OperatorFixture
+from support.job_namespace import moment, states
+from support.operator_fixture import ONE_OPERATOR
 from support.pod_status import IMAGE_PULL_BACK_OFF, Exit
 from support.stopwatch import Stopwatch
 
 pytestmark = ONE_OPERATOR
 
 
-async def test_a_deadline_fires_by_itself_within_a_second(job_namespace: JobNamespace) -> None:
-    """ActiveDeadlineSeconds 3, policy All: Failed at its time, and every pod goes."""
+async def test_a_deadline_fires_by_itself_within_a_second(job_namespace):
     async with Stopwatch() as watch:
         await job_namespace.begin_running(builders.tfjob("j").workers(2).deadline(3).clean_pods("All"))
         mark = job_namespace.mark()
@@ -29,10 +27,7 @@ async def test_a_deadline_fires_by_itself_within_a_second(job_namespace: JobName
     await job_namespace.wait_event("TFJobDeadlineExceeded")
 
 
-async def test_a_deadline_that_fell_due_while_the_operator_was_down_fires_at_its_start(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Also when nobody was there at the time."""
+async def test_a_deadline_that_fell_due_while_the_operator_was_down_fires_at_its_start(job_namespace, operator_fixture):
     job = await job_namespace.begin_running(builders.tfjob("j").workers(1).deadline(2))
     await operator_fixture.kill()
     due = moment((await job_namespace.job())["status"]["startTime"]) + timedelta(seconds=2)
@@ -43,8 +38,7 @@ async def test_a_deadline_that_fell_due_while_the_operator_was_down_fires_at_its
 
 
 @pytest.mark.parametrize("ends", ["Succeeded", "Failed"])
-async def test_a_finished_job_goes_when_its_time_has_come(job_namespace: JobNamespace, ends: str) -> None:
-    """TTL of 3 s after success and after failure."""
+async def test_a_finished_job_goes_when_its_time_has_come(job_namespace, ends):
     async with Stopwatch() as watch:
         await job_namespace.begin_running(builders.tfjob("j").workers(1).ttl(3))
         await _end(job_namespace, ends)
@@ -56,8 +50,7 @@ async def test_a_finished_job_goes_when_its_time_has_come(job_namespace: JobName
         )
 
 
-async def test_a_pod_that_cannot_start_is_reported_once(job_namespace: JobNamespace) -> None:
-    """Pod, reason and text in a condition after 10 s, one event; the job waits on."""
+async def test_a_pod_that_cannot_start_is_reported_once(job_namespace):
     job = builders.tfjob("j").chief().workers(2)
     await job_namespace.begin(job)
     await job_namespace.run("j-chief-0", "j-worker-0")
@@ -75,19 +68,19 @@ async def test_a_pod_that_cannot_start_is_reported_once(job_namespace: JobNamesp
     assert [entry.get("count", 1) for entry in await job_namespace.events("ReplicaPending")] == [1]
 
 
-async def _end(job_namespace: JobNamespace, how: str) -> None:
+async def _end(job_namespace, how):
     if how == "Succeeded":
         await job_namespace.succeed("j-worker-0")
     else:
         await job_namespace.kubelet.fail("j-worker-0", Exit(1))
 
 
-def _fired(job_namespace: JobNamespace, since: Mark) -> str:
+def _fired(job_namespace, since):
     """When the operator wrote the end of the job."""
     return [entry.at for entry in job_namespace.sent(since) if entry.resource == "tfjobs.kubeflow.org/status"][-1]
 
 
-def _deleted(job_namespace: JobNamespace, since: Mark) -> str:
+def _deleted(job_namespace, since):
     return [entry.at for entry in job_namespace.sent(since) if entry.tally == ("delete", "tfjobs.kubeflow.org", 200)][
         -1
     ]

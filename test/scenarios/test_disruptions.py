@@ -1,14 +1,14 @@
 """What the cluster does to pods: evictions, preemptions, drains, lost nodes, deletions. None of it is a failure."""
 
 from support import builders
-from support.job_namespace import JobNamespace, states
+from support.job_namespace import states
 from support.operator_fixture import ONE_OPERATOR, QUICK
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
 
 
-async def test_an_evicted_pod_is_replaced_and_uses_up_no_restart(job_namespace: JobNamespace) -> None:
+async def test_an_evicted_pod_is_replaced_and_uses_up_no_restart(job_namespace):
     """Failed with reason Evicted and without containers; backoffLimit 0 shows that nothing is used up."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").backoff_limit(0))
     before = await job_namespace.kubelet.evict("j-worker-1")
@@ -20,8 +20,7 @@ async def test_an_evicted_pod_is_replaced_and_uses_up_no_restart(job_namespace: 
     assert (await job_namespace.wait_event("ReplicaDisrupted", "Evicted"))["type"] == "Warning"
 
 
-async def test_a_running_pod_that_somebody_deletes_is_replaced(job_namespace: JobNamespace) -> None:
-    """And the job does not fail, not even with a backoffLimit of 0."""
+async def test_a_running_pod_that_somebody_deletes_is_replaced(job_namespace):
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="ExitCode").backoff_limit(0))
     gone = await job_namespace.delete_pod("j-worker-1")
     await job_namespace.wait_replaced(gone)
@@ -30,7 +29,7 @@ async def test_a_running_pod_that_somebody_deletes_is_replaced(job_namespace: Jo
     await job_namespace.wait("j", "Running")
 
 
-async def test_a_drained_node_neither_fails_nor_completes_a_job(job_namespace: JobNamespace) -> None:
+async def test_a_drained_node_neither_fails_nor_completes_a_job(job_namespace):
     """Bound pods, graceful deletion, exit with 0 on SIGTERM: at no moment is there a second pod of the name."""
     job = builders.tfjob("j").workers(2, restart="OnFailure").parameter_servers(1, restart="OnFailure")
     await job_namespace.begin_running(job)
@@ -51,8 +50,7 @@ async def test_a_drained_node_neither_fails_nor_completes_a_job(job_namespace: J
     await job_namespace.wait_event("ReplicaDisrupted", "EvictionByEvictionAPI: Eviction API: evicting")
 
 
-async def test_a_pod_on_a_dead_node_is_replaced_when_it_is_gone_and_not_before(job_namespace: JobNamespace) -> None:
-    """Terminating for as long as the node is silent; never two pods of one index."""
+async def test_a_pod_on_a_dead_node_is_replaced_when_it_is_gone_and_not_before(job_namespace):
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure"))
     lost = await job_namespace.kubelet.lose_node("j-worker-1")
     await job_namespace.quiet(1.5)
@@ -60,15 +58,3 @@ async def test_a_pod_on_a_dead_node_is_replaced_when_it_is_gone_and_not_before(j
     assert "Failed" not in states(await job_namespace.job())
     await job_namespace.kubelet.release("j-worker-1")
     await job_namespace.wait_replaced(lost)
-
-
-async def test_a_pod_that_its_node_rejects_is_made_again_also_under_never(job_namespace: JobNamespace) -> None:
-    """The kubelet builds the reason from the name of the resource that is short."""
-    await job_namespace.begin(builders.tfjob("j").workers(2, restart="Never"))
-    await job_namespace.run("j-worker-0")
-    message = "Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: 8, capacity: 8"
-    rejected = await job_namespace.kubelet.reject("j-worker-1", "OutOfnvidia.com/gpu", message)
-    await job_namespace.wait_replaced(rejected)
-    await job_namespace.run("j-worker-1")
-    await job_namespace.wait_status(disruptions=1)
-    await job_namespace.wait("j", "Running")

@@ -1,10 +1,7 @@
 """A replica that ends while the operator is about to delete its pod: the evidence stays."""
 
-from pathlib import Path
-
 import pytest
 
-from lab.control_plane.plane import ControlPlane
 from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
 from lab.fault_proxy.trigger import delete
@@ -14,9 +11,7 @@ from support.operator_fixture import make_namespaces, make_operator_fixture
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Running", ["j-chief-0", "j-worker-0"]), ("All", [])])
-async def test_a_pod_that_ends_between_the_look_and_the_delete_is_judged_again(
-    control_plane: ControlPlane, tmp_path: Path, policy: str, left: list[str]
-) -> None:
+async def test_a_pod_that_ends_between_the_look_and_the_delete_is_judged_again(control_plane, tmp_path, policy, left):
     """Under Running it has ended by then, so it stays readable; under All it goes whatever it does."""
     namespaces = await make_namespaces(control_plane, "ending", 1)
     with FaultProxy(control_plane.kubeconfig("operator")) as proxy:

@@ -6,17 +6,16 @@ import pytest
 
 from support import builders
 from support.builders import child_labels
-from support.job_namespace import JobNamespace, states
+from support.job_namespace import states
 from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_status import Exit
-from support.resources import PODS, SERVICES, Json
+from support.resources import PODS
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
 
 
-async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace: JobNamespace) -> None:
-    """Neither counted nor touched, whatever becomes of it."""
+async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace):
     unowned = builders.pod("unowned").labels(child_labels("j", "Worker", 1)).body()
     await job_namespace.admin.create(PODS.path(job_namespace.namespace), unowned)
     await job_namespace.submit(builders.tfjob("j").workers(2))
@@ -31,8 +30,7 @@ async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace:
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["with our labels", "without labels"])
-async def test_a_job_waits_for_a_name_that_is_taken(job_namespace: JobNamespace, labelled: bool) -> None:
-    """A pod of unowned has our name: told once, left alone, and made as soon as the name is free."""
+async def test_a_job_waits_for_a_name_that_is_taken(job_namespace, labelled):
     other = await _another_job(job_namespace)
     taken = builders.pod("j-worker-0").owned_by(other).labels(child_labels("j", "Worker", 0) if labelled else {})
     before = await job_namespace.admin.create(PODS.path(job_namespace.namespace), taken.body())
@@ -49,23 +47,7 @@ async def test_a_job_waits_for_a_name_that_is_taken(job_namespace: JobNamespace,
     assert "taken" not in job["status"]["conditions"][0]["message"]
 
 
-async def test_a_service_whose_name_is_taken_holds_up_its_own_job_only(job_namespace: JobNamespace) -> None:
-    """A user's own Service of our name is left as it is."""
-    before = await job_namespace.admin.create(
-        SERVICES.path(job_namespace.namespace), builders.service("j-worker-0").body()
-    )
-    await job_namespace.submit(builders.tfjob("j").workers(1))
-    await job_namespace.wait("j", "Created", text="Service j-worker-0")
-    await job_namespace.submit(builders.tfjob("k").workers(1))
-    await job_namespace.wait_pods("k-worker-0")
-    assert (await job_namespace.admin.get(SERVICES.path(job_namespace.namespace, "j-worker-0")))["metadata"] == before[
-        "metadata"
-    ]
-    await job_namespace.admin.delete(SERVICES.path(job_namespace.namespace, "j-worker-0"))
-    await job_namespace.wait_pods("j-worker-0", "k-worker-0")
-
-
-async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace: JobNamespace) -> None:
+async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace):
     """An owner reference to a UID that is no more: the pod holds the name, and is not adopted."""
     old = await job_namespace.begin_running(builders.tfjob("j").workers(1))
     await job_namespace.kubelet.hold("j-worker-0")
@@ -81,8 +63,7 @@ async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace: 
     assert made["metadata"]["ownerReferences"][0]["uid"] == fresh["metadata"]["uid"]
 
 
-async def test_labels_that_a_client_keeps_changing_do_not_hold_up_the_status(job_namespace: JobNamespace) -> None:
-    """20 changes a second while the pods live to their end: the end is told, and the client's labels are whole."""
+async def test_labels_that_a_client_keeps_changing_do_not_hold_up_the_status(job_namespace):
     await job_namespace.begin(builders.tfjob("j").workers(2))
     await job_namespace.run("j-worker-0", "j-worker-1")
     for count in range(40):
@@ -93,5 +74,5 @@ async def test_labels_that_a_client_keeps_changing_do_not_hold_up_the_status(job
     assert job["metadata"]["labels"] == {"count": "39"}
 
 
-async def _another_job(job_namespace: JobNamespace) -> Json:
+async def _another_job(job_namespace):
     return await job_namespace.submit(builders.tfjob("other").workers(1).suspended())

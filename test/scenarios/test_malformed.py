@@ -9,11 +9,10 @@ from itertools import cycle, islice
 import pytest
 
 from lab.control_plane.access import OPERATOR
-from lab.control_plane.plane import ControlPlane
 from support import builders
 from support.api import Api, RefusedError
 from support.audit import AuditLog
-from support.job_namespace import PATIENCE, JobNamespace, conditions
+from support.job_namespace import PATIENCE, conditions
 from support.operator_fixture import make_namespaces, make_operator_fixture
 from support.resources import CRDS, TFJOBS, Json
 from support.settle import eventually
@@ -23,11 +22,11 @@ TEMPLATE: Json = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}
 MISSPELT: Json = {"spec": {"containers": [{"name": "tensorlow", "image": "i"}]}}
 
 
-def _worker(**fields: object) -> Json:
+def _worker(**fields):
     return {"tfReplicaSpecs": {"Worker": {"template": TEMPLATE, **fields}}}
 
 
-def _policy(**fields: object) -> Json:
+def _policy(**fields):
     return _worker() | {"runPolicy": fields}
 
 
@@ -51,8 +50,7 @@ KINDS: list[tuple[Json, str]] = [
 
 
 @pytest.mark.parametrize("own_control_plane", [{"audit"}], indirect=True)
-async def test_a_hundred_malformed_jobs_disturb_nobody(own_control_plane: ControlPlane) -> None:
-    """Good jobs are as quick as ever, each bad one has its message, once; also after a restart."""
+async def test_a_hundred_malformed_jobs_disturb_nobody(own_control_plane):
     plane = own_control_plane
     namespaces = await make_namespaces(plane, "malformed", 1)
     async with Api(plane.kubeconfig("admin")) as admin:
@@ -75,10 +73,10 @@ async def test_a_hundred_malformed_jobs_disturb_nobody(own_control_plane: Contro
         assert not [entry for entry in job_namespace.sent(mark).writes() if entry.name.startswith("bad-")]
 
 
-async def _good_job_runs(job_namespace: JobNamespace, name: str) -> None:
+async def _good_job_runs(job_namespace, name):
     await job_namespace.submit(builders.tfjob(name).workers(1))
 
-    async def check() -> Json:
+    async def check():
         pods = await job_namespace.pods()
         assert f"{name}-worker-0" in pods
         return pods
@@ -88,7 +86,7 @@ async def _good_job_runs(job_namespace: JobNamespace, name: str) -> None:
     await job_namespace.wait(name, "Running")
 
 
-async def _store_malformed(admin: Api, namespace: str) -> dict[str, str]:
+async def _store_malformed(admin, namespace):
     """Store them all; what the message of each has to name."""
     path = CRDS.path(name=TFJOBS.qualified)
     real = await admin.get(path)
@@ -105,7 +103,7 @@ async def _store_malformed(admin: Api, namespace: str) -> dict[str, str]:
     return expected
 
 
-def _without_rules(crd: Json) -> Json:
+def _without_rules(crd):
     body = copy.deepcopy(crd)
     version = body["spec"]["versions"][0]
     version["schema"]["openAPIV3Schema"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -115,13 +113,13 @@ def _without_rules(crd: Json) -> Json:
     return body
 
 
-async def _replace(admin: Api, present: Json, wanted: Json) -> None:
+async def _replace(admin, present, wanted):
     body = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": present["metadata"]["resourceVersion"]}}
     body.pop("status", None)
     await admin.replace(CRDS.path(name=TFJOBS.qualified), body)
 
 
-async def _accepts(admin: Api, namespace: str, body: Json) -> bool:
+async def _accepts(admin, namespace, body):
     try:
         await admin.create(TFJOBS.path(namespace), body, dryRun="All")
     except RefusedError:
@@ -129,11 +127,11 @@ async def _accepts(admin: Api, namespace: str, body: Json) -> bool:
     return True
 
 
-async def _refuses(admin: Api, namespace: str, body: Json) -> bool:
+async def _refuses(admin, namespace, body):
     return not await _accepts(admin, namespace, body)
 
 
-async def _all_told(job_namespace: JobNamespace, expected: dict[str, str]) -> bool:
+async def _all_told(job_namespace, expected):
     jobs = {
         job["metadata"]["name"]: job for job in await job_namespace.admin.list(TFJOBS.path(job_namespace.namespace))
     }

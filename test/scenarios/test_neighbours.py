@@ -1,7 +1,6 @@
 """Large jobs beside small ones: nobody waits for another one's pods, and nothing is made for what is gone."""
 
 from support import builders
-from support.job_namespace import JobNamespace
 from support.operator_fixture import ONE_OPERATOR
 from support.settle import eventually
 
@@ -11,9 +10,7 @@ ARGUMENTS = ("--controller-threads=2", "--kube-api-qps=40", "--kube-api-burst=40
 IN_FLIGHT = 40
 
 
-async def test_a_small_job_waits_for_no_large_one_and_a_deleted_one_gets_no_more_pods(
-    job_namespace: JobNamespace,
-) -> None:
+async def test_a_small_job_waits_for_no_large_one_and_a_deleted_one_gets_no_more_pods(job_namespace):
     """The large jobs get their pods one share after the other, and stop at the writes that are in flight."""
     large = ("a", "b")
     for name in large:
@@ -30,8 +27,8 @@ async def test_a_small_job_waits_for_no_large_one_and_a_deleted_one_gets_no_more
     assert job_namespace.created_pods() <= before + IN_FLIGHT
 
 
-async def _wait_for_pods(job_namespace: JobNamespace, least: int, *, of: str = "") -> None:
-    async def check() -> bool:
+async def _wait_for_pods(job_namespace, least, *, of=""):
+    async def check():
         found = [name for name in await job_namespace.pods() if name.startswith(of)]
         assert len(found) >= least, f"there are {len(found)}"
         return True

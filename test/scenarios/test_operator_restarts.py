@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from support import builders
-from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
+from support.job_namespace import states
+from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_status import Exit
 from support.resources import SERVICES
 
@@ -16,20 +16,7 @@ pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
 
 
-async def test_a_job_that_is_created_while_nobody_is_there_is_taken_up(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Nothing is missed while the operator is down."""
-    await operator_fixture.kill()
-    await job_namespace.submit(builders.tfjob("j").workers(2))
-    await operator_fixture.start()
-    await job_namespace.wait_pods("j-worker-0", "j-worker-1")
-
-
-async def test_a_life_with_a_new_operator_at_every_step_is_the_same_life(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """A restart after each thing that happens changes nothing in the end: pods, counts, events, conditions."""
+async def test_a_life_with_a_new_operator_at_every_step_is_the_same_life(job_namespace, operator_fixture):
     job = builders.tfjob("j").chief(restart="ExitCode").workers(2, restart="ExitCode").parameter_servers(1)
     await job_namespace.begin(job.backoff_limit(3).clean_pods("Running"))
     await operator_fixture.restart()
@@ -58,10 +45,7 @@ async def test_a_life_with_a_new_operator_at_every_step_is_the_same_life(
     assert len(await job_namespace.events("TFJobSucceeded")) == 1
 
 
-async def test_what_happens_to_pods_while_nobody_is_there_is_found(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Failures, deletions and successes of that time, each judged as if it had been seen."""
+async def test_what_happens_to_pods_while_nobody_is_there_is_found(job_namespace, operator_fixture):
     await job_namespace.begin_running(builders.tfjob("j").chief(restart="ExitCode").workers(3, restart="ExitCode"))
     await job_namespace.wait_status(ready="4/4")
     await operator_fixture.kill()
@@ -76,10 +60,7 @@ async def test_what_happens_to_pods_while_nobody_is_there_is_found(
     assert (await job_namespace.pods())["j-worker-2"]["status"]["phase"] == "Succeeded"
 
 
-async def test_a_finished_job_is_left_alone_for_ever(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Without its pods and Services, over two restarts, each of which lists everything again: not one write."""
+async def test_a_finished_job_is_left_alone_for_ever(job_namespace, operator_fixture):
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1))
     await job_namespace.succeed("j-worker-1")
     await job_namespace.wait_counts("Worker", succeeded=1)
@@ -100,10 +81,7 @@ async def test_a_finished_job_is_left_alone_for_ever(
         assert await _counter(operator_fixture, f"training_operator_jobs_{name}_total", job_namespace.namespace) == 0
 
 
-async def test_a_job_that_is_replaced_by_another_of_its_name_meanwhile_is_no_memory(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Deleted and made again while nobody was there: nothing of the old one counts for the new one."""
+async def test_a_job_that_is_replaced_by_another_of_its_name_meanwhile_is_no_memory(job_namespace, operator_fixture):
     await job_namespace.begin_running(builders.tfjob("j").workers(1, restart="ExitCode").backoff_limit(1))
     await job_namespace.wait_replaced(await job_namespace.kubelet.fail("j-worker-0", Exit(137)))
     await job_namespace.wait_status(restarts=1)
@@ -121,8 +99,7 @@ async def test_a_job_that_is_replaced_by_another_of_its_name_meanwhile_is_no_mem
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
-async def test_every_way_of_deleting_a_job_works(job_namespace: JobNamespace, propagation: str) -> None:
-    """Orphaned pods are left alone, and nothing is made for a job that is terminating."""
+async def test_every_way_of_deleting_a_job_works(job_namespace, propagation):
     await job_namespace.begin_running(builders.tfjob("j").workers(2))
     before = await job_namespace.uids()
     mark = job_namespace.mark()
@@ -137,7 +114,7 @@ async def test_every_way_of_deleting_a_job_works(job_namespace: JobNamespace, pr
     assert not job_namespace.sent(mark).writes().of("pods")
 
 
-async def _counter(operator_fixture: OperatorFixture, name: str, namespace: str) -> float:
+async def _counter(operator_fixture, name, namespace):
     async with (
         aiohttp.ClientSession() as session,
         session.get(f"{await operator_fixture.process.address()}/metrics") as reply,

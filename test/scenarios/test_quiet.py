@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from lab.control_plane.access import OPERATOR
 from support import builders
-from support.audit import AuditLog, Requests
+from support.audit import AuditLog
 from support.autopilot import autopilot
-from support.job_namespace import JobNamespace, pod_names
-from support.operator_fixture import ONE_OPERATOR, OperatorFixture
+from support.job_namespace import pod_names
+from support.operator_fixture import ONE_OPERATOR
 from support.pod_scripts import Script, running, succeeding
 from support.settle import eventually
 from support.stopwatch import Stopwatch
@@ -20,7 +20,7 @@ QUIET_SECONDS = 40
 SIMPLE = builders.tfjob("j").chief().workers(2).parameter_servers(1).clean_pods("Running")
 
 
-async def test_a_simple_life_takes_fourteen_writes(job_namespace: JobNamespace) -> None:
+async def test_a_simple_life_takes_fourteen_writes(job_namespace):
     """1 chief, 2 workers, 1 PS, policy Running, from creation to the last deletion, events included."""
     # The chief ends so soon after the workers that their end and its own are one status, and no worker is deleted.
     script = Script().on("*-ps-*", [running()]).on("*-chief-*", [running(), succeeding(after=2.25)])
@@ -33,9 +33,7 @@ async def test_a_simple_life_takes_fourteen_writes(job_namespace: JobNamespace) 
     assert len(writes) <= MOST_WRITES, _listed(writes)
 
 
-async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
+async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(job_namespace, operator_fixture):
     """40 seconds, 0 writes of this operator in any namespace; its watches go on and end in that time, too."""
     bodies = [builders.tfjob(f"j{number}").workers(2).body() for number in range(JOBS)]
     async with autopilot(job_namespace.kubelet, Script().otherwise([running()])) as pilot:
@@ -43,8 +41,7 @@ async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(
             await job_namespace.submit(body)
         await job_namespace.wait_pods(*(name for body in bodies for name in pod_names(body)), within=60)
         await pilot.wait_idle()
-    last: object = await eventually(lambda: job_namespace.wait_status(f"j{JOBS - 1}", ready="2/2"), within=60)
-    assert last
+    assert await eventually(lambda: job_namespace.wait_status(f"j{JOBS - 1}", ready="2/2"), within=60)
     await job_namespace.quiet(2.0, within=90)
     mark = job_namespace.mark()
     await Stopwatch.passes(datetime.now(UTC) + timedelta(seconds=QUIET_SECONDS))
@@ -53,5 +50,5 @@ async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(
     assert not ours, ours[:5]
 
 
-def _listed(writes: Requests) -> str:
+def _listed(writes):
     return "\n".join(f"{times} x {what}" for what, times in writes.tally().items())

@@ -6,9 +6,9 @@ from itertools import pairwise
 from support import builders
 from support.audit import Tally
 from support.denials import dead_webhook, denied_pods
-from support.job_namespace import JobNamespace, moment, states
+from support.job_namespace import moment, states
 from support.operator_fixture import ONE_OPERATOR, QUICK
-from support.resources import TFJOBS, Json, Resource
+from support.resources import TFJOBS, Resource
 from support.settle import eventually
 from support.templates import Template
 
@@ -18,8 +18,7 @@ ARGUMENTS = (QUICK,)
 QUOTAS = Resource("", "v1", "resourcequotas")
 
 
-async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace: JobNamespace) -> None:
-    """The server's words in a condition, one event, growing delays; when it is over, everything is made."""
+async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace):
     label = {"refused": job_namespace.namespace}
     async with denied_pods(job_namespace.admin, label, "no room for this team") as denial:
         job = builders.tfjob("j").workers(2, template=Template().labels(label)).parameter_servers(1)
@@ -40,7 +39,7 @@ async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace: 
     assert not [entry for entry in found["status"]["conditions"] if "no room" in entry["message"]]
 
 
-async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespace: JobNamespace) -> None:
+async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespace):
     """A 500 in the apiserver's eyes, and for the job's owner the reason why there are no pods."""
     async with dead_webhook(job_namespace.admin, job_namespace.namespace):
         await job_namespace.submit(builders.tfjob("j").workers(2))
@@ -53,8 +52,7 @@ async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespac
     assert not [entry for entry in found["status"]["conditions"] if "webhook" in entry["message"]]
 
 
-async def test_a_quota_that_is_raised_lets_the_job_go_on(job_namespace: JobNamespace) -> None:
-    """Half the pods fit; the condition says why the others are missing."""
+async def test_a_quota_that_is_raised_lets_the_job_go_on(job_namespace):
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
     await job_namespace.admin.create(QUOTAS.path(job_namespace.namespace), quota)
     await eventually(lambda: _is_counted(job_namespace), within=30)
@@ -65,8 +63,7 @@ async def test_a_quota_that_is_raised_lets_the_job_go_on(job_namespace: JobNames
     await job_namespace.wait_pods("j-worker-0", "j-worker-1", "j-worker-2", within=60)
 
 
-async def test_a_template_that_is_impossible_fails_the_job_with_the_servers_words(job_namespace: JobNamespace) -> None:
-    """422 is for ever: Failed with the text, one attempt."""
+async def test_a_template_that_is_impossible_fails_the_job_with_the_servers_words(job_namespace):
     template = Template().spec(nodeSelector={"pool": "not a label!"})
     await job_namespace.submit(builders.tfjob("j").workers(2, template=template))
     await job_namespace.wait("j", "Failed", text="not a label!")
@@ -75,7 +72,7 @@ async def test_a_template_that_is_impossible_fails_the_job_with_the_servers_word
     assert await job_namespace.pods() == {}
 
 
-async def test_a_namespace_that_is_terminating_is_left_alone(job_namespace: JobNamespace) -> None:
+async def test_a_namespace_that_is_terminating_is_left_alone(job_namespace):
     """At most one attempt a minute, and nothing that would keep the namespace."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").clean_pods("All"))
     body = {"metadata": {"finalizers": ["test.tf-operator/hold"]}}
@@ -90,14 +87,13 @@ async def test_a_namespace_that_is_terminating_is_left_alone(job_namespace: JobN
     await job_namespace.wait_job_gone(within=60)
 
 
-def _attempts(job_namespace: JobNamespace) -> list[datetime]:
+def _attempts(job_namespace):
     """When pods were refused; those of one batch are one attempt."""
     refused = [moment(entry.at) for entry in job_namespace.sent() if entry.tally == ("create", "pods", 403)]
     first = [datetime.min.replace(tzinfo=UTC), *refused]
     return [later for earlier, later in pairwise(first) if later - earlier > timedelta(seconds=0.5)]
 
 
-async def _is_counted(job_namespace: JobNamespace) -> Json:
+async def _is_counted(job_namespace):
     found = await job_namespace.admin.get(QUOTAS.path(job_namespace.namespace, "small"))
-    used: Json = found.get("status", {}).get("used", {})
-    return used
+    return found.get("status", {}).get("used", {})

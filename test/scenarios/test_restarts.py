@@ -4,7 +4,7 @@ import pytest
 
 from support import builders
 from support.autopilot import autopilot
-from support.job_namespace import JobNamespace, conditions, states
+from support.job_namespace import conditions, states
 from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_scripts import Script, failing, running
 from support.pod_status import Exit
@@ -15,8 +15,7 @@ ARGUMENTS = (QUICK,)
 
 
 @pytest.mark.parametrize("code", [130, 137, 143])
-async def test_only_the_pod_that_was_killed_is_replaced(job_namespace: JobNamespace, code: int) -> None:
-    """Restarting, then Running; others keep their pods; exit codes of other containers are not asked."""
+async def test_only_the_pod_that_was_killed_is_replaced(job_namespace, code):
     job = builders.tfjob("j").chief(restart="ExitCode").workers(1, restart="ExitCode")
     await job_namespace.begin_running(job.evaluators(1, restart="ExitCode"))
     before = await job_namespace.pods()
@@ -32,8 +31,7 @@ async def test_only_the_pod_that_was_killed_is_replaced(job_namespace: JobNamesp
     assert {name for name, pod in before.items() if pod["metadata"]["uid"] != after[name]} == {"j-evaluator-0"}
 
 
-async def test_a_permanent_code_fails_the_job_and_names_who_and_why(job_namespace: JobNamespace) -> None:
-    """Exit 1 under ExitCode: no new pod, not Restarting, pod and code in the message, evidence in status."""
+async def test_a_permanent_code_fails_the_job_and_names_who_and_why(job_namespace):
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="ExitCode"))
     before = await job_namespace.uids()
     await job_namespace.kubelet.fail("j-worker-1", Exit(1, message="CUDA out of memory"))
@@ -47,8 +45,7 @@ async def test_a_permanent_code_fails_the_job_and_names_who_and_why(job_namespac
     assert await job_namespace.uids() == before
 
 
-async def test_two_restarts_are_two_pods_and_then_the_end(job_namespace: JobNamespace) -> None:
-    """BackoffLimit 2 and exit 137: exactly two replacements, then Failed, and nothing after that."""
+async def test_two_restarts_are_two_pods_and_then_the_end(job_namespace):
     script = Script().otherwise([running(), failing(Exit(137))])
     async with autopilot(job_namespace.kubelet, script) as pilot:
         await job_namespace.submit(builders.tfjob("j").workers(1, restart="ExitCode").backoff_limit(2))
@@ -59,8 +56,7 @@ async def test_two_restarts_are_two_pods_and_then_the_end(job_namespace: JobName
     assert job_namespace.created_pods() == 3
 
 
-async def test_restarts_in_place_use_up_the_budget(job_namespace: JobNamespace) -> None:
-    """Backoff under OnFailure: 4 workers with one restart each, limit 4: all removed (policy All)."""
+async def test_restarts_in_place_use_up_the_budget(job_namespace):
     await job_namespace.begin_running(
         builders.tfjob("j").workers(4, restart="OnFailure").backoff_limit(4).clean_pods("All")
     )
@@ -77,31 +73,7 @@ async def test_restarts_in_place_use_up_the_budget(job_namespace: JobNamespace) 
     await job_namespace.wait_pods()
 
 
-@pytest.mark.parametrize("code", [0, 1])
-async def test_under_always_every_end_is_a_restart_in_place(job_namespace: JobNamespace, code: int) -> None:
-    """Always, 0 and 1: the kubelet starts the program again, the pod stays, the restart is counted."""
-    await job_namespace.begin_running(builders.tfjob("j").workers(1, restart="Always"))
-    before = await job_namespace.uids()
-    await job_namespace.kubelet.restart("j-worker-0", Exit(code))
-    job = await job_namespace.wait_status(restarts=1)
-    assert await job_namespace.uids() == before
-    assert states(job) == ["Created", "Running"]
-
-
-async def test_a_restart_is_one_event_and_one_count(job_namespace: JobNamespace) -> None:
-    """A Warning on the TFJob that says who, why and how much of the budget is used."""
-    await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").backoff_limit(3))
-    await job_namespace.wait_replaced(await job_namespace.kubelet.fail("j-worker-1", Exit(1)))
-    await job_namespace.run("j-worker-1")
-    await job_namespace.wait("j", "Running")
-    event = await job_namespace.wait_event("TFJobRestarting", "1 of 3 restarts used")
-    assert event["type"] == "Warning"
-    assert "worker-1 (pod j-worker-1) exited with code 1" in event["message"]
-    await job_namespace.quiet()
-    assert [found.get("count", 1) for found in await job_namespace.events("TFJobRestarting")] == [1]
-
-
-async def test_a_pod_that_failed_and_was_deleted_counts_as_a_failure(job_namespace: JobNamespace) -> None:
+async def test_a_pod_that_failed_and_was_deleted_counts_as_a_failure(job_namespace):
     """Whoever was quicker: what it was when it went is what counts."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure"))
     pod = await job_namespace.kubelet.fail("j-worker-1", Exit(1))

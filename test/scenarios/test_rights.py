@@ -6,47 +6,31 @@ which tests have run before, or on which worker. That nobody was ever refused fo
 of every module (``support/invariants.py``).
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 from lab.control_plane.access import OPERATOR
-from lab.control_plane.plane import ControlPlane
 from lab.fault_proxy import faults
 from lab.fault_proxy.proxy import FaultProxy
 from lab.fault_proxy.trigger import create, opening
 from support import builders
 from support.api import Api
 from support.audit import AuditLog
-from support.job_namespace import PATIENCE, JobNamespace
+from support.job_namespace import PATIENCE
 from support.operator_fixture import make_namespaces, make_operator_fixture
 from support.operator_process import operator
 from support.pod_groups import PLUGINS, VOLCANO, create_pod_group_crds
-from support.resources import LEASES, PODS, SERVICES, Json, Resource
+from support.resources import LEASES, PODS, SERVICES
 from support.settle import eventually
 
 RBAC = Path(__file__).resolve().parents[2] / "manifests" / "rbac"
 
-Right = tuple[str, str]
-"""A verb, and a resource as the audit log calls it."""
-
 UNSEEN = {("update", "tfjobs.kubeflow.org/finalizers")}
 """An admission plugin, which the planes have on, asks for it when a child is created; no audit log shows that."""
 
-FORBIDDEN_RESOURCES = {"secrets", "pods/exec", "serviceaccounts/token", "roles", "rolebindings", "nodes", "*"}
 
-
-def test_the_role_has_nothing_that_would_hurt_in_the_wrong_hands() -> None:
-    """No secrets, no exec, no tokens, no roles, no nodes, no wildcard."""
-    for name in ("cluster-role", "role-leader-election"):
-        for rule in _rules(name):
-            assert not FORBIDDEN_RESOURCES & set(rule["resources"])
-            assert not {"*", "escalate", "bind", "impersonate"} & set(rule["verbs"])
-            assert "*" not in rule["apiGroups"]
-
-
-async def test_every_right_is_used_and_nothing_else(control_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_every_right_is_used_and_nothing_else(control_plane, tmp_path):
     """The audit log of the session, compared with the roles."""
     await _tour(control_plane, tmp_path)
     used = set(_used(control_plane))
@@ -55,7 +39,7 @@ async def test_every_right_is_used_and_nothing_else(control_plane: ControlPlane,
     assert granted - UNSEEN - used == set(), "granted, and never used"
 
 
-async def _tour(plane: ControlPlane, folder: Path) -> None:
+async def _tour(plane, folder):
     """Use every right, with either kind of PodGroup."""
     await _tour_of_a_leader(plane)
     async with Api(plane.kubeconfig("admin")) as admin:
@@ -77,7 +61,7 @@ async def _tour(plane: ControlPlane, folder: Path) -> None:
                 await _life(job_namespace, resource)
 
 
-async def _tour_of_a_leader(plane: ControlPlane) -> None:
+async def _tour_of_a_leader(plane):
     """Take the Lease, renew it, give it back."""
     lease = LEASES.path("tf-operator", "tf-operator")
     [namespace] = await make_namespaces(plane, "leader", 1)
@@ -91,7 +75,7 @@ async def _tour_of_a_leader(plane: ControlPlane) -> None:
         await eventually(lambda: plane.admin.get(lease)["spec"]["renewTime"] != first)
 
 
-async def _trouble(job_namespace: JobNamespace, groups: Resource) -> None:
+async def _trouble(job_namespace, groups):
     """A job whose names are all taken, which has it ask by whom; and that is suspended twice: the event is counted."""
     foreign = {
         PODS.path(job_namespace.namespace): builders.pod("j-worker-0").body(),
@@ -125,7 +109,7 @@ async def _trouble(job_namespace: JobNamespace, groups: Resource) -> None:
         await job_namespace.wait_pods("j-worker-0")
 
 
-async def _life(job_namespace: JobNamespace, groups: Resource) -> None:
+async def _life(job_namespace, groups):
     """A job whose size changes, and that is removed by its time to live."""
     await job_namespace.delete_job("j")
     await job_namespace.wait_pods()
@@ -141,14 +125,14 @@ async def _life(job_namespace: JobNamespace, groups: Resource) -> None:
     await job_namespace.wait_job_gone("k")
 
 
-async def _is_gone(job_namespace: JobNamespace, path: str) -> bool:
+async def _is_gone(job_namespace, path):
     return await job_namespace.admin.find(path) is None
 
 
-async def _admit(job_namespace: JobNamespace, groups: Resource, job: str) -> None:
+async def _admit(job_namespace, groups, job):
     """Have the gang scheduler admit a job."""
 
-    async def check() -> Json:
+    async def check():
         found = await job_namespace.admin.find(groups.path(job_namespace.namespace, job))
         assert found is not None
         assert "ownerReferences" in found["metadata"]
@@ -160,14 +144,14 @@ async def _admit(job_namespace: JobNamespace, groups: Resource, job: str) -> Non
     )
 
 
-def _used(plane: ControlPlane) -> Iterator[Right]:
+def _used(plane):
     """What was asked for, and allowed."""
     for entry in AuditLog(plane.audit_log).since().by(user=OPERATOR.login, user_agent="tf-operator"):
         if entry.decision == "allow" and entry.resource:
             yield entry.verb, entry.resource
 
 
-def _granted(role: str) -> Iterator[Right]:
+def _granted(role):
     for rule in _rules(role):
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
@@ -177,6 +161,5 @@ def _granted(role: str) -> Iterator[Right]:
                     yield verb, f"{name}/{subresource}" if subresource else name
 
 
-def _rules(role: str) -> list[dict[str, list[str]]]:
-    found: list[dict[str, list[str]]] = yaml.safe_load((RBAC / f"{role}.yaml").read_text())["rules"]
-    return found
+def _rules(role):
+    return yaml.safe_load((RBAC / f"{role}.yaml").read_text())["rules"]

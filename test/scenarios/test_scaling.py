@@ -1,17 +1,16 @@
 """Numbers of workers that change while a job with dynamic workers runs, by ``kubectl scale`` or an autoscaler."""
 
 from support import builders
-from support.job_namespace import JobNamespace, states
+from support.job_namespace import states
 from support.operator_fixture import ONE_OPERATOR
-from support.resources import TFJOBS, Json
+from support.resources import TFJOBS
 
 pytestmark = ONE_OPERATOR
 
 DYNAMIC = builders.tfjob("j").workers(3).parameter_servers(1).dynamic_workers()
 
 
-async def test_workers_are_taken_away_from_the_end_and_added_there(job_namespace: JobNamespace) -> None:
-    """From 3 to 2 to 4: nobody else is restarted, and nothing counts as lost."""
+async def test_workers_are_taken_away_from_the_end_and_added_there(job_namespace):
     await job_namespace.begin_running(DYNAMIC)
     before = await job_namespace.uids()
     await job_namespace.wait_counts("Worker", active=3)
@@ -31,7 +30,7 @@ async def test_workers_are_taken_away_from_the_end_and_added_there(job_namespace
     assert states(job) == ["Created", "Running"]
 
 
-async def _scale(job_namespace: JobNamespace, count: int) -> Json:
+async def _scale(job_namespace, count):
     path = TFJOBS.path(job_namespace.namespace, "j", "scale")
     before = await job_namespace.admin.get(path)
     await job_namespace.admin.patch(path, {"spec": {"replicas": count}})

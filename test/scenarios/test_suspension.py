@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from support import builders
-from support.job_namespace import JobNamespace, moment, states
+from support.job_namespace import moment, states
 from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.stopwatch import Stopwatch
 
@@ -13,8 +13,7 @@ pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
 
 
-async def test_suspending_takes_everything_away_and_resuming_begins_again(job_namespace: JobNamespace) -> None:
-    """Pods and Services go whatever the policy, startTime stays meanwhile, and is a new one afterwards."""
+async def test_suspending_takes_everything_away_and_resuming_begins_again(job_namespace):
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1).clean_pods("None"))
     before = (await job_namespace.wait_status(ready="3/3"))["status"]
     old = await job_namespace.pods()
@@ -36,7 +35,7 @@ async def test_suspending_takes_everything_away_and_resuming_begins_again(job_na
     assert moment(job["status"]["startTime"]) > moment(before["startTime"])
 
 
-async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace: JobNamespace) -> None:
+async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace):
     """Kueue changes templates while a job is suspended."""
     await job_namespace.submit(builders.tfjob("j").workers(1).suspended())
     await job_namespace.wait("j", "Suspended")
@@ -47,9 +46,7 @@ async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace: Jo
     assert pods["j-worker-0"]["spec"]["nodeSelector"] == {"pool": "spot"}
 
 
-async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_it_is_resumed(
-    job_namespace: JobNamespace,
-) -> None:
+async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_it_is_resumed(job_namespace):
     """To end with 0 on SIGTERM is what a good program does; the work is not done by that."""
     await job_namespace.begin_running(builders.tfjob("j").workers(1, restart="OnFailure"))
     await job_namespace.kubelet.bind("j-worker-0")
@@ -69,8 +66,7 @@ async def test_a_program_that_saves_its_work_when_it_is_suspended_goes_on_when_i
 
 
 @pytest.mark.parametrize("suspended", [False, True])
-async def test_a_job_of_another_manager_is_never_written_to(job_namespace: JobNamespace, suspended: bool) -> None:
-    """No pods, no startTime, no conditions; also not when it is unsuspended."""
+async def test_a_job_of_another_manager_is_never_written_to(job_namespace, suspended):
     stored = await job_namespace.submit(builders.tfjob("j").workers(2).managed_by().suspended(suspended))
     await job_namespace.quiet()
     changed = await job_namespace.edit_policy(suspend=False)

@@ -3,14 +3,12 @@
 The jobs, statuses and children are those that 1.9 writes, stored while nobody is there.
 """
 
-from typing import Any
-
 from support import builders
 from support.audit import Tally
-from support.builders import TFJobBuilder, child_pod, child_service
-from support.job_namespace import JobNamespace, states
-from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
-from support.resources import PODS, SERVICES, TFJOBS, Json
+from support.builders import child_pod, child_service
+from support.job_namespace import states
+from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.resources import PODS, SERVICES, TFJOBS
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
@@ -18,9 +16,7 @@ ARGUMENTS = (QUICK,)
 AT = "2026-01-05T10:00:00Z"
 
 
-async def test_running_jobs_are_taken_over_without_touching_a_pod(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
+async def test_running_jobs_are_taken_over_without_touching_a_pod(job_namespace, operator_fixture):
     """An upgrade changes nothing but the status, which learns what 1.9 does not write."""
     await operator_fixture.kill()
     job = await _left_by_19(
@@ -28,7 +24,7 @@ async def test_running_jobs_are_taken_over_without_touching_a_pod(
     )
     for name in ("j-chief-0", "j-worker-0", "j-worker-1", "j-ps-0"):
         await job_namespace.kubelet.run(name)
-    await _write_status(job_namespace, conditions=[_condition("Created"), _condition("Running")], counts=_ACTIVE)
+    await _write_status(job_namespace)
     before = await job_namespace.pods()
     services = await job_namespace.admin.list(SERVICES.path(job_namespace.namespace))
     mark = job_namespace.mark()
@@ -53,26 +49,7 @@ async def test_running_jobs_are_taken_over_without_touching_a_pod(
     )
 
 
-async def test_a_job_that_19_has_finished_stays_finished(
-    job_namespace: JobNamespace, operator_fixture: OperatorFixture
-) -> None:
-    """Its pods are gone, and nothing says which replicas had succeeded: nothing is written all the same."""
-    await operator_fixture.kill()
-    body = builders.tfjob("j").workers(2).body()
-    await job_namespace.submit(body)
-    ended = [_condition("Created"), _condition("Running", "False"), _condition("Succeeded")]
-    await _write_status(job_namespace, conditions=ended, counts={"Worker": {"succeeded": 2}}, completionTime=AT)
-    before, mark = await job_namespace.job(), job_namespace.mark()
-    await operator_fixture.start()
-    await job_namespace.quiet(2.0)
-    assert await job_namespace.job() == before
-    assert not job_namespace.sent(mark).writes()
-
-
-_ACTIVE = {"Chief": {"active": 1}, "Worker": {"active": 2}, "PS": {"active": 1}}
-
-
-async def _left_by_19(job_namespace: JobNamespace, builder: TFJobBuilder) -> Json:
+async def _left_by_19(job_namespace, builder):
     job = await job_namespace.submit(builder)
     for kind, spec in job["spec"]["tfReplicaSpecs"].items():
         for index in range(spec["replicas"]):
@@ -83,17 +60,12 @@ async def _left_by_19(job_namespace: JobNamespace, builder: TFJobBuilder) -> Jso
     return job
 
 
-async def _write_status(job_namespace: JobNamespace, *, conditions: list[Json], counts: Json, **more: Any) -> None:
-    status = {"conditions": conditions, "replicaStatuses": counts, "startTime": AT, **more}
+async def _write_status(job_namespace):
+    conditions = [
+        {"type": kind, "status": "True", "reason": f"TFJob{kind}", "message": message}
+        | {"lastUpdateTime": AT, "lastTransitionTime": AT}
+        for kind, message in (("Created", "TFJob j is created."), ("Running", "TFJob ns/j is running."))
+    ]
+    counts = {kind: {"active": count} for kind, count in (("Chief", 1), ("Worker", 2), ("PS", 1))}
+    status = {"conditions": conditions, "replicaStatuses": counts, "startTime": AT}
     await job_namespace.admin.patch(TFJOBS.path(job_namespace.namespace, "j", "status"), {"status": status})
-
-
-def _condition(kind: str, status: str = "True") -> Json:
-    times = {"lastUpdateTime": AT, "lastTransitionTime": AT}
-    message = {
-        "Created": "TFJob j is created.",
-        "Running": "TFJob ns/j is running.",
-        "Succeeded": "TFJob ns/j successfully completed.",
-        "Suspended": "TFJob j is suspended.",
-    }[kind]
-    return {"type": kind, "status": status, "reason": f"TFJob{kind}", "message": message, **times}

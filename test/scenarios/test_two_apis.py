@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from support.crds import create_crd
 from support.job_namespace import JobNamespace
 from support.kubelet import Kubelet
 from support.operator_process import OperatorProcess, operator
-from support.resources import CRDS, EVENTS, TFJOBS, Json, Resource
+from support.resources import CRDS, EVENTS, TFJOBS, Resource
 from support.settle import eventually
 
 CRD = Path(__file__).resolve().parents[2] / "manifests/crd/tfjobs.yaml"
@@ -30,7 +29,7 @@ ROLES = [{"role": "helper", "count": 2, "image": "train:1"}, {"role": "boss", "i
 
 
 @pytest.fixture(scope="module")
-def control_plane(tmp_path_factory: pytest.TempPathFactory, plane_programs: object) -> Iterator[ControlPlane]:
+def control_plane(tmp_path_factory, plane_programs):
     """A plane of this module's own: its tests install and remove CRDs."""
     with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
         rules = [{"apiGroups": [TOYS.group], "resources": ["*"], "verbs": ["*"]}]
@@ -48,25 +47,25 @@ class Both(JobNamespace):
 
     process: OperatorProcess
 
-    async def submit_toy(self, name: str) -> Json:
+    async def submit_toy(self, name):
         """Create a Training."""
         body = {"apiVersion": TOYS.api_version, "kind": "Training", "metadata": {"name": name}}
         return await self.admin.create(TOYS.path(self.namespace), {**body, "spec": {"roles": ROLES}})
 
-    async def wait_toy(self, name: str, phase: str) -> Json:
+    async def wait_toy(self, name, phase):
         """Wait until a Training is in a phase; the Training."""
 
-        async def check() -> Json:
+        async def check():
             found = await self.admin.get(TOYS.path(self.namespace, name))
             assert found.get("status", {}).get("phase") == phase, f"{found.get('status')}"
             return found
 
         return await eventually(check, within=40)
 
-    async def wait_children(self, *names: str, of: Json) -> None:
+    async def wait_children(self, *names, of):
         """Wait until there are these pods, and they are this job's."""
 
-        async def check() -> bool:
+        async def check():
             owners = {name: pod["metadata"]["ownerReferences"][0]["uid"] for name, pod in (await self.pods()).items()}
             assert {name for name, uid in owners.items() if uid == of["metadata"]["uid"]} == set(names), f"{owners}"
             return True
@@ -75,7 +74,7 @@ class Both(JobNamespace):
 
 
 @asynccontextmanager
-async def both(plane: ControlPlane, name: str) -> AsyncIterator[Both]:
+async def both(plane, name):
     namespace = await asyncio.to_thread(plane.make_namespace, name)
     async with (
         Api(plane.kubeconfig("admin")) as admin,
@@ -87,11 +86,11 @@ async def both(plane: ControlPlane, name: str) -> AsyncIterator[Both]:
         yield Both(plane, admin, Kubelet(nodes, namespace), namespace, process)
 
 
-async def remove(admin: Api, crd: str, resource: Resource) -> None:
+async def remove(admin, crd, resource):
     """Remove a CRD, and wait until its resource is not served any more."""
     await admin.delete(CRDS.path(name=crd))
 
-    async def check() -> bool:
+    async def check():
         assert await admin.find(resource.path("default")) is None
         return True
 
@@ -99,7 +98,6 @@ async def remove(admin: Api, crd: str, resource: Resource) -> None:
 
 
 async def test_a_kind_that_is_installed_later_is_served_beside_the_one_that_was_there(control_plane):
-    """The process is elected, is ready and works without it; both jobs run to their ends."""
     async with both(control_plane, "later") as here:
         await here.begin_running(builders.tfjob("a").workers(1))
         await create_crd(here.admin, toy_api.API.crd.load())
@@ -125,7 +123,7 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(co
         toy = await here.submit_toy("j")
         await here.wait_children("j-chief-0", of=toy)
 
-        async def is_reported() -> bool:
+        async def is_reported():
             found = await here.admin.list(EVENTS.path(here.namespace))
             refused = [event for event in found if event["involvedObject"]["kind"] == "Training"]
             assert any("j-worker-0" in event["message"] for event in refused), f"{[e['message'] for e in refused]}"

@@ -17,8 +17,6 @@ from tf_operator.machinery.transport import errors, raw_json
 from tf_operator.machinery.transport.responses import LineSplitter
 from tf_operator.meta import ObjectKey, OwnerRef
 
-# Any header and any text, made harmless by ``machinery/transport/errors.py``.
-
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -36,8 +34,6 @@ def test_one_line_never_breaks_its_promise(text, most):
     assert len(shown) <= most
     assert shown.isprintable()
 
-
-# Any text of a flag is a value or refused by ``app/options/flag_types.py``.
 
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -64,17 +60,11 @@ def test_a_switch_has_no_other_spelling(text):
             flag_types.switch(text)
 
 
-# Any command line is understood or refused by ``app/options/options.py``.
-
-
 @given(st.lists(st.sampled_from(sorted(flags.BY_NAME)) | st.text(max_size=8), max_size=4))
 def test_any_command_line_is_either_understood_or_refused(words):
     arguments = [word if word[:1] == "x" else f"--{word}" for word in words]
     with suppress(OptionError):
         assert isinstance(options.parse(arguments, {}), Options)
-
-
-# Any fields of a log record are one line of ``app/logs.py``.
 
 
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.floats() | st.text(max_size=20), max_size=3))
@@ -87,9 +77,6 @@ def test_any_record_is_one_line_that_can_be_read_back(fields):
     assert "message" in json.loads(line)
 
 
-# Any chunks of a stream, put together to lines by ``machinery/transport/requests.py``.
-
-
 @given(st.lists(st.binary(max_size=8)))
 def test_what_comes_out_is_what_went_in_without_the_unfinished_end(chunks):
     splitter = LineSplitter()
@@ -97,8 +84,6 @@ def test_what_comes_out_is_what_went_in_without_the_unfinished_end(chunks):
 
     assert found == [line for line in b"".join(chunks).split(b"\n")[:-1] if line.strip()]
 
-
-# Any JSON, and much that is none, taken apart by ``machinery/transport/raw_json.py``.
 
 TEXTS = st.text(alphabet=st.sampled_from('ab"\\{}[],: \n\té\u2028😀'), max_size=12)
 VALUES = st.recursive(
@@ -133,8 +118,6 @@ def test_pieces_of_what_is_no_json_are_parts_of_it_and_nothing_hangs(text):
     assert all(piece in text for piece in raw_json.split_array(text))
 
 
-# Any body whatsoever is read by ``meta.py`` without an exception.
-
 LEAF = st.none() | st.booleans() | st.integers() | st.text(alphabet="aé\n/", max_size=3)
 ANY_JSON = st.recursive(
     LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.just("uid"), inner), max_leaves=5
@@ -157,8 +140,6 @@ def test_no_body_whatsoever_makes_an_accessor_raise(body):
 def test_a_micro_time_comes_back_as_it_went(moment):
     assert meta.parse_time(meta.micro_time(moment)) == moment
 
-
-# Any set of indexes survives ``job/ranges.py``.
 
 SETS = st.frozensets(st.integers(0, 40))
 

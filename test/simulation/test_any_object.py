@@ -11,7 +11,9 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.builders import tfjob
 from support.simulator import MORNING
+from support.templates import CONTAINER, Template
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.actions import Create
@@ -34,93 +36,56 @@ ANY_JSON = st.recursive(
     ),
     max_leaves=6,
 )
-TEMPLATE = {
-    "metadata": {"labels": {"app": "x"}, "annotations": {"a": "b"}, "finalizers": []},
-    "spec": {
-        "restartPolicy": "Never",
-        "schedulerName": "mine",
-        "containers": [
-            {
-                "name": "tensorflow",
-                "image": "i",
-                "env": [{"name": "TF_CONFIG", "value": "{}"}],
-                "ports": [{"name": "tfjob-port", "containerPort": 2222, "protocol": "TCP"}],
-                "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
-            },
-            {"name": "sidecar", "image": "s"},
-        ],
-    },
+AT = "2026-01-01T00:00:00Z"
+MAIN = {
+    **CONTAINER,
+    "env": [{"name": "TF_CONFIG", "value": "{}"}],
+    "ports": [{"name": "tfjob-port", "containerPort": 2222, "protocol": "TCP"}],
+    "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
 }
-WHOLE = {
-    "metadata": {
-        "name": "job",
-        "namespace": "team",
-        "uid": "u",
-        "resourceVersion": "1",
-        "generation": 2,
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-        "annotations": {"a": "b"},
-        "labels": {"a": "b"},
+TEMPLATE = (
+    Template()
+    .labels({"app": "x"})
+    .spec(restartPolicy="Never", schedulerName="mine", containers=[MAIN, {"name": "sidecar", "image": "s"}])
+)
+JOB = (
+    tfjob("job")
+    .workers(3, restart="OnFailure", template=TEMPLATE)
+    .parameter_servers(1, restart="ExitCode", template=TEMPLATE)
+    .evaluators(0, restart="Never")
+    .success_policy()
+    .dynamic_workers()
+    .clean_pods("All")
+    .ttl(1)
+    .deadline(10**9)
+    .startup_deadline(10**9)
+    .backoff_limit(100)
+    .suspended(False)
+    .managed_by("kubeflow.org/training-operator")
+    .scheduling(min_available=1, queue="q", priority_class="p", min_resources={"cpu": "1"}, timeout=3)
+    .annotations({"a": "b"})
+    .labels({"a": "b"})
+    .in_namespace("team")
+)
+CREATED = {"type": "Created", "status": "True", "reason": "TFJobCreated", "message": "m", "lastUpdateTime": AT}
+STATUS = {
+    "conditions": [CREATED | {"lastTransitionTime": AT}, {"type": "Running", "status": "True"}],
+    "replicaStatuses": {
+        "Worker": {"active": 1, "restarts": 1, "completedIndexes": "1", "startedIndexes": "0-1", "selector": "s"}
     },
-    "spec": {
-        "successPolicy": "AllWorkers",
-        "enableDynamicWorker": True,
-        "runPolicy": {
-            "cleanPodPolicy": "All",
-            "ttlSecondsAfterFinished": 1,
-            "activeDeadlineSeconds": 10**9,
-            "startupDeadlineSeconds": 10**9,
-            "backoffLimit": 100,
-            "suspend": False,
-            "managedBy": "kubeflow.org/training-operator",
-            "schedulingPolicy": {
-                "minAvailable": 1,
-                "queue": "q",
-                "minResources": {"cpu": 1},
-                "priorityClass": "p",
-                "scheduleTimeoutSeconds": 3,
-            },
-        },
-        "tfReplicaSpecs": {
-            "Worker": {"replicas": 3, "restartPolicy": "OnFailure", "template": TEMPLATE},
-            "PS": {"replicas": 1, "restartPolicy": "ExitCode", "template": TEMPLATE},
-            "Evaluator": {"replicas": 0, "restartPolicy": "Never", "template": TEMPLATE},
-        },
-    },
-    "status": {
-        "conditions": [
-            {
-                "type": "Created",
-                "status": "True",
-                "reason": "TFJobCreated",
-                "message": "m",
-                "lastUpdateTime": "2026-01-01T00:00:00Z",
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-            },
-            {"type": "Running", "status": "True"},
-        ],
-        "replicaStatuses": {
-            "Worker": {"active": 1, "restarts": 1, "completedIndexes": "1", "startedIndexes": "0-1", "selector": "s"}
-        },
-        "startTime": "2026-01-01T00:00:00Z",
-        "completionTime": "2026-01-01T00:00:00Z",
-        "allRunningTime": "2026-01-01T00:00:00Z",
-        "ready": "1/2",
-        "restarts": 1,
-        "disruptions": 1,
-        "firstFailure": {"pod": "p", "exitCode": 1, "time": "2026-01-01T00:00:00Z"},
-        "restartRecords": [
-            {
-                "replica": "Worker-0",
-                "uid": "u",
-                "inPlace": 1,
-                "replaced": True,
-                "attempts": 2,
-                "time": "2026-01-01T00:00:00Z",
-            }
-        ],
-    },
+    **dict.fromkeys(("startTime", "completionTime", "allRunningTime"), AT),
+    "ready": "1/2",
+    "restarts": 1,
+    "disruptions": 1,
+    "firstFailure": {"pod": "p", "exitCode": 1, "time": AT},
+    "restartRecords": [
+        {"replica": "Worker-0", "uid": "u", "inPlace": 1, "replaced": True, "attempts": 2, "time": AT},
+    ],
 }
+METADATA = {"uid": "u", "resourceVersion": "1", "generation": 2, "creationTimestamp": AT}
+PODS = {"template": {"metadata": {"annotations": {"a": "b"}, "finalizers": []}}}
+SPEC = {"tfReplicaSpecs": {"Worker": PODS, "PS": PODS}}
+WHOLE = JOB.merged({"metadata": METADATA, "spec": SPEC, "status": STATUS}).body()
 
 
 def paths(value, above=()):
@@ -174,13 +139,13 @@ def carry_out(body, scheduler=""):
         json.dumps([child.body() for child in create.in_order()])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ANY_JSON.filter(lambda body: isinstance(body, dict)))
 def test_a_plan_is_made_of_any_object_at_all(body):
     carry_out(body)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), ANY_JSON), min_size=1, max_size=3),
     st.sampled_from(["", "volcano", "scheduler-plugins"]),

@@ -100,8 +100,6 @@ class OwnWritesMachine(RuleBasedStateMachine):
         self.unsettled, self.overdue, self.may_write = set(), set(), set(OWNERS)
         self.has_had_trouble = False
 
-    # --- what the process does
-
     def record(self, owner, call):
         """A reply comes in."""
         call()
@@ -185,8 +183,6 @@ class OwnWritesMachine(RuleBasedStateMachine):
         else:
             self.may_write.add(owner)
 
-    # --- what the world does
-
     @rule(position=st.integers(0, 9), gone=st.booleans())
     def somebody_else_writes(self, position, gone):
         if uids := sorted(self.server.objects):
@@ -230,8 +226,6 @@ class OwnWritesMachine(RuleBasedStateMachine):
     def time_passes(self, seconds):
         self.clock._monotonic += seconds
 
-    # --- what must hold
-
     def check(self, owner, cache_state):
         mine = [write for write in self.made if write.owner == owner and write.history == self.server.history]
         has_all = all(self.cache.history == write.history and self.cache.version >= write.version for write in mine)
@@ -268,6 +262,4 @@ class OwnWritesMachine(RuleBasedStateMachine):
 
 
 TestOwnWritesMachine = OwnWritesMachine.TestCase
-TestOwnWritesMachine.settings = settings(
-    deadline=None, max_examples=40, stateful_step_count=30, derandomize=True, database=None
-)
+TestOwnWritesMachine.settings = settings(max_examples=40, stateful_step_count=30, derandomize=True, database=None)

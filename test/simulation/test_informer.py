@@ -104,8 +104,6 @@ class InformerMachine(RuleBasedStateMachine):
     def run(self, seconds=0.0):
         self.loop.run_until_complete(self.clock.advance(seconds))
 
-    # The cluster lives
-
     @rule(namespace=NAMESPACES, name=NAMES, size=SIZES)
     def write(self, namespace, name, size):
         self.server.write(namespace, name, size=size)
@@ -127,8 +125,6 @@ class InformerMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0, 0, 1, 5, 31, 61, 85, 500]))
     def advance(self, seconds):
         self.run(seconds)
-
-    # Things go wrong
 
     @rule()
     def compact(self):
@@ -212,16 +208,14 @@ class InformerMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_handlers_know_what_the_store_holds(self):
-        if hasattr(self, "informer"):
-            store = self.informer.store
-            assert self.keeper.alive == {item.metadata.uid: item for item in store}
-            for size in (1, 2, 3):
-                assert set(store.by_index("size", str(size))) == {item for item in store if item.size == size}
+        store = self.informer.store
+        assert self.keeper.alive == store._uids == {item.metadata.uid: item for item in store}
+        for size in (1, 2, 3):
+            assert set(store.by_index("size", str(size))) == {item for item in store if item.size == size}
 
     @invariant()
     def the_loop_lives(self):
-        if hasattr(self, "task"):
-            assert not self.task.done()
+        assert not self.task.done()
 
     def teardown(self):
         if hasattr(self, "task"):
@@ -230,10 +224,9 @@ class InformerMachine(RuleBasedStateMachine):
             self.loop.run_until_complete(asyncio.gather(self.task, return_exceptions=True))
             assert self.clock.pending == 0
             assert self.server.watches == []
+            assert not asyncio.all_tasks(self.loop)
         self.loop.close()
 
 
 TestInformerMachine = InformerMachine.TestCase
-TestInformerMachine.settings = settings(
-    deadline=None, max_examples=20, stateful_step_count=30, derandomize=True, database=None
-)
+TestInformerMachine.settings = settings(max_examples=20, stateful_step_count=30, derandomize=True, database=None)

@@ -68,7 +68,6 @@ class Histories(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.simulator = None
         self.restarts = Counter()
         """By type: retryable failures whose replica was started again, and restarts in place."""
         self.succeeded = defaultdict(set)
@@ -78,8 +77,6 @@ class Histories(RuleBasedStateMachine):
     def create(self, job):
         self.simulator = simulator(job)
         self.happens(lambda simulator: None)
-
-    # --- What happens ------------------------------------------------------------------------------------------
 
     def happens(self, *moves):
         seen = self.simulator
@@ -206,8 +203,6 @@ class Histories(RuleBasedStateMachine):
         self.succeeded[ReplicaType.WORKER] = {index for index in self.succeeded[ReplicaType.WORKER] if index < count}
         self.happens(scale_workers(count))
 
-    # --- What holds --------------------------------------------------------------------------------------------
-
     def check_creates(self, made, finished, done):
         """The simulator itself refuses a second pod of one name."""
         assert not (made and finished), "something was created for a job that had ended"
@@ -219,8 +214,6 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def restarts_are_counted_exactly(self):
-        if self.simulator is None:
-            return
         record = self.simulator.record
         assert {kind: found.restarts for kind, found in record.replicas.items() if found.restarts} == +self.restarts
         assert self.simulator.status.get("restarts", 0) == self.restarts.total()
@@ -230,7 +223,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def conditions_follow_their_rules(self):
-        if self.simulator is None or not self.simulator.records:
+        if not self.simulator.records:
             return
         status, conditions = self.simulator.status, self.simulator.status["conditions"]
         kinds = [entry["type"] for entry in conditions]
@@ -255,14 +248,14 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def live_pods_agree_on_the_cluster(self):
         """With dynamic workers each pod has a part of its own."""
-        if self.simulator is None or self.simulator.job.has_dynamic_workers:
+        if self.simulator.job.has_dynamic_workers:
             return
         seen = [self.simulator.clusters.get(pod.uid) for pod in self.simulator.pods.values()]
         assert all(cluster == seen[0] for cluster in seen)
 
     @invariant()
     def counts_are_what_is_there(self):
-        if self.simulator is None or self.simulator.record.is_finished or self.simulator.is_deleted:
+        if self.simulator.record.is_finished or self.simulator.is_deleted:
             return
         for spec in self.simulator.job.replicas:
             pods = [pod for pod in self.simulator.pods.values() if pod.type is spec.type]
@@ -281,7 +274,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def a_job_that_nothing_happens_to_is_left_alone(self):
-        if self.simulator is None or self.simulator.is_deleted:
+        if self.simulator.is_deleted:
             return
         plan = self.simulator.look()
         assert (plan.actions, plan.events, plan.counts) == ((), (), ())
@@ -298,7 +291,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def a_finished_job_is_only_cleaned_up(self):
-        if self.simulator is None or not self.simulator.record.is_finished or self.simulator.is_deleted:
+        if not self.simulator.record.is_finished or self.simulator.is_deleted:
             return
         year = self.simulator.now.replace(year=self.simulator.now.year + 1)
         plan = make_plan(replace(self.simulator.observe(), now=year))
@@ -308,4 +301,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestHistories.settings = settings(max_examples=150, stateful_step_count=25)

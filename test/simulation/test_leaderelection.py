@@ -14,7 +14,7 @@ import random
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from support.fake_clock import FakeClock
 from support.lease_model import FINE, KEY, Fate, LeaseApi, LeaseStore, failed
@@ -289,12 +289,10 @@ class Election(RuleBasedStateMachine):
         leading = [process.name for process in self.processes if process.fence.is_open]
         assert leading == [self.store.holder], f"{leading} lead, {self.store.holder} holds the Lease"
 
-    @precondition(lambda self: hasattr(self, "processes"))
     @invariant()
     def at_most_one_may_write(self):
         assert sum(process.fence.is_open for process in self.processes) <= 1
 
-    @precondition(lambda self: hasattr(self, "processes"))
     @invariant()
     def no_elector_has_died(self):
         for process in self.processes:
@@ -319,6 +317,4 @@ class Election(RuleBasedStateMachine):
 
 
 TestElection = Election.TestCase
-TestElection.settings = settings(
-    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestElection.settings = settings(max_examples=30, stateful_step_count=25, suppress_health_check=list(HealthCheck))

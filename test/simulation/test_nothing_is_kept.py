@@ -11,7 +11,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import ReconcileInstruments
+from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 
@@ -109,8 +109,9 @@ STEPS = st.one_of(
 
 
 @example([("fail", "create services", "unreachable"), ("create", "a"), ("wait", 0.03), ("lose",)], False)
+@example([("create", "a"), ("wait", 0.03), ("lose",)], False)
 @example([("create", "a"), ("wait", 0.01), ("delete", "a"), ("lose",)], False)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(STEPS, max_size=25), st.booleans())
 def test_nothing_is_kept_for_jobs_that_are_gone(steps, leads_at_the_end):
     async def live() -> dict[str, int]:

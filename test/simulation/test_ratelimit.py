@@ -9,7 +9,7 @@ from support.fake_clock import FakeClock
 from tf_operator.machinery.ratelimit import TokenBucket
 
 
-@settings(deadline=None, derandomize=True, database=None)
+@settings(derandomize=True, database=None)
 @given(qps=st.integers(1, 50), burst=st.integers(1, 20), pauses=st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_no_window_of_time_sees_more_grants_than_burst_and_rate_allow(qps, burst, pauses):
     async def grants():

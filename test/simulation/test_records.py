@@ -1,8 +1,14 @@
-"""Any record of a job: what is written is read again, by the status of a TFJob and by the codec of later APIs."""
+"""Any record of a job: what is written is read again, by the status of a TFJob and by the codec of later APIs.
 
+The records of any number of restarted replicas fit into the status, too.
+"""
+
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.builders import merge
@@ -38,6 +44,18 @@ SETS = st.frozensets(st.integers(0, 9)).map(Indexes)
 KINDS = st.sampled_from(list(ReplicaType))
 TYPES = st.sets(KINDS).map(lambda kinds: tuple(kind for kind in ReplicaType if kind in kinds))
 FAILURES = st.none() | st.builds(FirstFailure, st.just("pod"), TEXTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES)
+MOST_BYTES = 1_400_000
+"""Of the 1.5 MiB that etcd takes of one object."""
+RESTARTS = st.builds(
+    RestartRecord,
+    KINDS,
+    st.integers(0, 9999),
+    st.uuids().map(str) | st.text("ab:,~%", max_size=5),
+    in_place=st.integers(0, 10**6),
+    replaced=st.booleans(),
+    attempts=st.integers(0, 10**4),
+    at=st.none() | st.integers(1, 2**33).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
+)
 RECORDS = st.builds(
     JobRecord,
     phase=st.sampled_from([phase for phase in JobPhase if phase is not JobPhase.NEW]),
@@ -50,9 +68,7 @@ RECORDS = st.builds(
     replicas=st.dictionaries(KINDS, st.builds(ReplicaRecord, COUNTS, SETS, SETS)),
     disruptions=COUNTS,
     restarting=st.none() | st.builds(Restarting, TYPES, st.booleans()),
-    restart_records=st.lists(
-        st.builds(RestartRecord, KINDS, COUNTS, TEXTS, COUNTS, st.booleans(), COUNTS, TIMES), max_size=3
-    ).map(tuple),
+    restart_records=st.lists(RESTARTS, max_size=3).map(tuple),
     first_failure=FAILURES,
     pending=st.none() | st.builds(PendingRecord, st.sampled_from(PendingKind), TEXTS, TEXTS, TEXTS, TIMES),
 ).map(
@@ -96,3 +112,34 @@ def test_a_status_that_says_the_same_needs_no_patch(record):
     stored = written(record, {})
 
     assert merge_patch.difference(stored, written(dialect.read(stored), stored)) == {}
+
+
+def stored(restart_records):
+    return codec.write_restart_records(tuple(restart_records))
+
+
+@given(RESTARTS, st.sampled_from([1, 200, 201, 30_000]))
+@settings(max_examples=20, deadline=None)
+def test_the_records_of_all_replicas_that_a_job_can_have_fit_into_its_status(record, count):
+    kinds = [ReplicaType.PS, ReplicaType.WORKER, ReplicaType.EVALUATOR]
+    places = [(kinds[number // 10_000], number % 10_000, UUID(int=2**128 - 1 - number)) for number in range(count)]
+    records = [replace(record, type=kind, index=index, uid=str(uid)) for kind, index, uid in places]
+
+    assert len(json.dumps(stored(records))) < MOST_BYTES
+
+
+@given(st.lists(RESTARTS, max_size=5), st.booleans())
+def test_nothing_is_lost_where_there_are_too_many_to_list(records, are_many):
+    in_order = sorted(records, key=lambda record: list(ReplicaType).index(record.type))
+    records = in_order * 100 if are_many and records else in_order
+    records.sort(key=lambda record: list(ReplicaType).index(record.type))
+
+    before = stored(records)
+    assert ("compactRestartRecords" in before) is (len(records) > 200)
+    assert list(codec.read_restart_records(before)) == records
+
+
+@given(st.text("0129afx:,~-!", max_size=30))
+@example("0:~x:0:0:ffffffffffff")
+def test_any_text_can_be_read(text):
+    codec.read_restart_records({"compactRestartRecords": {"Worker": text, "Foo": text}})

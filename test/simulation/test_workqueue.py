@@ -286,6 +286,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(
-    deadline=None, max_examples=30, stateful_step_count=30, derandomize=True, database=None
-)
+TestQueueMachine.settings = settings(max_examples=30, stateful_step_count=30, derandomize=True, database=None)

@@ -1,13 +1,8 @@
 """A small client of the Kubernetes API for tests: raw JSON in, raw JSON out.
 
-It shares no line with the product's client, on purpose: evidence that went through the code under test
-would share its bugs. It retries nothing, caches nothing and hides nothing: what the apiserver refuses is a
-``RefusedError`` with the server's own words, so a test sees what a person with kubectl would see.
-
-    async with Api(plane.admin_kubeconfig) as api:
-        await api.create(PODS.path("ns"), builders.pod("a").body())
-        async with api.watch(PODS.path("ns")) as events:
-            async for event in events: ...
+It shares no line with the product's client, on purpose: evidence that went through the code under test would share its
+bugs. It retries nothing, caches nothing and hides nothing: what the apiserver refuses is a ``RefusedError`` with the
+server's own words.
 """
 
 import json

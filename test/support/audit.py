@@ -1,14 +1,10 @@
 """The apiserver's audit log: what the operator asked for, counted.
 
-    log = AuditLog(plane.audit_log)
-    start = log.mark()
-    ...
-    sent = log.since(start).by(namespace=namespace).writes()
+    sent = AuditLog(plane.audit_log).since(mark).by(namespace=namespace).writes()
     assert sent.tally() == {("create", "pods", 201): 3, ("patch", "tfjobs.kubeflow.org/status", 200): 2}
 
-The apiserver says what it received, so requests count that failed, were repeated, or were sent by a
-connection nobody knew of. One request is one entry here, however many stages of it were logged. Which
-users are logged at all is a matter of the plane's audit policy.
+Requests count that failed, were repeated, or were sent by a connection nobody knew of; one request is one entry,
+however many stages of it were logged. Which users are logged is a matter of the plane's audit policy.
 """
 
 import json
@@ -53,7 +49,6 @@ class Request:
     """The HTTP status; 0 when none was logged, as for a request that still runs."""
     user: str
     user_agent: str
-    uri: str
     at: str
     decision: str = ""
     """Of the authorizer: ``allow``, or ``forbid``; what admission refuses was allowed before."""
@@ -143,7 +138,6 @@ def _request(event: Json) -> Request:
         code=event.get("responseStatus", {}).get("code", 0),
         user=event["user"]["username"],
         user_agent=event.get("userAgent", ""),
-        uri=event["requestURI"],
         at=event["requestReceivedTimestamp"],
         decision=event.get("annotations", {}).get("authorization.k8s.io/decision", ""),
     )

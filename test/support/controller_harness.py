@@ -1,10 +1,5 @@
 """A controller without a process: its parts on a fake clock, a fake apiserver, and stores that the test fills.
 
-    harness = Harness()
-    harness.create_job(builders.tfjob("j").workers(2))
-    await harness.reconcile()
-    assert harness.api.calls == [...]
-
 ``sync`` brings the stores up to date with the apiserver; until then they lag behind, as caches do.
 """
 
@@ -23,14 +18,15 @@ from tf_operator.controller.caches import OWNER, Caches, owner_of, readers
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
-from tf_operator.controller.instruments import JobInstruments
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.events.event_object import Reference, Severity
@@ -90,13 +86,16 @@ class FakeInformer:
     store: Store[Any]
     has_synced: bool = True
     lacking: bool = False
+    is_absent: bool = False
 
     def is_stale(self, namespace: str) -> bool:
         return self.lacking and namespace == KEY.namespace
 
 
 class Harness:
-    def __init__(self, job: TFJobBuilder | None = None, *, settings: Settings | None = None) -> None:
+    def __init__(
+        self, job: TFJobBuilder | None = None, *, settings: Settings | None = None, api: ServedAPI = v1.API
+    ) -> None:
         self.clock = FakeClock()
         self.api = FakeApi()
         self.recorder, self.counts = Recorder(), Counts()
@@ -124,7 +123,7 @@ class Harness:
             writer=Writer(client, self.pending_writes),
             shares=Shares(self.jobs, self.queue, self.clock, Slots()),
             notes=self.notes,
-            api=v1.API,
+            api=api,
             jobs=JOBS,
             reporter=PlanReporter(JOBS, self.recorder, self.counts, v1.API),
         )

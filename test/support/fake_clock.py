@@ -1,12 +1,8 @@
 """A Clock whose time passes only when a test says so.
 
-``await clock.advance(60)`` lives through a minute: every timer that falls due in it fires at its own moment,
-in order, and after each one all tasks run until they wait again, so that a task woken at second 10 which
-sleeps 10 more is woken again at second 20. Nothing here waits for real time: a day takes as long as the
-work done in it.
-
-Real I/O (a socket, a subprocess) knows nothing of this clock. A test that mixes both lets the I/O finish
-first (``await clock.idle()`` only drains what is ready) and then advances.
+``await clock.advance(60)`` lives through a minute: every timer that falls due in it fires at its own moment, in order,
+and after each one all tasks run until they wait again, so that a task woken at second 10 which sleeps 10 more is woken
+again at second 20. Real I/O knows nothing of this clock: a test that mixes both lets the I/O finish first.
 """
 
 import asyncio

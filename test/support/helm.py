@@ -1,9 +1,5 @@
 """Helm 3 and Helm 4 as the tests of the chart use them.
 
-    helm = Helm("helm-4", home, kubeconfig=plane.kubeconfig("admin"))
-    helm.objects({"replicaCount": 3})            # what the chart makes of these values
-    helm.refusal("install", "tf", CHART)         # what it complains about
-
 Each has a home of its own, so nothing that the person at this machine has told Helm changes a test. A session renders
 the same values once.
 """

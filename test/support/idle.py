@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.instruments import ReconcileResult
+from tf_operator.controller.metrics_hooks import ReconcileResult
 
 
 class Idle:

@@ -1,10 +1,5 @@
 """The real kubectl against any cluster: what a person would type, with answers as objects.
 
-    kubectl = Kubectl(kubeconfig, cache)
-    kubectl.apply(body)                              # server-side validation is strict: a misspelt field is an error
-    kubectl.within("team-a").get("pod", "x")         # the object, or None
-    kubectl.run("drain", "node-1", "--ignore-daemonsets")
-
 Nothing of the product is used here. A command that fails raises KubectlError with what kubectl said.
 """
 
@@ -63,9 +58,6 @@ class Kubectl:
 
     def create(self, body: Mapping[str, Any]) -> None:
         self.run("create", "--validate=strict", "--filename=-", stdin=json.dumps(body))
-
-    def apply(self, body: Mapping[str, Any]) -> None:
-        self.run("apply", "--validate=strict", "--filename=-", stdin=json.dumps(body))
 
     def get(self, kind: str, name: str) -> Json | None:
         text = self.run("get", kind, name, "--output=json", "--ignore-not-found")

@@ -1,15 +1,10 @@
 """A driver that plays the kubelet: it moves pods through their lives by writing their status.
 
-    kubelet = Kubelet(api, namespace)          # api: of the plane's kubelet user
-    await kubelet.run("job-worker-0")
-    await kubelet.fail("job-worker-0", Exit(137))
-
 No container runs anywhere; what the operator sees is what a kubelet would have written (``pod_status``),
 guarded by the pod's UID. ``autopilot`` does the same for every pod of a namespace by a script.
 
-A pod that was never bound to a node, or has finished, is gone the moment it is deleted (in two revisions:
-marked with a deletionTimestamp, then removed). A test that needs the time in between either binds it
-(``bind``, then ``end`` when the containers are to be gone) or holds it by a finalizer (``hold``, ``release``).
+A pod that was never bound to a node, or has finished, is gone the moment it is deleted. A test that needs the time in
+between either binds it (``bind``, then ``end``) or holds it by a finalizer (``hold``, ``release``).
 """
 
 from collections.abc import Callable

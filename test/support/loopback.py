@@ -1,11 +1,7 @@
-"""A real HTTP server on this machine that answers byte for byte what a test tells it to.
+"""A server on loopback that answers as a script says, byte by byte: what a broken load balancer does.
 
-    async with Loopback(reply(200, b"{}")) as server:          # the same answer to everything
-    async with Loopback([reply(500), RESET]) as server:        # one after the other; the last one stays
-    async with Loopback(lambda seen: ...) as server:           # as it likes; may be a coroutine function
-
-Whole replies, half ones, none: what a broken load balancer does, and no HTTP library would let us do. Every
-request is kept in ``server.seen``. Connections are kept alive until an answer says otherwise.
+A script is one answer, several of which the last one stays, or a function of the request, maybe a coroutine function.
+Every request is kept in ``server.seen``. Connections are kept alive until an answer says otherwise.
 """
 
 import asyncio

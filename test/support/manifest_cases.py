@@ -17,7 +17,9 @@ SIDE: Final = {"name": "side", "image": "i"}
 JOB: Final = tfjob("j").workers(1)
 _REPLICAS: Final = "spec.tfReplicaSpecs"
 _WORKER: Final = f"{_REPLICAS}.Worker"
+_META: Final = f"{_WORKER}.template.metadata"
 _POD: Final = f"{_WORKER}.template.spec"
+_MAIN: Final = f"{_POD}.containers[0]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ def _requests(**amounts: object) -> Json:
     return _main(resources={"requests": amounts, "limits": {"cpu": 2}})
 
 
+def _limits(**amounts: object) -> Json:
+    return _main(resources={"limits": amounts})
+
+
+def _ports(*ports: Json) -> Json:
+    return _main(ports=list(ports))
+
+
 def _metadata(**fields: object) -> Json:
     body = JOB.body()
     body["metadata"] |= fields
@@ -72,6 +82,7 @@ def _metadata(**fields: object) -> Json:
 _SPEC: Final = {"template": {"spec": {"containers": [MAIN]}}}
 _TEXT: Final = json.dumps(_worker(replicas=5))
 _VOLUME: Final = {"name": "v", "emptyDir": {}}
+_MOUNT: Final = {"name": "v", "mountPath": "/v"}
 _SPREAD: Final = {
     "maxSkew": 1,
     "topologyKey": "zone",
@@ -96,13 +107,10 @@ GOOD: Final = (
     _case("an unknown field of the pod", _template(tolerance=[])),
     _case("a sidecar", _template(containers=[MAIN, SIDE])),
     _case("an environment variable twice", _main(env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}])),
-    _case("a port twice", _main(ports=[{"containerPort": 80}, {"containerPort": 80}])),
-    _case("a port for UDP too", _main(ports=[{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}])),
+    _case("a port twice", _ports({"containerPort": 80}, {"containerPort": 80})),
+    _case("a port for UDP too", _ports({"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"})),
     _case("quantities as numbers", _main(resources={"requests": {"cpu": 1}, "limits": {"cpu": "1.5"}})),
-    _case(
-        "a mounted volume",
-        _template(volumes=[_VOLUME], containers=[MAIN | {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}]),
-    ),
+    _case("a mounted volume", _template(volumes=[_VOLUME], containers=[MAIN | {"volumeMounts": [_MOUNT]}])),
     _case("a volume without a type", _template(volumes=[{"name": "v"}])),
     _case("an extended resource", _main(resources={"limits": {"nvidia.com/gpu": 1}})),
     _case("a status", JOB.body() | {"status": {"conditions": []}}),
@@ -154,25 +162,17 @@ BAD: Final = (
         _template(tolerations=[{"tolerationSeconds": "60"}]),
         f"{_POD}.tolerations[0].tolerationSeconds",
     ),
-    _case("null in a list", _main(args=[None]), f"{_POD}.containers[0].args[0]"),
-    _case(
-        "a quantity with a fraction",
-        _main(resources={"limits": {"cpu": 0.5}}),
-        f"{_POD}.containers[0].resources.limits.cpu",
-    ),
-    _case("no quantity", _main(resources={"limits": {"cpu": "many"}}), f"{_POD}.containers[0].resources.limits.cpu"),
-    _case(
-        "a quantity and a line end",
-        _main(resources={"limits": {"cpu": "1\n"}}),
-        f"{_POD}.containers[0].resources.limits.cpu",
-    ),
+    _case("null in a list", _main(args=[None]), f"{_MAIN}.args[0]"),
+    _case("a quantity with a fraction", _limits(cpu=0.5), f"{_MAIN}.resources.limits.cpu"),
+    _case("no quantity", _limits(cpu="many"), f"{_MAIN}.resources.limits.cpu"),
+    _case("a quantity and a line end", _limits(cpu="1\n"), f"{_MAIN}.resources.limits.cpu"),
     _case("a container twice", _template(containers=[MAIN, SIDE, SIDE]), f"{_POD}.containers[2]"),
     _case("an init container twice", _template(initContainers=[SIDE, SIDE]), f"{_POD}.initContainers[1]"),
     _case("a volume twice", _template(volumes=[_VOLUME, _VOLUME]), f"{_POD}.volumes[1]"),
     _case(
         "a mount twice",
-        _template(volumes=[_VOLUME], containers=[MAIN | {"volumeMounts": [{"name": "v", "mountPath": "/v"}] * 2}]),
-        f"{_POD}.containers[0].volumeMounts[1]",
+        _template(volumes=[_VOLUME], containers=[MAIN | {"volumeMounts": [_MOUNT] * 2}]),
+        f"{_MAIN}.volumeMounts[1]",
     ),
     _case(
         "a spread constraint twice",
@@ -180,7 +180,7 @@ BAD: Final = (
         f"{_POD}.topologySpreadConstraints[1]",
     ),
     _case("an unknown field", _spec(cleanPodPolicy="All"), "spec.cleanPodPolicy"),
-    _case("an unknown field of the pods' metadata", _template({"uid": "u"}), f"{_WORKER}.template.metadata.uid"),
+    _case("an unknown field of the pods' metadata", _template({"uid": "u"}), f"{_META}.uid"),
     # The metadata.
     _case("no name", _metadata(name=None), "metadata.name"),
     _case("an unknown field of metadata", _metadata(lables={}), "metadata.lables"),
@@ -198,12 +198,8 @@ BAD: Final = (
         "metadata.ownerReferences[0].uid",
     ),
     # What the API server accepts in a job, and refuses in its pods.
-    _case("a pod label with a bad value", _template({"labels": {"a": "b c"}}), f"{_WORKER}.template.metadata.labels"),
-    _case(
-        "a pod annotation with a bad key",
-        _template({"annotations": {"a b": "c"}}),
-        f"{_WORKER}.template.metadata.annotations",
-    ),
+    _case("a pod label with a bad value", _template({"labels": {"a": "b c"}}), f"{_META}.labels"),
+    _case("a pod annotation with a bad key", _template({"annotations": {"a b": "c"}}), f"{_META}.annotations"),
     _case(
         "an init container without image",
         _template(initContainers=[{"name": "side"}]),
@@ -217,29 +213,21 @@ BAD: Final = (
     ),
     _case(
         "a port name twice",
-        _main(ports=[{"containerPort": 80, "name": "a"}, {"containerPort": 81, "name": "a"}]),
-        f"{_POD}.containers[0].ports[1]",
+        _ports({"containerPort": 80, "name": "a"}, {"containerPort": 81, "name": "a"}),
+        f"{_MAIN}.ports[1]",
     ),
     _case(
         "a host port twice",
-        _main(ports=[{"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}]),
-        f"{_POD}.containers[0].ports[1]",
+        _ports({"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}),
+        f"{_MAIN}.ports[1]",
     ),
     _case("a volume of two types", _template(volumes=[_VOLUME | {"hostPath": {"path": "/"}}]), f"{_POD}.volumes[0]"),
-    _case("an image and a line end", _main(image="i\n"), f"{_POD}.containers[0].image"),
-    _case("a negative request", _requests(cpu=-1), f"{_POD}.containers[0].resources.requests.cpu"),
-    _case("a request beyond its limit", _requests(cpu="2001m"), f"{_POD}.containers[0].resources.requests.cpu"),
-    _case("an unknown resource", _requests(gpu=1), f"{_POD}.containers[0].resources.requests.gpu"),
-    _case(
-        "an unknown protocol",
-        _main(ports=[{"containerPort": 80, "protocol": "tcp"}]),
-        f"{_POD}.containers[0].ports[0].protocol",
-    ),
-    _case("port 0", _main(ports=[{"containerPort": 0}]), f"{_POD}.containers[0].ports[0].containerPort"),
-    _case("port 65536", _main(ports=[{"containerPort": 65536}]), f"{_POD}.containers[0].ports[0].containerPort"),
-    _case(
-        "a mount of no volume",
-        _main(volumeMounts=[{"name": "v", "mountPath": "/v"}]),
-        f"{_POD}.containers[0].volumeMounts[0].name",
-    ),
+    _case("an image and a line end", _main(image="i\n"), f"{_MAIN}.image"),
+    _case("a negative request", _requests(cpu=-1), f"{_MAIN}.resources.requests.cpu"),
+    _case("a request beyond its limit", _requests(cpu="2001m"), f"{_MAIN}.resources.requests.cpu"),
+    _case("an unknown resource", _requests(gpu=1), f"{_MAIN}.resources.requests.gpu"),
+    _case("an unknown protocol", _ports({"containerPort": 80, "protocol": "tcp"}), f"{_MAIN}.ports[0].protocol"),
+    _case("port 0", _ports({"containerPort": 0}), f"{_MAIN}.ports[0].containerPort"),
+    _case("port 65536", _ports({"containerPort": 65536}), f"{_MAIN}.ports[0].containerPort"),
+    _case("a mount of no volume", _main(volumeMounts=[_MOUNT]), f"{_MAIN}.volumeMounts[0].name"),
 )

@@ -1,10 +1,8 @@
 """A model of an apiserver: objects, one history of versions, lists and watches; in memory, on a fake clock.
 
-It is a Transport without a socket, and keeps the promises that a real apiserver keeps: versions that only grow,
-pages of one moment, watches that begin after a version and end when they were asked to, bookmarks once a minute,
-410 for what has been compacted, silence up to a version that is yet to come. On top of that a test can break
-everything that breaks in reality (``inject``, ``cut``, ``down``, ``compact``, ``restore``).
-
+It is a Transport without a socket, and keeps the promises that a real apiserver keeps: versions that only grow, pages
+of one moment, watches that begin after a version and end when they were asked to, bookmarks once a minute, 410 for
+what has been compacted. On top of that a test can break everything that breaks in reality.
 What it promises was read off a real one (test/scenarios/machinery/test_informer.py runs the same informers there).
 """
 

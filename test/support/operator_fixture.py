@@ -1,10 +1,5 @@
 """The operator of a test module: one process at a time, for namespaces that are the module's alone.
 
-    async with make_operator_fixture(plane, namespaces=names, arguments=("--restart-delay-base=100ms",)) as made:
-        job_namespace = made.job_namespace()    # a fresh namespace, with everything that a test does in it
-        ...
-        await made.restart()                    # SIGKILL, and a new process
-
 The processes share nothing but the cluster. What the module did is recorded from the first write to the last; at the
 end the fixture waits until its namespaces are quiet and holds the history against the invariants. A test that provokes
 an error in the operator's log says so in ``process.expected_errors``.
@@ -15,6 +10,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +20,7 @@ from lab.control_plane.registry_keys import Place
 from support import invariants, operator_process
 from support.api import Api
 from support.audit import AuditLog
-from support.history import NOW, Recorder
+from support.history import Recorder
 from support.job_namespace import JobNamespace
 from support.kubelet import Kubelet
 from support.operator_process import OperatorProcess
@@ -42,11 +38,9 @@ ONE_OPERATOR = pytest.mark.asyncio(loop_scope="module")
 class OperatorFixture:
     plane: ControlPlane
     namespaces: tuple[str, ...]
-    arguments: tuple[str, ...]
     admin: Api
     nodes: Api
-    environment: Mapping[str, str]
-    kubeconfig: Path | None
+    options: Mapping[str, Any]
     waived: set[str] = field(default_factory=set)
     """Invariants that the module breaks on purpose."""
     _shift: OperatorProcess | None = None
@@ -63,13 +57,7 @@ class OperatorFixture:
         return JobNamespace(self.plane, self.admin, Kubelet(self.nodes, namespace), namespace)
 
     async def start(self, *, until: str = "workers started") -> None:
-        self._shift = await operator_process.start(
-            self.plane,
-            namespaces=self.namespaces,
-            arguments=self.arguments,
-            environment=self.environment,
-            kubeconfig=self.kubeconfig,
-        )
+        self._shift = await operator_process.start(self.plane, namespaces=self.namespaces, **self.options)
         if until:
             await self._shift.wait_for(until, within=60.0)
 
@@ -102,23 +90,17 @@ class OperatorFixture:
 
 @asynccontextmanager
 async def make_operator_fixture(
-    plane: ControlPlane,
-    *,
-    namespaces: Iterable[str],
-    arguments: Iterable[str] = (),
-    environment: Mapping[str, str] | None = None,
-    kubeconfig: Path | None = None,
+    plane: ControlPlane, *, namespaces: Iterable[str], arguments: Iterable[str] = (), kubeconfig: Path | None = None
 ) -> AsyncIterator[OperatorFixture]:
     """Have an operator work while the body runs; then judge what it did."""
     names = tuple(namespaces)
     async with (
         Api(plane.kubeconfig("admin")) as admin,
         Api(plane.kubeconfig("kubelet")) as nodes,
-        Recorder(plane.etcd_url, start=NOW) as recorder,
+        Recorder(plane.etcd_url) as recorder,
     ):
-        operator_fixture = OperatorFixture(
-            plane, names, (ALONE, *arguments), admin, nodes, environment or {}, kubeconfig, _free=[*names]
-        )
+        options = {"arguments": (ALONE, *arguments), "kubeconfig": kubeconfig}
+        operator_fixture = OperatorFixture(plane, names, admin, nodes, options, _free=[*names])
         start = AuditLog(plane.audit_log).mark()
         await operator_fixture.start()
         failed = True

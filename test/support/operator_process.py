@@ -1,12 +1,8 @@
 """The operator as users run it: ``python -m tf_operator run``, a process of its own with the rights of its role.
 
-    async with operator(control_plane, namespaces=[namespace]) as process:
-        ...
-        await process.kill()            # SIGKILL; start another one to see what it remembers
-
 Its log is read while it runs: ``records`` are what it has logged so far, one JSON object each. At the end of the block
-it gets SIGTERM, has to end with exit code 0, and must not have logged an error or a bug that nobody expected. With a
-``probe`` (``probe.Disturbance`` as a dictionary) it also shows its caches, and can be disturbed from within.
+of ``operator`` it gets SIGTERM, has to end with exit code 0, and must not have logged an error that nobody expected.
+With a ``probe`` (``probe.Disturbance`` as a dictionary) it also shows its caches, and can be disturbed from within.
 """
 
 import asyncio
@@ -19,6 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from lab.control_plane.plane import ControlPlane
 from support.resources import Json
@@ -108,17 +105,12 @@ class OperatorProcess:
 async def operator(
     plane: ControlPlane,
     *,
-    namespaces: Iterable[str] = (),
     arguments: Iterable[str] = ("--leader-elect=false",),
-    user: str = "operator",
-    environment: Mapping[str, str] | None = None,
-    module: str = "tf_operator",
     until: str = "workers started",
+    **options: Any,  # noqa: ANN401 (those of start)
 ) -> AsyncIterator[OperatorProcess]:
     """Run an operator while the body runs, and have it end well."""
-    process = await start(
-        plane, namespaces=namespaces, arguments=arguments, user=user, environment=environment, module=module
-    )
+    process = await start(plane, arguments=arguments, **options)
     try:
         if until:
             await process.wait_for(until)
@@ -146,11 +138,13 @@ async def start(
 ) -> OperatorProcess:
     """Start an operator, on ports of its own; ``kubeconfig`` replaces the user's own, ``tree`` this version.
 
+    Without a user its environment says where the cluster is.
     ``wrapper`` is a command that runs the one after it, such as one that sets limits.
     """
     program = (module, "run") if probe is None else ("support.probe", json.dumps(probe))
+    access = ("--kubeconfig", str(kubeconfig or plane.kubeconfig(user))) if user else ()
     command = [
-        *(*wrapper, sys.executable, "-m", *program, "--kubeconfig", str(kubeconfig or plane.kubeconfig(user))),
+        *(*wrapper, sys.executable, "-m", *program, *access),
         *("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"),
         *(f"--namespace={namespace}" for namespace in namespaces),
         *arguments,

@@ -1,15 +1,9 @@
 """Scripts for the kubelet's auto mode: what becomes of each pod, by the pattern of its name.
 
-    script = (
-        Script()
-        .on("*-worker-1", [running(), failing(Exit(137))], [running(), succeeding(after=0.2)])
-        .on("*-ps-*", [running()])
-        .otherwise([running(), succeeding(after=1)])
-    )
+    Script().on("*-worker-1", [running(), failing(Exit(137))], [running()]).otherwise([running(), succeeding(after=1)])
 
-The first pattern that fits decides. Several scripts are for several incarnations: the first pod of a name
-takes the first one, its replacement the second, and the last one is for all that follow. A pod that no
-pattern fits is left alone. Nothing is left to chance, so the same script gives the same outcomes.
+The first pattern that fits decides. Several courses are for several incarnations: the first pod of a name takes the
+first, its replacement the second, and the last is for all that follow. A pod that no pattern fits is left as it is.
 """
 
 from collections.abc import Callable, Iterable

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from tf_operator.app import clients, run, wiring
 from tf_operator.app.options import options
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import ReconcileInstruments
+from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.store import Item
 from tf_operator.machinery.clock import Clock, SystemClock, Timer

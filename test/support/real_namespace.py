@@ -1,13 +1,7 @@
 """A namespace of a real cluster, and the training jobs in it: what the end-to-end tests do and look at.
 
-    here = RealNamespace(kubectl.within("team-a"))
-    here.kubectl.create(training("digits-mirrored", steps=3000))
-    await here.wait_state("digits-mirrored", "Running")
-    await here.wait_log("digits-mirrored", "worker-0", "Saved step")
-    here.kill("digits-mirrored", "worker-1")         # SIGKILL, so the container ends with 137
-
 Waits poll kubectl, slowly, because the machine may have two cores for everything; when they expire they say how the
-job and its pods are. Neighbours: kubectl; report, which tells the rest when a test has failed.
+job and its pods are.
 """
 
 import json

@@ -4,13 +4,11 @@
         clock,
         Watch(added(thing("a", 1)), mark(5), 240.0),          # a streamed list;  then 240 s of silence; then EOF
         errors.Unreachable("refused"),                         # instead of a reply
-        Watch(modified(thing("a", 7)), errors.ReplyLost("reset")),
         page([thing("a", 7)], version=8),
     )
 
-It checks nothing and helps with nothing: what was asked, and when, is in ``requests`` and ``times``. When the
-script is over, requests hang for ever, which is what a quiet apiserver's watch looks like. Only to the question how
-far it is (a list of one object) it answers by itself, with ``position``; that is not part of the script.
+What was asked, and when, is in ``requests`` and ``times``. When the script is over, requests hang for ever, as in a
+quiet watch. The question how far it is (a list of one object) is no part of the script: ``position`` answers it.
 """
 
 import asyncio
@@ -104,9 +102,6 @@ class ScriptedTransport(InMemory):
         self.position: int | Exception = 10**9
         """Further than any history; set it back for one that has been restored from a snapshot."""
         self.times_asked_for_position = 0
-
-    def then(self, *script: Answer) -> None:
-        self.script += script
 
     @property
     def queries(self) -> list[dict[str, str]]:

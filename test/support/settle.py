@@ -10,39 +10,24 @@ Both waits fail with a reason: who kept writing what, or what the condition last
 import inspect
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar, overload
+from typing import TypeVar, overload
 
 from lab.control_plane.etcd import Change
 from lab.control_plane.registry_keys import Place, place_of
-from support.history import NOW, Recorder
-from support.resources import Json
+from support.history import Recorder
 from tf_operator.machinery.clock import Clock, SystemClock
 
 # The apiserver and leaders sign their leases for ever, also in a cluster where nothing happens.
 _HEARTBEATS = {"leases", "masterleases", "peerserverleases"}
 _LONGEST_REPORT = 10
-_EMPTY: Json = {}
 _SYSTEM_CLOCK = SystemClock()
 _T = TypeVar("_T")
 
 
 class NotSettledError(AssertionError):
-    """Something kept being written; the message says what, how often, by whom, which fields."""
-
-
-class Source(Protocol):
-    """What settle needs of a Recorder."""
-
-    def changes(self, first: int) -> Sequence[Change]:
-        """What has been recorded, from the change with this index on."""
-
-    async def next_progress(self) -> None:
-        """Wait for more."""
-
-    async def caught_up(self) -> int:
-        """Wait until all that is in the store has been recorded; its revision."""
+    """Something kept being written; the message says what, how often, by whom."""
 
 
 async def settle(
@@ -60,12 +45,12 @@ async def settle(
         is_event = place.plural == "events"
         return not is_ignored and (with_events or not is_event) and namespace in {"", place.namespace}
 
-    async with Recorder(etcd_url, start=NOW) as recorder:
+    async with Recorder(etcd_url) as recorder:
         return await wait_quiet(recorder, counts, quiet_for=quiet_for, within=within)
 
 
 async def wait_quiet(
-    source: Source, counts: Callable[[Place], bool], *, quiet_for: float, within: float, clock: Clock = _SYSTEM_CLOCK
+    source: Recorder, counts: Callable[[Place], bool], *, quiet_for: float, within: float, clock: Clock = _SYSTEM_CLOCK
 ) -> int:
     """Wait on a recording until nothing that ``counts`` was added for ``quiet_for`` seconds."""
     now = clock.monotonic
@@ -102,32 +87,12 @@ def _report(written: Sequence[Change], *, quiet_for: float, within: float) -> st
 
 
 def _description(change: Change) -> str:
-    """Say what the change did, who did it and which fields it touched."""
-    body, previous = _json(change.value), _json(change.previous)
+    """What the change did, and who did it."""
     if change.value is None:
         return "deleted"
-    entries = body.get("metadata", _EMPTY).get("managedFields", ())
-    latest = max(entries, key=lambda entry: str(entry.get("time", "")), default=_EMPTY)
-    writer = latest.get("manager", "unknown")
-    if change.is_creation:
-        return f"created by {writer}"
-    return f"updated by {writer}, last {', '.join(sorted(changed_fields(previous, body))[:5])}"
-
-
-def changed_fields(before: object, after: object, path: str = "") -> Iterator[str]:
-    """The paths of what differs, down to leaves and lists; the apiserver's own bookkeeping is left out."""
-    if path == "metadata.managedFields" or before == after:
-        return
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in before.keys() | after.keys():
-            yield from changed_fields(before.get(name), after.get(name), f"{path}.{name}" if path else name)
-    else:
-        yield path
-
-
-def _json(value: bytes | None) -> Json:
-    found = json.loads(value) if value else {}
-    return found if isinstance(found, dict) else {}
+    entries = json.loads(change.value).get("metadata", {}).get("managedFields", ())
+    writers = [entry["manager"] for entry in sorted(entries, key=lambda entry: str(entry.get("time", "")))]
+    return f"{'created' if change.is_creation else 'updated'} by {writers[-1] if writers else 'unknown'}"
 
 
 @overload

@@ -1,11 +1,8 @@
-"""One job, simulated without a cluster: plans are carried out on the spot, and a test plays the kubelet.
+"""One job, simulated without a cluster: plans are carried out at once, and a test plays the kubelet (``pod_events``).
 
 What the controller does with a plan (record, act, confirm) is done here in the plainest way: no network, no caches, a
-clock that stands still until it is moved. So whole lives of jobs are values to look at, and a crash of the operator
-after any of its writes is one number. The stored job is JSON and goes through the dialect in both directions, as it
-does in a cluster: whatever a status cannot hold is lost between two passes here, too.
-
-The moves of the kubelet are in ``pod_events``.
+clock that stands still until it is moved. So whole lives of jobs are values, and a crash of the operator after any of
+its writes is one number. The stored job is JSON and goes through the dialect in both directions.
 """
 
 import json
@@ -91,9 +88,6 @@ class Simulator:
     def status(self) -> Json:
         found: Json = self.body.get("status", {})
         return found
-
-    def condition(self, kind: str) -> Json | None:
-        return next((entry for entry in self.status.get("conditions", []) if entry["type"] == kind), None)
 
     def observe(self) -> Snapshot:
         return Snapshot(

@@ -1,12 +1,8 @@
 """A small cluster's day in half a minute: jobs of every fate, driven to their ends in one namespace.
 
-    async with busy(plane, namespace) as work:
-        ...                        # an operator is running; jobs start, fail, restart and succeed
-        await work.wait_settled()  # whatever was going to end has ended
-
 What becomes of a job is in its name: nine succeed, three fail, and one each runs on, waits for a node that never
 comes, is suspended, and is deleted when its time is over. So every counter and every phase of the operator's metrics
-has been seen, and more jobs succeed than fail. Nothing is left to chance. Neighbours: ``pod_scripts``, ``autopilot``.
+has been seen, and more jobs succeed than fail.
 """
 
 from collections.abc import AsyncIterator, Mapping

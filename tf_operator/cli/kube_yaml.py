@@ -168,9 +168,9 @@ def _fail(node: yaml.Node, problem: str) -> NoReturn:
 class _Dumper(yaml.SafeDumper):
     """Writes strings unambiguously, and everything in full: an anchor is hard to read."""
 
-    def ignore_aliases(self, data: object) -> bool:
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 (PyYAML asks for each value)
         """No anchors."""
-        return data is not None
+        return True
 
     def text(self, text: str) -> yaml.ScalarNode:
         """Plain where it is a plain word, as a block where it has lines, else quoted."""

@@ -9,7 +9,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import bodies, dry_run, manifests, summary, validate
+from tf_operator.cli import bodies, dry_run, manifests, plan_summary, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, text_of
@@ -107,7 +107,7 @@ def _print(planned: dry_run.DryRun, output: str | None, *, is_first: bool) -> No
         return
     if not is_first:
         sys.stdout.write("\n")
-    sys.stdout.writelines(summary.text(planned, wide=output == "wide"))
+    sys.stdout.writelines(plan_summary.text(planned, wide=output == "wide"))
 
 
 def _shown(manifest: Manifest) -> str:

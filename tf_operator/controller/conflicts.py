@@ -21,7 +21,7 @@ from typing import Final, NoReturn
 
 import structlog
 
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.projections.jobs import FieldManager, StoredJob
 from tf_operator.controller.reporter import Recorder
 from tf_operator.dialects.served import ServedAPI

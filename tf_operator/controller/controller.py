@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import structlog
 
 from tf_operator.controller import log_context
-from tf_operator.controller.instruments import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.result import Result, Turn

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.record import FailureCause
 from tf_operator.job.training_job import TrainingJob

@@ -39,6 +39,15 @@ class Fields:
             self.wrong(name, f"must be an object, is {kind_of(found)}")
         return type(self)(found if isinstance(found, Mapping) else _NOTHING, self.at(name), self.problems)
 
+    def items(self, name: str) -> list[Self]:
+        """The readers of the objects in a list; none, where there is no list."""
+        found = self.body.get(name)
+        if found is not None and not isinstance(found, list):
+            self.wrong(name, f"must be a list, is {kind_of(found)}")
+        listed = found if isinstance(found, list) else []
+        places = type(self)({f"{name}[{index}]": item for index, item in enumerate(listed)}, self.path, self.problems)
+        return [places.below(place) for place in places.body]
+
     def text(self, name: str, default: str = "") -> str:
         """A string."""
         found = self.body.get(name)

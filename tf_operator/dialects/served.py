@@ -24,7 +24,7 @@ class JobSummary:
     """What metrics, and the check for other controllers, want to know of a job without reading all of it."""
 
     phase: str = ""
-    """Where it stands, in the words of its API; empty before it was first reconciled."""
+    """Where it stands, in the words of ``record.JobPhase``; empty before it was first reconciled."""
     waits_since: datetime | None = None
     """Since when it does not run, although it should and this operator looks after it."""
     is_ours: bool = True
@@ -90,6 +90,10 @@ class ServedAPI:
     conversion: Conversion = Conversion()
     framework: str = "tensorflow"
     """What its jobs train with: the label of their metrics, in the words of the Go operator."""
+    gang_scheduler: str = ""
+    """A gang scheduler that its jobs may ask for one by one, where it is installed."""
+    progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5
+    """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 
     def has(self, body: Body) -> bool:
         """Whether this is an object of the API, in its own version or in one that can be converted."""

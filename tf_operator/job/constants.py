@@ -8,6 +8,8 @@ GROUP: Final = "kubeflow.org"
 OWN_MANAGER: Final = "kubeflow.org/training-operator"
 
 TF_CONFIG: Final = "TF_CONFIG"
+JSON_LOGS_ANNOTATION: Final = "tf-operator.kubeflow.org/json-logs"
+"""On a job: ``true`` makes its replicas write their logs as JSON."""
 
 MOST_REPLICAS: Final = 10_000
 LONGEST_NAME: Final = 63
@@ -17,3 +19,6 @@ VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
 VOLCANO_TASK_ANNOTATION: Final = "volcano.sh/task-spec"
 VOLCANO_DEFAULT_QUEUE: Final = "default"
 POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+T9K_SCHEDULER: Final = "t9k-scheduler"
+T9K_LABELS: Final = "scheduler.tensorstack.dev"
+T9K_DEFAULT_QUEUE: Final = "default"

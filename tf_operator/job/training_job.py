@@ -117,6 +117,10 @@ class SchedulingPolicy:
     min_resources: Mapping[str, Any] | None = None
     priority_class: str = ""
     timeout_seconds: int | None = None
+    scheduler: str = ""
+    """The gang scheduler that the job itself asks for; empty for the operator's, if it has one."""
+    priority: int = 0
+    """In the queue; only for schedulers with such numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class RunPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """One job. ``replicas`` has every type that was asked for, in the order of ``ReplicaType``."""
+    """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
 
     key: ObjectKey
     uid: str

@@ -35,6 +35,12 @@ def keeps_waiting(snapshot: Snapshot) -> bool:
     return found is not None and found.keeps_waiting(snapshot.pod_group)
 
 
+def unavailable(snapshot: Snapshot) -> str:
+    """The gang scheduler that the job asks for, if it is not installed and the operator has no other one."""
+    asked = snapshot.job.run_policy.scheduling.scheduler
+    return "" if snapshot.settings.gang_scheduler else asked
+
+
 def actions(snapshot: Snapshot) -> tuple[Action, ...]:
     """Make the group, or bring its spec up to date."""
     gang = gang_schedulers.of(snapshot.job, snapshot.settings)

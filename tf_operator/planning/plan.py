@@ -12,13 +12,13 @@ from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
     cleanup,
     default_server,
+    events_and_counts,
     gang,
     job_view,
     pending,
     rejections,
     report,
     restarts,
-    transitions,
     verdict,
 )
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
@@ -45,8 +45,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
         report=said,
         status_first=not report.is_progress(view, after),
         actions=_actions(view, found, after),
-        events=tuple(transitions.events(view, said)),
-        counts=tuple(transitions.counts(view, after)),
+        events=tuple(events_and_counts.events(view, said)),
+        counts=tuple(events_and_counts.counts(view, after)),
         requeue_after=_soonest(snapshot.now, _wake_ups(view, after)) if found.phase is Phase.ACTIVE else None,
     )
 

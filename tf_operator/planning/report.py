@@ -1,4 +1,4 @@
-"""What is remembered of a job from now on, and what is said of it: from a view and the verdict on it.
+"""The next record and report of a job: what is remembered from now on, and what its status says.
 
 ``next_report`` says what is so, whatever was written before; who stores it compares. Counts of a job that has ended
 are its last ones, with what still ran at a success counted as succeeded, as 1.9 does.
@@ -300,6 +300,7 @@ def _with_pod(line: ReplicaLine, pod: Pod) -> ReplicaLine:
         exit_code=main.exit_code if main else None,
         restarts=pod.restarts,
         reason=(main.reason if main else "") or pod.reason or pod.pending_reason,
+        containers=pod.containers,
     )
 
 

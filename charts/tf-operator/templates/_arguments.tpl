@@ -3,6 +3,14 @@
 {{- range .Values.watch.namespaces }}
 - --namespace={{ . }}
 {{- end }}
+{{- $more := list -}}
+{{- if .Values.apis.mlkube.enabled }}{{ $more = append $more "TfJob.mlkube.io" }}{{ end -}}
+{{- if .Values.apis.t9k.enabled }}{{ $more = append $more "TensorFlowTrainingJob" }}{{ end -}}
+{{- if $more }}
+{{- range prepend $more "TFJob" }}
+- --enable-scheme={{ . }}
+{{- end }}
+{{- end }}
 {{- with .Values.controller }}
 - --controller-threads={{ int .workers }}
 {{- with .gangSchedulerName }}

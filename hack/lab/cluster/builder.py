@@ -23,7 +23,7 @@ from lab.cluster import settings as cluster_settings
 from lab.cluster.cgroups import Hierarchies
 from lab.cluster.network import Network
 from lab.control_plane import setup as plane_setup
-from lab.control_plane.access import ADMIN, CONTROLLER_MANAGER, SCHEDULER, User
+from lab.control_plane.access import ADMIN, CONTROLLER_MANAGER, SCHEDULER, User, role_of
 from lab.control_plane.api import ApiRefusedError, BlockingApi
 from lab.control_plane.launch import ServerFailedError
 from lab.control_plane.link import SupervisorLink
@@ -188,7 +188,7 @@ class Builder:
 
 
 def _install(admin: BlockingApi) -> None:
-    for manifest in cluster_settings.coredns_role(_DNS.login):
+    for manifest in role_of(_DNS, cluster_settings.DNS_RULES):
         admin.apply(manifest)
 
 

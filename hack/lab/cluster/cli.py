@@ -14,25 +14,11 @@ from lab.cluster.cgroups import NoCgroupsError
 from lab.cluster.cluster import Cluster, NotLoadedError
 from lab.cluster.host import UnfitHostError
 from lab.cluster.network import NoFreeRangeError
-from lab.control_plane.api import ApiRefusedError
+from lab.control_plane import cli as plane_cli
 from lab.control_plane.directory import DirectoryRefusedError
-from lab.control_plane.launch import ServerFailedError
-from lab.control_plane.link import SupervisorLostError
 from lab.control_plane.plane import NoPlaneError
-from lab.control_plane.process import ProcessId
-from lab.tools.catalogue import ToolError
 
-# What can go wrong without a bug in here; OSError is also a time-out.
-_KNOWN_ERRORS: Final = (
-    ApiRefusedError,
-    SupervisorLostError,
-    NoCgroupsError,
-    NoFreeRangeError,
-    NotLoadedError,
-    OSError,
-    ServerFailedError,
-    ToolError,
-)
+_KNOWN_ERRORS: Final = (*plane_cli.KNOWN_ERRORS, NoCgroupsError, NoFreeRangeError, NotLoadedError)
 _INTERRUPTED: Final = 130
 _UNFIT: Final = 2
 
@@ -62,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="start one and return when pods can run in it")
     up.set_defaults(run=_up)
     up.add_argument("--nodes", type=_nodes, default=2, metavar="N", help="how many nodes (default: 2)")
-    up.add_argument("--owner", type=_process, metavar="PID", help="end it when this process ends")
+    up.add_argument("--owner", type=plane_cli.process, metavar="PID", help="end it when this process ends")
     load = commands.add_parser("load", help="give an image archive to every node")
     load.set_defaults(run=_load)
     load.add_argument("archives", type=Path, nargs="+", metavar="IMAGE.tar", help="an OCI or Docker archive")
@@ -78,12 +64,6 @@ def _parser() -> argparse.ArgumentParser:
 def _nodes(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= cluster_network.MOST_NODES:
         raise argparse.ArgumentTypeError(f"between 1 and {cluster_network.MOST_NODES} nodes, not {text}")
-    return int(text)
-
-
-def _process(text: str) -> int:
-    if ProcessId.of(int(text)).is_gone():
-        raise argparse.ArgumentTypeError(f"there is no process {text}")
     return int(text)
 
 

@@ -1,11 +1,8 @@
 """A real one-machine cluster without Docker: a control plane, and nodes in namespaces of their own.
 
-`hack/cluster` and the pytest fixture are two faces of the class Cluster. It is a control plane as in control_plane.py,
-with the same directory and the same supervisor, to which come a network (cluster_network), its first process
-(cluster_machine), and nodes with containerd and kubelet (cluster_node), kube-proxy and CoreDNS.
-
-    with Cluster.up(Path("cluster"), nodes=2) as cluster:
-        subprocess.run(["kubectl", f"--kubeconfig={cluster.kubeconfig}", "get", "nodes"])
+`hack/cluster` and the pytest fixture are two faces of the class Cluster. It is a control plane, with the same directory
+and supervisor, to which come a network (network), its first process (machine), and nodes with containerd and kubelet
+(node), kube-proxy and CoreDNS.
 
 Invariant: whatever the cluster makes in the kernel is either inside namespaces that end with their first process, which
 ends with the supervisor, or published in state.json before it is made.
@@ -76,7 +73,6 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
         return self._plane.kubeconfig(ADMIN.name)
 
     @property
@@ -99,11 +95,9 @@ class Cluster:
             list(pool.map(partial(_load, archive), folders))
 
     def detach(self) -> None:
-        """Let the cluster outlive this process: from now on only `down` and its owner's death end it."""
         self._plane.detach()
 
     def down(self) -> None:
-        """End the cluster and remove what it made; nothing happens if that is done already."""
         self._plane.down()
 
     def __enter__(self) -> Self:

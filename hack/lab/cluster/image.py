@@ -75,19 +75,6 @@ def oci_archive(program: bytes, *, name: str, architecture: str) -> bytes:
     return _tar(files | {f"blobs/sha256/{digest}": blob for digest, blob in blobs.items()}, mode=0o644)
 
 
-def program_of(archive_path: Path) -> bytes:
-    """The program inside an archive that `oci_archive` wrote."""
-    with tarfile.open(archive_path) as outer:
-        layers = (outer.extractfile(member) for member in outer.getmembers() if member.name.startswith("blobs/"))
-        for blob in (layer.read() for layer in layers if layer is not None):
-            if not blob.startswith(b"{"):
-                with tarfile.open(fileobj=io.BytesIO(blob)) as inner:
-                    program = inner.extractfile("pod")
-                    assert program is not None, "it is a file"
-                    return program.read()
-    raise ValueError(f"{archive_path} has no layer")
-
-
 def _add(blobs: dict[str, bytes], blob: bytes, kind: str) -> dict[str, Any]:
     """Put a blob among the others; return the descriptor that points to it."""
     digest = _digest(blob)

@@ -20,7 +20,6 @@ import os
 import secrets
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 MOST_NODES: Final = 32
@@ -37,40 +36,20 @@ class NoFreeRangeError(Exception):
     """All ranges of addresses are in use; the message names the routes that use them."""
 
 
-@dataclass(frozen=True, slots=True)
 class Network:
     """The addresses of one cluster; *name* is that of its link on the host, and of its cgroup."""
 
-    name: str
-    second_byte: int
+    def __init__(self, name: str, second_byte: int) -> None:
+        self.name = name
+        self.second_byte = second_byte
+        self.range = ipaddress.IPv4Network(f"10.{second_byte}.0.0/16")
+        self.host, self.machine, self.dns = (f"10.{second_byte}.0.{number}" for number in (1, 2, 10))
+        self.pods = f"10.{second_byte}.64.0/18"
+        self.services = f"10.{second_byte}.128.0/20"
 
     @classmethod
     def with_fresh_name(cls, slot: int) -> "Network":
         return cls(f"tfo{slot}-{secrets.token_hex(3)}", _FIRST + slot)
-
-    @property
-    def range(self) -> ipaddress.IPv4Network:
-        return ipaddress.IPv4Network(f"10.{self.second_byte}.0.0/16")
-
-    @property
-    def host(self) -> str:
-        return f"10.{self.second_byte}.0.1"
-
-    @property
-    def machine(self) -> str:
-        return f"10.{self.second_byte}.0.2"
-
-    @property
-    def dns(self) -> str:
-        return f"10.{self.second_byte}.0.10"
-
-    @property
-    def pods(self) -> str:
-        return f"10.{self.second_byte}.64.0/18"
-
-    @property
-    def services(self) -> str:
-        return f"10.{self.second_byte}.128.0/20"
 
     def node(self, number: int) -> str:
         """The address of a node; they are counted from 1."""

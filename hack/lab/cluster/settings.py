@@ -15,6 +15,11 @@ from lab.cluster.node import OWN
 CNI_PROGRAMS: Final = "/usr/lib/cni"
 PAUSE_IMAGE: Final = "localhost/tf-operator/pod:1"
 DNS_READY_PORT: Final = 8181
+# What CoreDNS may read, as in every cluster.
+DNS_RULES: Final[tuple[Mapping[str, Any], ...]] = (
+    {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+)
 
 
 def containerd() -> str:
@@ -131,21 +136,3 @@ cluster.local:53 in-addr.arpa:53 {{
     }}
 }}
 """
-
-
-def coredns_role(login: str) -> tuple[Mapping[str, Any], ...]:
-    """What CoreDNS may read, as in every cluster."""
-    api, name = "rbac.authorization.k8s.io", login
-    rules = [
-        {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
-    ]
-    role = {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
-    binding = {
-        "apiVersion": f"{api}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": api, "kind": "User", "name": login}],
-    }
-    return role, binding

@@ -64,20 +64,13 @@ def read_tokens(path: Path) -> dict[str, str]:
         return {name: token for token, _login, name, _groups in csv.reader(file)}
 
 
-def kubelet_role() -> tuple[Mapping[str, Any], ...]:
-    """The ClusterRole of the test's kubelet and its binding."""
-    api, name = "rbac.authorization.k8s.io", KUBELET.login
-    role = {
-        "apiVersion": f"{api}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": list(KUBELET_RULES),
-    }
+def role_of(user: User, rules: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """A ClusterRole with these rules, and its binding to the user."""
+    api = "rbac.authorization.k8s.io"
+    common = {"apiVersion": f"{api}/v1", "metadata": {"name": user.login}}
     binding = {
-        "apiVersion": f"{api}/v1",
         "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": api, "kind": "User", "name": KUBELET.login}],
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user.login},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": user.login}],
     }
-    return role, binding
+    return common | {"kind": "ClusterRole", "rules": list(rules)}, common | binding

@@ -18,7 +18,7 @@ from lab.control_plane.process import Condition, ProcessId
 from lab.tools.catalogue import ToolError
 
 # What can go wrong without a bug in here; OSError is also a time-out.
-_KNOWN_ERRORS: Final = (
+KNOWN_ERRORS: Final = (
     ApiRefusedError,
     DirectoryRefusedError,
     SupervisorLostError,
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)
-    except _KNOWN_ERRORS as error:
+    except KNOWN_ERRORS as error:
         _say(f"control-plane: {error}", sys.stderr)
         return 1
     return code
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PART,PART",
         help=", ".join(sorted(control_plane.FEATURES)),
     )
-    up.add_argument("--owner", type=_process, metavar="PID", help="end it when this process ends")
+    up.add_argument("--owner", type=process, metavar="PID", help="end it when this process ends")
     down = commands.add_parser("down", help="end it and remove what it made")
     down.set_defaults(run=_down)
     status = commands.add_parser("status", help="one line for each server; exit 0 when all are up")
@@ -76,7 +76,8 @@ def _features(text: str) -> frozenset[str]:
     return features
 
 
-def _process(text: str) -> int:
+def process(text: str) -> int:
+    """Read the number of a process that exists."""
     if ProcessId.of(int(text)).is_gone():
         raise argparse.ArgumentTypeError(f"there is no process {text}")
     return int(text)

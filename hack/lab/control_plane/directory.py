@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,45 +35,21 @@ class DirectoryRefusedError(Exception):
     """The directory is not free for a plane, or not a plane's at all; the message says which and why."""
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """Paths inside the directory of one plane."""
 
-    root: Path
-
-    @property
-    def state(self) -> Path:
-        return self.root / "state.json"
-
-    @property
-    def etcd_data(self) -> Path:
-        return self.root / "etcd"
-
-    @property
-    def pki(self) -> Path:
-        return self.root / "pki"
-
-    @property
-    def serving_cert(self) -> Path:
-        """The certificate that kube-apiserver makes for itself, followed by that of its authority."""
-        return self.pki / "apiserver.crt"
-
-    @property
-    def serving_key(self) -> Path:
-        return self.pki / "apiserver.key"
-
-    @property
-    def tokens(self) -> Path:
-        return self.pki / "tokens.csv"
-
-    @property
-    def volume_plugins(self) -> Path:
-        """Nobody has any; but kube-controller-manager would make its usual folder for them on the host."""
-        return self.root / "volume-plugins"
-
-    @property
-    def audit_policy(self) -> Path:
-        return self.root / "audit" / "policy.json"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = root / "state.json"
+        self.etcd_data = root / "etcd"
+        self.pki = root / "pki"
+        # The certificate that kube-apiserver makes for itself, followed by that of its authority.
+        self.serving_cert = self.pki / "apiserver.crt"
+        self.serving_key = self.pki / "apiserver.key"
+        self.tokens = self.pki / "tokens.csv"
+        # Nobody has any; but kube-controller-manager would make its usual folder for them on the host.
+        self.volume_plugins = root / "volume-plugins"
+        self.audit_policy = root / "audit" / "policy.json"
 
     def audit_log(self, server: str) -> Path:
         return self.root / "audit" / f"{server}.log"

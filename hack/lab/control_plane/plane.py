@@ -1,13 +1,8 @@
 """A real Kubernetes control plane for tests: etcd, kube-apiserver, and on request the rest.
 
-`hack/control-plane` and the pytest fixtures are two faces of the class ControlPlane. A plane lives in a
-directory of its own (plane_directory), its servers belong to a supervisor process (supervisor.py), and it ends with
-`down`, with the process that started it, or with its owner, whichever comes first: nothing outlives it.
-
-    with ControlPlane.up(Path("plane"), {"controller-manager"}) as plane:
-        plane.admin.get("/api/v1/namespaces")
-        subprocess.run([operator, "--kubeconfig", plane.kubeconfig("operator")])
-        plane.servers["kube-apiserver"].pause()
+`hack/control-plane` and the pytest fixtures are two faces of the class ControlPlane. A plane lives in a directory of
+its own (directory), its servers belong to a supervisor process (supervisor), and it ends with `down`, with the process
+that started it, or with its owner, whichever comes first: nothing outlives it.
 """
 
 import contextlib
@@ -16,7 +11,7 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final, Self
@@ -43,10 +38,6 @@ class NoPlaneError(Exception):
     """There is no plane in the directory that can be used; the message says what there is."""
 
 
-class NotOurPlaneError(Exception):
-    """Only the process that started a plane can start servers in it."""
-
-
 class Server:
     """One server of a plane: where it is, and what a test may do to it."""
 
@@ -70,8 +61,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        port: int = self.record["port"]
-        return port
+        return int(self.record["port"])
 
     @property
     def url(self) -> str:
@@ -100,31 +90,12 @@ class Server:
         self._plane.launcher.start_again(self.name)
 
 
-class Servers(Mapping[str, Server]):
-    """The servers of a plane by name, in the order in which they were first started."""
-
-    def __init__(self, plane: "ControlPlane") -> None:
-        self._plane = plane
-
-    def __getitem__(self, name: str) -> Server:
-        if name not in self._plane.state["servers"]:
-            raise KeyError(name)
-        return Server(self._plane, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._plane.state["servers"])
-
-    def __len__(self) -> int:
-        return len(self._plane.state["servers"])
-
-
 class ControlPlane:
     """A plane that is ready: addresses, credentials, servers."""
 
     def __init__(self, root: Path, link: SupervisorLink | None) -> None:
         self.dir = root
         self.layout = Layout(root)
-        self.servers = Servers(self)
         self.has_swept = False
         self._link = link
 
@@ -167,21 +138,24 @@ class ControlPlane:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the supervisor last wrote down."""
         state = plane_directory.read_state(self.dir)
         if state is None:
             raise NoPlaneError(f"the control plane in {self.dir} has been taken down")
         return state
 
     @property
+    def servers(self) -> dict[str, Server]:
+        """The servers by name, in the order in which they were first started."""
+        return {name: Server(self, name) for name in self.state["servers"]}
+
+    @property
     def launcher(self) -> Launcher:
         if self._link is None:
-            raise NotOurPlaneError(f"the control plane in {self.dir} belongs to another process")
+            raise NoPlaneError(f"the control plane in {self.dir} belongs to another process")
         return Launcher(self.layout, self._link)
 
     @property
     def features(self) -> frozenset[str]:
-        """What was asked for in `with_`."""
         return frozenset(self.state["features"])
 
     @property
@@ -205,7 +179,6 @@ class ControlPlane:
 
     @property
     def admin(self) -> BlockingApi:
-        """The administrator's own access."""
         return self.api("admin")
 
     def api(self, user: str, *, server: str = plane_servers.APISERVER) -> BlockingApi:

@@ -1,11 +1,8 @@
 """What a cluster leaves in the kernel besides processes and files: a network link and cgroups.
 
-Standard library only; used by the supervisor when it ends, and to clean up after one that was killed.
-Who makes such a thing publishes it first, under the keys `link` and `cgroups` of state.json, so that it is found
-however the making ended. A plane without nodes has neither.
-
-A cgroup can be removed only when no process is left in it. That makes its removal the proof that the kernel is done
-with all containers, and the moment from which their files may go.
+Standard library only; used by the supervisor when it ends, and to clean up after one that was killed. Who makes such a
+thing publishes it first, under the keys `link` and `cgroups` of state.json. A cgroup can be removed only when no
+process is left in it: its removal proves that the kernel is done with all containers, so that their files may go.
 """
 
 import contextlib

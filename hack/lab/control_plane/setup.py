@@ -94,7 +94,8 @@ def _write_kubeconfigs(layout: Layout, server: str, users: Iterable[User]) -> No
 
 
 def _install(admin: BlockingApi) -> None:
-    applied = [admin.apply(manifest) for manifest in (*_read_manifests(), *plane_access.kubelet_role())]
+    kubelet_role = plane_access.role_of(plane_access.KUBELET, plane_access.KUBELET_RULES)
+    applied = [admin.apply(manifest) for manifest in (*_read_manifests(), *kubelet_role)]
     for manifest in applied:
         if manifest["kind"] == "CustomResourceDefinition":
             _wait_until(f"{manifest['metadata']['name']} is served", functools.partial(_is_served, admin, manifest))

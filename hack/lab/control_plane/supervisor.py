@@ -1,19 +1,11 @@
 """The supervisor: one process per control plane that starts its servers and sees to it that none outlives it.
 
 Run as `python -m lab.control_plane.supervisor --dir D [--owner PID]`, by link.py alone; standard library only. It takes
-one JSON command a line on standard input and answers each with one line on standard output:
+one JSON command a line on standard input (`spawn`, `exited`, `publish`, `detach`) and answers each with one line.
 
-    {"do": "spawn", "name": N, "argv": [...], "log": F, ...}  start a server; further keys go into the state
-    {"do": "exited", "name": N}                               its exit code, or null while it runs
-    {"do": "publish", "facts": {...}}                         write facts into state.json
-    {"do": "detach"}                                          from now on the end of input is not the end
-
-It ends everything, and removes what the plane made in D, when it gets SIGTERM or SIGINT, when the owner
-dies, or when its input ends without a `detach` before: so an `up` that is interrupted or killed half-way
-leaves nothing. If the supervisor itself is killed the kernel kills its servers (see plane_process.die_with).
-
-The servers are SIGKILLed at the end, not asked: their data is removed in the same breath, so there is
-nothing to flush, and a paused server could not answer.
+It kills everything, and removes what the plane made in D, when it gets SIGTERM or SIGINT, when the owner dies, or when
+its input ends without a `detach` before: so an `up` that is interrupted or killed half-way leaves nothing. If the
+supervisor itself is killed, the kernel kills its servers (see process.die_with).
 """
 
 import argparse

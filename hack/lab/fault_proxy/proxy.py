@@ -2,22 +2,16 @@
 
     with FaultProxy(plane.admin_kubeconfig) as proxy:
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")       # give this to the client under test
-        proxy.on(watch("pods", event="MODIFIED"), do=faults.duplicate())
         with proxy.on(create("pods"), do=faults.lose_reply(), nth=3) as rule:
             ...
             await proxy.until(rule.has_fired)
-        with proxy.frozen():
-            ...
 
-It terminates TLS with an authority of its own, made for each proxy. What it does not change it passes on as it comes:
-bodies piece by piece, watches line by line, protobuf and compressed bodies untouched, tokens verbatim.
+It terminates TLS with an authority of its own. What it does not change it passes on as it comes: bodies piece by piece,
+watches line by line, protobuf and compressed bodies untouched, tokens verbatim.
 
-It runs in a thread with an event loop of its own. So the client may be a process, a coroutine of the test or blocking
-code; a product that blocks its event loop does not stop the proxy, and the times in the log are those at which
-requests were read. All methods may be called from any thread, and only ``until`` waits for traffic.
-
-A fault that never acted proves nothing: leaving the proxy, or a rule used as a context manager, raises AssertionError
-then. It also raises what functions of the test raised in the proxy.
+It runs in a thread with an event loop of its own, so a product that blocks its event loop does not stop it. All methods
+may be called from any thread, and only ``until`` waits for traffic. A fault that never acted proves nothing: leaving
+the proxy, or a rule used as a context manager, raises AssertionError then, and what functions of the test raised.
 """
 
 import asyncio
@@ -26,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -85,7 +80,7 @@ class FaultProxy:
     def kubeconfig(self, path: Path, *, client: str = "client", token: str = "") -> Path:
         """Write a kubeconfig that leads here, of the first apiserver's user or of the one with this *token*.
 
-        Each *client* has a port of its own, and is known by this name to triggers, logs and ``frozen``.
+        Each *client* has a port of its own, and is known by this name to triggers and logs.
         """
         access = Access(self.url(client), token or self._access.token, self.authority.decode())
         kubeconfig.write(path, access, user=client)
@@ -105,7 +100,7 @@ class FaultProxy:
     def rotate_authority(self) -> None:
         """Change to a new authority, and hang up, as an apiserver does that is restarted for it."""
         self._authority = trustme.CA()
-        self._each(None, lambda listener: listener.present(self._context()))
+        self._each(lambda listener: listener.present(self._context()))
 
     # Faults
 
@@ -148,27 +143,13 @@ class FaultProxy:
         return watches
 
     @contextmanager
-    def frozen(self, client: str | None = None) -> Iterator[None]:
-        """Stop everything, both ways, as if the server had SIGSTOP, of one client or of all; go on afterwards.
-
-        New connections are accepted, and their handshakes not answered.
-        """
-        self._each(client, Listener.freeze)
+    def refusing(self) -> Iterator[None]:
+        """Reset the open connections and refuse new ones."""
+        self._each(Listener.refuse)
         try:
             yield
         finally:
-            held = self._each(client, Listener.thaw)
-        if not any(held):
-            raise AssertionError(f"no connection of {client or 'any client'} was frozen{self._story()}")
-
-    @contextmanager
-    def refusing(self, client: str | None = None) -> Iterator[None]:
-        """Reset the open connections and refuse new ones, of one client or of all."""
-        self._each(client, Listener.refuse)
-        try:
-            yield
-        finally:
-            self._each(client, Listener.listen)
+            self._each(Listener.listen)
 
     def route(self, *, reads: int = 0, writes: int = 0) -> None:
         """Send reads (get, list, watch) and everything else to these apiservers, counted from 0."""
@@ -219,9 +200,9 @@ class FaultProxy:
         for rule in self._engine.rules:
             rule.assert_fired()
 
-    def _each(self, client: str | None, act: Callable[[Listener], T]) -> list[T]:
-        listeners = [listener for name, listener in self._engine.listeners.items() if client in {None, name}]
-        return self._do(lambda: [act(listener) for listener in listeners])
+    def _each(self, act: Callable[[Listener], None]) -> None:
+        for listener in self._engine.listeners.values():
+            self._do(partial(act, listener))
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -27,7 +27,6 @@ class Wire:
     async def open(cls, proxy: FaultProxy, token: str = "", *, client: str = "client") -> AsyncIterator["Wire"]:
         """Connect, to ask with this token; closed, without a goodbye, at the end of the context."""
         trust = ssl.create_default_context(cadata=proxy.authority.decode())
-        trust.set_alpn_protocols(["h2", "http/1.1"])
         port = int(proxy.url(client).rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
         try:
@@ -36,12 +35,6 @@ class Wire:
             writer.transport.abort()
             with suppress(OSError):
                 await writer.wait_closed()
-
-    @property
-    def protocol(self) -> str | None:
-        """What ALPN agreed on."""
-        chosen: str | None = self._writer.get_extra_info("ssl_object").selected_alpn_protocol()
-        return chosen
 
     async def send(self, data: bytes) -> None:
         """Send bytes as they are."""

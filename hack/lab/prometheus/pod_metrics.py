@@ -1,11 +1,7 @@
 """What kube-state-metrics and the kubelet would say of pods, for a Prometheus that has neither.
 
-    with PodMetrics.up(plane.admin, ["team-a"]) as address:
-        prometheus.scrape(Target("pods", address))
-
 Of kube-state-metrics it has what dashboards ask for, under the documented names and labels, from the pods that there
-are at the moment. What containers use is made up, since nothing runs in them: each pod keeps a level of its own, so
-that a picture of it is steady. Neighbour: ``prometheus``.
+are at the moment. What containers use is made up: each pod keeps a level of its own, so that its graph is steady.
 """
 
 import contextlib

@@ -2,13 +2,10 @@
 
     with Prometheus.up(tmp_path) as prometheus:
         prometheus.scrape(Target("tf-operator", await process.address()))
-        prometheus.load_rules("groups: ...")
         prometheus.query('up{job="tf-operator"}')        # [Sample(labels, value)]
-        prometheus.alerts()                               # [Alert(name, state, labels, annotations)]
 
 It scrapes and evaluates each second, so that a test sees in seconds what an installation sees in minutes. Everything
-blocks for as long as one request to this machine takes; wait for conditions with ``settle.eventually``. The process
-ends with the block, or with the test session, however that ends. Neighbour: ``promtool``, for rules without a server.
+blocks for one request to this machine. The process ends with the block, or with the test session, however that ends.
 """
 
 import functools
@@ -107,8 +104,6 @@ class Prometheus:
         finally:
             server._stop()
 
-    # --- What it looks at ------------------------------------------------------------------------------------------
-
     def scrape(self, *targets: Target) -> None:
         """Scrape these from now on, beside what is scraped already; a target of a known job takes its place."""
         jobs = {target.job for target in targets}
@@ -121,8 +116,6 @@ class Prometheus:
         for path, text in zip(self._rules, texts, strict=True):
             path.write_text(text, encoding="utf-8")
         self._reload()
-
-    # --- What it answers -------------------------------------------------------------------------------------------
 
     def query(self, expression: str) -> list[Sample]:
         """The value of every series at this moment; a scalar is a series without labels."""
@@ -157,8 +150,6 @@ class Prometheus:
         answer = json.loads(self._send("GET", f"/api/v1/{what}{query}"))
         found: Json = answer["data"]
         return found
-
-    # --- The process -----------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         """Somebody may take the port between our look at it and the bind: choose again."""

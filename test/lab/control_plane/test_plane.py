@@ -94,13 +94,6 @@ def root(tmp_path):
     control_plane.take_down(tmp_path / "plane")
 
 
-@pytest.fixture(scope="module")
-def spare_plane(tmp_path_factory, plane_programs):
-    """One plane for the tests here that stop its servers; each leaves them running."""
-    with ControlPlane.up(tmp_path_factory.mktemp("spare") / "plane") as plane:
-        yield plane
-
-
 def test_up_status_and_down_work_from_any_folder(tmp_path, root):
     up = run("up", "--dir", "plane", cwd=tmp_path)
     assert up.returncode == 0, up.stderr
@@ -214,52 +207,6 @@ def test_a_port_that_somebody_took_in_between_is_replaced_by_another(root, monke
         with ControlPlane.up(root) as plane:
             assert taken not in {server.port for server in plane.servers.values()}
             assert plane.admin.get("/api/v1/namespaces/default")["kind"] == "Namespace"
-
-
-def test_an_api_server_starts_again_on_its_port_with_its_data(spare_plane):
-    server = spare_plane.servers["kube-apiserver"]
-    before = server.pid, server.port
-    spare_plane.make_namespace("kept")
-    names = {item["metadata"]["name"] for item in spare_plane.admin.get("/api/v1/namespaces")["items"]}
-
-    server.kill()
-    assert not is_listening(before[1])
-    assert status(spare_plane.dir)["kube-apiserver"]["state"].startswith("ended with code")
-    server.start()
-    assert server.pid != before[0]
-    assert server.port == before[1]
-    after = {item["metadata"]["name"] for item in spare_plane.admin.get("/api/v1/namespaces")["items"]}
-    assert after == names
-
-
-def test_etcd_starts_again_with_its_data_under_a_running_api_server(spare_plane):
-    name = spare_plane.make_namespace("kept")
-    spare_plane.servers["etcd"].kill()
-    spare_plane.servers["etcd"].start()
-    assert spare_plane.admin.get(f"/api/v1/namespaces/{name}")["metadata"]["name"] == name
-
-
-def test_a_second_api_server_serves_the_same_data_to_the_same_users(spare_plane):
-    second = spare_plane.add_apiserver("second")
-    name = spare_plane.make_namespace("shared")
-    api = spare_plane.api("admin", server="second")
-    assert api.wait_for(f"/api/v1/namespaces/{name}")["metadata"]["name"] == name
-    config = json.loads(spare_plane.kubeconfig("operator", server="second").read_text())
-    assert config["clusters"][0]["cluster"]["server"] == second.url != spare_plane.api_url
-    second.kill()
-    assert spare_plane.admin.get(f"/api/v1/namespaces/{name}")
-
-
-@pytest.mark.parametrize("own_control_plane", [{"controller-manager", "scheduler"}], indirect=True)
-def test_the_whole_plane_binds_a_pod_to_a_node(own_control_plane):
-    name = own_control_plane.make_namespace("whole")
-    kubelet, admin = own_control_plane.api("kubelet"), own_control_plane.admin
-    kubelet.create("/api/v1/nodes", {"metadata": {"name": "n"}})
-    capacity = {"cpu": "4", "memory": "4Gi", "pods": "10"}
-    ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "", "lastHeartbeatTime": None}
-    kubelet.patch("/api/v1/nodes/n/status", {"status": {"capacity": capacity, "conditions": [ready]}})
-    admin.create(f"/api/v1/namespaces/{name}/pods", pod("p"))
-    wait_until(lambda: admin.get(f"/api/v1/namespaces/{name}/pods/p")["spec"].get("nodeName") == "n", "not bound", 20)
 
 
 def pod(name):

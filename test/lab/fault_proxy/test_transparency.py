@@ -4,9 +4,7 @@ Leases stand for all objects: small, and nothing else in a namespace touches the
 by `Api` where a library sees enough, and by `Wire` where it takes every byte.
 """
 
-import json
 import re
-import subprocess
 import threading
 import time
 from contextlib import AsyncExitStack, suppress
@@ -21,68 +19,6 @@ from lab.fault_proxy.trigger import anything, create, get, listing, patch, watch
 from lab.fault_proxy.wire import Wire
 from support.api import RefusedError
 from support.lease_watch import lease
-
-REPOSITORY = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture
-def kubectl(control_plane, proxy, tmp_path, namespace):
-    """The pinned kubectl, through the proxy or, with ``direct``, past it."""
-    program = subprocess.run([REPOSITORY / "hack" / "tool", "kubectl"], capture_output=True, text=True, check=True)
-    through = proxy.kubeconfig(tmp_path / "kubectl.kubeconfig", client="kubectl")
-
-    def arguments(*words, direct=False):
-        kubeconfig = control_plane.kubeconfig("admin") if direct else through
-        return [program.stdout.strip(), f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", *words]
-
-    return arguments
-
-
-def start(command):
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def run(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, **options).stdout
-
-
-# Transparent
-
-
-async def test_kubectl_watches_through_the_proxy_as_it_does_without(kubectl, proxy):
-    words = ("get", "lease", "--watch", "--output-watch-events", "-o", "json")
-    through = start(kubectl(*words))
-    await proxy.until(lambda: proxy.open_watches(watch("leases")))
-
-    run(kubectl("create", "-f", "-", direct=True), input=json.dumps(as_kubectl_takes_it(lease("a"))))
-    run(kubectl("patch", "lease", "a", "--type=merge", '-p={"spec":{"holderIdentity":"b"}}', direct=True))
-    run(kubectl("delete", "lease", "a", direct=True))
-
-    events = documents_from(through.stdout)
-    assert [(event["type"], event["object"]["spec"].get("holderIdentity")) for event in events] == [
-        ("ADDED", "0"),
-        ("MODIFIED", "b"),
-        ("DELETED", "b"),
-    ]
-    through.kill()
-    through.communicate()
-
-
-def documents_from(stream, count=3):
-    """The first JSON documents of a stream that nobody closes."""
-    text, documents = "", []
-    while len(documents) < count:
-        text += stream.readline()
-        try:
-            documents.append(json.loads(text))
-        except ValueError:
-            continue
-        text = ""
-    return documents
-
-
-def as_kubectl_takes_it(body):
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body}
 
 
 @pytest.mark.parametrize(

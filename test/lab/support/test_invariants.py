@@ -56,7 +56,7 @@ class Tale:
 
     def broken(self, *requests, waived=()):
         """What is found, by the names of the invariants."""
-        sent = Requests(tuple(Request(*what, 200, "op", "", "", "") for what in requests))
+        sent = Requests(tuple(Request(*what, 200, "op", "", "") for what in requests))
         try:
             invariants.check(History(tuple(self.revisions)), sent, namespaces=[NS], waived=waived)
         except AssertionError as failure:
@@ -77,69 +77,53 @@ class Tale:
         self.revisions.append(Revision(len(self.revisions) + 1, place, change, body, previous))
 
 
+BREAKING = (
+    ("one live pod", lambda tale: tale.pod("a").pod("b", name="other")),
+    ("pods of the spec", lambda tale: tale.pod("a", index=7)),
+    ("success is final", lambda tale: tale.pod("a", phase="Succeeded").gone("pods", "j-worker-0").pod("b")),
+    ("success is final", lambda tale: ended_well_and_then_suspended(tale).gone("pods", "j-worker-0").pod("b")),
+    (
+        "success is final",
+        lambda tale: ended_well_and_then_suspended(tale, deletionTimestamp="t").gone("pods", "j-worker-0").pod("b"),
+    ),
+    ("ends are final", lambda tale: tale.status("Created", "Failed").service()),
+    ("ends are final", lambda tale: tale.status("Succeeded", "Failed")),
+    ("ends are final", lambda tale: tale.status("Failed").status("Created")),
+    ("ends are final", lambda tale: tale.status("Failed", completionTime="a").status("Failed", completionTime="b")),
+    ("restarts", lambda tale: tale.pod("a", phase="Failed").gone("pods", "j-worker-0").pod("b")),
+    ("restarts", lambda tale: tale.status("Created", disruptions=2).status("Created", disruptions=1)),
+    ("status of others", lambda tale: tale.status("Created", "Foreign").status("Created")),
+    ("conditions", lambda tale: tale.status("Created", "Failed").status("Created", "Failed", "Running")),
+    ("one cluster", lambda tale: tale.pod("a", config='{"cluster": 1}').pod("b", index=1, config='{"cluster": 2}')),
+    ("nothing outlives the job", lambda tale: tale.service().gone("tfjobs", "j")),
+    ("nothing outlives the job", lambda tale: tale.pod("a", finalizers=["kubeflow.org/tfjob"])),
+    ("counts", lambda tale: tale.pod("a").status("Created", replicaStatuses={"Worker": {"active": 2}})),
+)
+
+
+def ended_well_and_then_suspended(tale, **metadata):
+    return tale.pod("a").pod("a", phase="Succeeded", **metadata).status("Created", "Suspended")
+
+
+@pytest.mark.parametrize(("name", "tell"), BREAKING)
+def test_an_invariant_notices_what_breaks_it(name, tell):
+    assert name in tell(Tale()).broken()
+
+
 def test_a_life_in_order_breaks_nothing():
     tale = Tale().status("Created").service().pod("a", phase="Pending").pod("a")
     tale.status("Created", "Running", replicaStatuses={"Worker": {"active": 1}})
     assert tale.broken() == set()
 
 
-BREAKING = {
-    "one live pod": lambda tale: tale.pod("a").pod("b", name="other"),
-    "pods of the spec": lambda tale: tale.pod("a", index=7),
-    "success is final": lambda tale: tale.pod("a", phase="Succeeded").gone("pods", "j-worker-0").pod("b"),
-    "ends are final": lambda tale: tale.status("Created", "Failed").service(),
-    "restarts": lambda tale: tale.pod("a", phase="Failed").gone("pods", "j-worker-0").pod("b"),
-    "status of others": lambda tale: tale.status("Created", "Foreign").status("Created"),
-    "conditions": lambda tale: tale.status("Created", "Failed").status("Created", "Failed", "Running"),
-    "one cluster": lambda tale: tale.pod("a", config='{"cluster": 1}').pod("b", index=1, config='{"cluster": 2}'),
-    "nothing outlives the job": lambda tale: tale.service().gone("tfjobs", "j"),
-    "counts": lambda tale: tale.pod("a").status("Created", replicaStatuses={"Worker": {"active": 2}}),
-}
-
-
-@pytest.mark.parametrize(("name", "tell"), BREAKING.items())
-def test_an_invariant_notices_what_breaks_it(name, tell):
-    assert name in tell(Tale()).broken()
-
-
-def test_a_pod_that_ended_well_because_its_job_was_suspended_may_run_again():
-    tale = Tale().pod("a").status("Created", "Suspended").pod("a", deletionTimestamp="t")
-    tale.pod("a", phase="Succeeded", deletionTimestamp="t").gone("pods", "j-worker-0").pod("b")
-    assert "success is final" not in tale.broken()
-
-
-def test_a_dynamic_worker_that_was_deleted_before_it_ended_well_may_run_again():
-    tale = Tale().edited(enableDynamicWorker=True).pod("a").pod("a", deletionTimestamp="t")
-    tale.pod("a", phase="Succeeded", deletionTimestamp="t").gone("pods", "j-worker-0").pod("b")
-    assert "success is final" not in tale.broken()
-
-
-@pytest.mark.parametrize("fields", [{}, {"deletionTimestamp": "t"}], ids=["by itself", "before the suspension"])
-def test_a_pod_that_had_ended_well_before_its_job_was_suspended_must_not_run_again(fields):
-    tale = Tale().pod("a").pod("a", phase="Succeeded", **fields).status("Created", "Suspended")
-    assert "success is final" in tale.gone("pods", "j-worker-0").pod("b").broken()
-
-
 @pytest.mark.parametrize(
-    "tell",
-    [
-        pytest.param(lambda tale: tale.status("Succeeded", "Failed"), id="both ends"),
-        pytest.param(lambda tale: tale.status("Failed").status("Created"), id="back to life"),
-        pytest.param(
-            lambda tale: tale.status("Failed", completionTime="a").status("Failed", completionTime="b"), id="two times"
-        ),
-    ],
+    "tale",
+    [Tale().pod("a").status("Created", "Suspended"), Tale().edited(enableDynamicWorker=True).pod("a")],
+    ids=["its job was suspended", "it is a dynamic worker"],
 )
-def test_an_end_is_one_and_for_ever(tell):
-    assert "ends are final" in tell(Tale()).broken()
-
-
-def test_a_count_that_falls_is_noticed():
-    assert "restarts" in Tale().status("Created", disruptions=2).status("Created", disruptions=1).broken()
-
-
-def test_a_finalizer_of_ours_is_noticed():
-    assert "nothing outlives the job" in Tale().pod("a", finalizers=["kubeflow.org/tfjob"]).broken()
+def test_a_pod_that_ended_well_because_it_was_deleted_may_run_again(tale):
+    tale.pod("a", deletionTimestamp="t").pod("a", phase="Succeeded", deletionTimestamp="t")
+    assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
 
 
 def test_what_is_nobodys_must_not_be_deleted():

@@ -13,7 +13,7 @@ from support.crds import create_crd
 from support.helm import CHART, of_kind, one, parsed
 
 ROOT = CHART.parents[1]
-OVERLAYS = ("cluster-wide", "high-availability", "namespaced", "protected-metrics")
+OVERLAYS = ("cluster-wide", "high-availability", "mlkube", "namespaced", "protected-metrics", "t9k")
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
@@ -40,7 +40,8 @@ def test_an_overlay_is_accepted_by_the_api_server_as_it_is(kubectl, plane, overl
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", folder
     )
 
-    assert "deployment.apps/tf-operator serverside-applied (server dry run)" in printed
+    name = "tf-job-operator" if overlay == "mlkube" else "tf-operator"
+    assert f"deployment.apps/{name} serverside-applied (server dry run)" in printed
 
 
 @overlays
@@ -137,6 +138,14 @@ def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
     assert container["args"] == ["run", "--namespace=default"]
 
 
+def test_the_overlay_for_mlkube_serves_its_jobs_and_no_others(render):
+    objects = render("mlkube")
+
+    assert [crd["metadata"]["name"] for crd in of_kind(objects, "CustomResourceDefinition")] == ["tfjobs.mlkube.io"]
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io"]
+
+
 def test_protected_metrics_come_with_the_right_to_ask_who_may_read_them(render):
     objects = render("protected-metrics")
     (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
@@ -160,7 +169,7 @@ def test_the_pods_of_the_overlays_are_those_of_the_chart(render, helm_3):
 
 def test_every_manifest_is_in_an_overlay(render):
     rendered = {(body["kind"], body["metadata"]["name"]) for overlay in OVERLAYS for body in render(overlay)}
-    files = [path for folder in ("crd", "rbac", "operator") for path in (ROOT / "manifests" / folder).glob("*.yaml")]
+    files = [path for folder in ("crd", "rbac", "operator") for path in (ROOT / "manifests" / folder).rglob("*.yaml")]
     written = [body for path in files for body in parsed(path.read_text())]
 
     assert {(body["kind"], body["metadata"]["name"]) for body in written} <= rendered

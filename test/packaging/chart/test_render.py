@@ -27,6 +27,7 @@ PROFILES = {
         "rbac": {"userRoles": False},
         "test": {"enabled": False},
     },
+    "further APIs": {"apis": {"mlkube": {"enabled": True}, "t9k": {"enabled": True}}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
     "monitored": {
         "metrics": {
@@ -192,7 +193,7 @@ def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
 def test_every_flag_can_be_chosen(helm_3):
     chosen = {
         "watch": {"namespaces": ["a"]},
-        "apis": {"kubeflow": {"oldVersions": ["v1beta2"]}},
+        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta2"]}},
         "controller": {"gangSchedulerName": "volcano"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
@@ -200,9 +201,9 @@ def test_every_flag_can_be_chosen(helm_3):
     given = given_flags(helm_3.objects(chosen)) | given_flags(helm_3.objects(with_certificate))
 
     # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
-    # Kubernetes gives them; other kinds than TFJob are not in the chart yet.
+    # Kubernetes gives them.
     files = {"metrics-cert-name", "metrics-cert-key"}
-    assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace", "enable-scheme", *files}
+    assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace", *files}
 
 
 def given_flags(objects):
@@ -245,6 +246,20 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
 
     assert crd["spec"] == wanted["spec"]
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the_flag(helm_3):
+    objects = helm_3.objects(PROFILES["further APIs"])
+
+    for file in ("mlkube/tfjobs.yaml", "t9k/tensorflowtrainingjobs.yaml"):
+        wanted = yaml.load((ROOT / "manifests/crd" / file).read_text(), Loader=yaml.CSafeLoader)
+        assert one(objects, "CustomResourceDefinition", wanted["metadata"]["name"])["spec"] == wanted["spec"]
+    for role, source in (("", "cluster-role"), ("-edit", "user-role-edit"), ("-view", "user-role-view")):
+        files = (ROOT / "manifests/rbac" / folder / f"{source}.yaml" for folder in (".", "mlkube", "t9k"))
+        rules = [rule for file in files for rule in yaml.safe_load(file.read_text())["rules"]]
+        assert one(objects, "ClusterRole", f"tf-tf-operator{role}")["rules"] == rules
+    kinds = [argument.partition("=")[2] for argument in container_of(objects)["args"] if "scheme" in argument]
+    assert kinds == ["TFJob", "TfJob.mlkube.io", "TensorFlowTrainingJob"]
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):

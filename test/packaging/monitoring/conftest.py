@@ -50,9 +50,7 @@ async def monitored(plane: ControlPlane, prometheus: Prometheus) -> AsyncIterato
     """It leads, serves two namespaces, and has had jobs of every fate in one of them; they go on as they are."""
     namespaces = [plane.make_namespace("busy"), plane.make_namespace("idle")]
     arguments = ("--restart-delay-base=200ms",)
-    async with (
-        operator(plane, namespaces=namespaces, arguments=arguments) as process,
-    ):
+    async with operator(plane, namespaces=namespaces, arguments=arguments) as process:
         address = await process.address()
         prometheus.scrape(Target("tf-operator", address, LABELS))
         # Zeros first, so that whatever happens is an increase.

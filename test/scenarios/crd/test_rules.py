@@ -86,9 +86,7 @@ async def test_the_five_types_are_known_in_any_letter_case(creates, kind):
             id="unknown",
         ),
         pytest.param(
-            JOB.replicas("worker", 1),
-            "Invalid value: has the same type twice, in different letter case",
-            id="twice",
+            JOB.replicas("worker", 1), "Invalid value: has the same type twice, in different letter case", id="twice"
         ),
         pytest.param(
             JOB.chief().master(),

@@ -111,6 +111,7 @@ def test_nothing_is_abbreviated():
     same = {"a": ["b"]}
 
     assert kube_yaml.write({"first": same, "second": same}) == "first:\n  a:\n  - b\nsecond:\n  a:\n  - b\n"
+    assert kube_yaml.write({"first": None, "second": None}) == "first: null\nsecond: null\n"
 
 
 LAUGHS = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9) if level else 'x'}]\n" for level in range(9))

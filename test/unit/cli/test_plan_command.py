@@ -9,6 +9,7 @@ import yaml
 
 from support.builders import tfjob
 from tf_operator.cli import main
+from tf_operator.dialects import registry
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "manifests" / "examples").glob("*.yaml"))
 JOB = tfjob("j").workers(2)
@@ -103,7 +104,7 @@ def test_objects_that_are_no_jobs_are_passed_over(plan):
     code, _, complaints = plan({"kind": "List", "items": [claim, JOB.body()]})
 
     assert code == 0
-    assert complaints == "0.json#1: skipped: PersistentVolumeClaim data is not a TFJob\n"
+    assert complaints == f"0.json#1: skipped: PersistentVolumeClaim data is not a {registry.kinds()}\n"
 
 
 def test_files_without_a_job_are_an_error(plan):
@@ -111,8 +112,8 @@ def test_files_without_a_job_are_an_error(plan):
 
     assert code == 1
     assert complaints.splitlines() == [
-        "0.json: skipped: an object without a kind is not a TFJob",
-        "0.json: contains no TFJob",
+        f"0.json: skipped: an object without a kind is not a {registry.kinds()}",
+        f"0.json: contains no {registry.kinds()}",
     ]
 
 

@@ -14,7 +14,7 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.responses import ObjectMeta
 
 
-def caches(gang: str = "", *namespaces: str, served=(v1.API,)):
+def caches(gang="", *namespaces, served=(v1.API,)):
     clock = FakeClock()
     informers = SharedInformerFactory(client=client_of(ScriptedTransport(clock), clock), clock=clock)
     return make_caches(informers, namespaces=namespaces, gang_scheduler=gang, api=v1.API, served=served), informers

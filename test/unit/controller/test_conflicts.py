@@ -18,7 +18,7 @@ from tf_operator.controller.conflicts import (
     ConflictDetector,
     ConflictingController,
 )
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.projections.jobs import job_reader
 from tf_operator.dialects.kubeflow import v1
 

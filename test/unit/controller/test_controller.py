@@ -10,7 +10,7 @@ from support import builders
 from support.controller_harness import KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import ReconcileInstruments, ReconcileResult
+from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.meta import ObjectKey

@@ -12,7 +12,7 @@ POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
 
 
 @pytest.fixture
-def departed() -> DepartedPods:
+def departed():
     return DepartedPods({"u"}.__contains__)
 
 

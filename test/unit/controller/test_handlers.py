@@ -14,15 +14,15 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 
 
 @pytest.fixture
-def harness() -> Harness:
+def harness():
     return Harness(builders.tfjob("j").workers(1))
 
 
-def child(harness: Harness, owner: str = "") -> Child:
+def child(harness, owner=""):
     return Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner or harness.job["metadata"]["uid"])
 
 
-async def queued(harness: Harness) -> bool:
+async def queued(harness):
     return harness.queue.depth == 1 and await harness.queue.get() == KEY
 
 

@@ -8,19 +8,19 @@ from support.controller_harness import JOBS, KEY, Harness
 from tf_operator.controller import resources
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 from tf_operator.machinery.cache.consistency import OwnerKey
-from tf_operator.machinery.transport import errors, requests, responses
+from tf_operator.machinery.transport import errors, responses
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
 
 
 @pytest.fixture
-async def harness() -> Harness:
+async def harness():
     harness = Harness(builders.tfjob("j").workers(3), settings=Settings(gang_scheduler="other"))
     await harness.settle()
     return harness
 
 
-async def live(harness: Harness):
+async def live(harness):
     owner = OwnerKey(KEY, harness.job["metadata"]["uid"])
     return await harness.reconciler.observer.live(owner, harness.pending_writes)
 
@@ -42,7 +42,7 @@ async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness)
 
 
 async def test_a_reply_that_is_cut_short_is_no_bug(harness):
-    async def cut(_: requests.Request) -> bytes:
+    async def cut(_):
         return b'{"metadata": {"na'
 
     harness.api.send = cut
@@ -56,7 +56,7 @@ async def test_live_lists_are_read_to_their_last_page(harness, monkeypatch):
     answer = harness.api.send
     asked = []
 
-    async def page_by_page(request: requests.Request) -> bytes:
+    async def page_by_page(request):
         body = msgspec.json.decode(await answer(request))
         if request.verb != "list":
             return msgspec.json.encode(body)
@@ -113,7 +113,6 @@ async def test_a_job_that_cannot_be_read_is_a_job_with_a_problem(harness):
 
     stored = harness.reconciler.observer.stored(responses.ObjectMeta("x", "ns").key)
 
-    assert stored is not None
     problems = harness.reconciler.observer.from_caches(stored).job.problems
     assert [str(problem) for problem in problems] == ["spec: cannot be read: it is too deep"]
 

@@ -30,17 +30,17 @@ JOB = (
 )
 
 
-def raw(body: dict) -> msgspec.Raw:
+def raw(body):
     return msgspec.Raw(json.dumps(body).encode())
 
 
-def pod(name: str = "j-worker-1", **status: object) -> dict:
+def pod(name="j-worker-1", **status):
     body = builders.child_pod(JOB, "Worker", 1).body()
     metadata = {**body["metadata"], "name": name, "namespace": "ns", "uid": "p", "resourceVersion": "8"}
     return {**body, "metadata": metadata, "status": status}
 
 
-def read(name: str = "j-worker-1", **status: object):
+def read(name="j-worker-1", **status):
     return READ_POD(raw(pod(name, **status))).pod
 
 
@@ -113,7 +113,7 @@ def test_a_job_that_is_nested_too_deep_is_scanned_once(monkeypatch):
     """A tenant may patch such an object of a megabyte twenty times a second."""
     split, scanned = raw_json.split_object, 0
 
-    def counted(text: bytes) -> dict[str, bytes]:
+    def counted(text):
         nonlocal scanned
         scanned += len(text)
         return split(text)
@@ -144,7 +144,6 @@ def test_a_pod_belongs_to_the_replica_that_its_name_says():
     found = READ_POD(raw(forged))
 
     assert found.owner == "u"
-    assert found.pod is not None
     assert (found.pod.type, found.pod.index, found.pod.phase) == (ReplicaType.WORKER, 1, "Pending")
 
 
@@ -205,7 +204,6 @@ def test_the_deciding_container_s_end_is_kept():
 
     found = read(phase="Failed", containerStatuses=statuses, initContainerStatuses=[{"name": "i", "restartCount": 4}])
 
-    assert found.main is not None
     assert (found.main.exit_code, found.main.reason, found.main.message) == (137, "OOMKilled", "too much")
     assert found.main.started_at == found.main.finished_at
     assert found.restarts == 7
@@ -229,7 +227,6 @@ def test_how_a_container_ended_before_it_was_restarted_is_kept():
 
     found = read(phase="Running", containerStatuses=statuses)
 
-    assert found.last_termination is not None
     assert (found.last_termination.exit_code, found.last_termination.message) == (1, "no data")
     assert read(phase="Running", containerStatuses=[{**statuses[0], "lastState": {}}]).last_termination is None
 
@@ -365,7 +362,6 @@ def test_a_pod_that_is_terminating_tells_until_when_it_has_time():
 
     found = READ_POD(raw(leaving)).pod
 
-    assert found is not None
     assert found.is_terminating
     assert found.deletion_deadline == STARTED + timedelta(seconds=30)
     assert read(phase="Running").deletion_deadline is None
@@ -379,9 +375,7 @@ def test_what_the_kubelet_driver_writes_is_understood():
 
     found = READ_POD(raw(body)).pod
 
-    assert found is not None
     assert found.phase == "Running"
-    assert found.main is not None
 
 
 def test_a_service_tells_whose_it_is_and_whether_one_request_may_delete_it():

@@ -15,11 +15,11 @@ JOB = TrainingJob(ObjectKey("ns", "j"), "u", "1", PROFILE)
 
 
 @pytest.fixture
-def reporter() -> PlanReporter:
+def reporter():
     return PlanReporter(JOBS, Recorder(), Counts(), API)
 
 
-def counted(reporter: PlanReporter, *counts: Count) -> list[str]:
+def counted(reporter, *counts):
     reporter.report(JOB, Plan(counts=counts))
     return reporter.instruments.told
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
 
 import pytest
 
@@ -11,9 +10,9 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources, shares
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.instruments import ReconcileInstruments
+from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import NOW, Result, Turn
-from tf_operator.controller.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Share, Slots, Stop
+from tf_operator.controller.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors
@@ -24,21 +23,21 @@ OTHER = ObjectKey("ns", "other")
 
 
 @pytest.fixture
-def harness() -> Harness:
+def harness():
     return Harness(LARGE)
 
 
 @pytest.fixture
-def share(harness: Harness) -> Share:
+def share(harness):
     stored = harness.jobs.get(KEY)
     return harness.executor.shares.begin(harness.reconciler.observer.from_caches(stored).job)
 
 
-def pods(harness: Harness) -> int:
+def pods(harness):
     return len(harness.api.of(resources.PODS))
 
 
-def on_create(harness: Harness, number: int, act: Callable[[], object]) -> None:
+def on_create(harness, number, act):
     """Have something happen right before so many pods have been created."""
     create, numbers = harness.api.create, itertools.count()
 
@@ -52,10 +51,10 @@ def on_create(harness: Harness, number: int, act: Callable[[], object]) -> None:
 
 
 async def test_as_many_writes_are_in_flight_as_have_succeeded_and_one_more_up_to_a_limit(share):
-    flights: list[tuple[int, int]] = []
+    flights = []
     running = ended = 0
 
-    async def write() -> None:
+    async def write():
         nonlocal running, ended
         running += 1
         flights.append((running, ended))
@@ -71,9 +70,9 @@ async def test_as_many_writes_are_in_flight_as_have_succeeded_and_one_more_up_to
 
 async def test_a_slow_write_holds_up_no_other(share):
     answer, numbers = asyncio.Event(), itertools.count()
-    running: set[int] = set()
+    running = set()
 
-    async def write() -> None:
+    async def write():
         number = next(numbers)
         running.add(number)
         await (answer.wait() if number == 40 else asyncio.sleep(0))
@@ -91,7 +90,7 @@ async def test_a_slow_write_holds_up_no_other(share):
 async def test_after_an_error_nothing_more_is_begun_and_what_has_begun_is_finished(share):
     begun, ended = [], []
 
-    async def write() -> None:
+    async def write():
         begun.append(1)
         if len(begun) == 100:
             raise refused(500, "InternalError")
@@ -108,7 +107,7 @@ async def test_after_an_error_nothing_more_is_begun_and_what_has_begun_is_finish
 async def test_a_mistake_that_all_share_is_made_once(share):
     tried = []
 
-    async def write() -> None:
+    async def write():
         tried.append(1)
         raise refused(403, "Forbidden")
 
@@ -131,7 +130,7 @@ async def test_who_has_least_gets_the_next_slot(waiting, order):
     for _ in range(2):
         await slots.take("crowd", 0)
 
-    async def take(namespace: str, had: int) -> None:
+    async def take(namespace, had):
         await slots.take(namespace, had)
         found.append((namespace, had))
         slots.free(namespace)
@@ -190,7 +189,7 @@ async def test_however_many_shares_it_takes_one_event_names_the_pods(harness):
     ids=["suspended", "deleted in the foreground"],
 )
 async def test_no_more_is_made_for_a_job_that_has_changed_than_is_in_flight(harness, change):
-    def act() -> None:
+    def act():
         harness.api.put(JOBS, builders.merge(harness.job, change))
         harness.sync()
 
@@ -201,7 +200,7 @@ async def test_no_more_is_made_for_a_job_that_has_changed_than_is_in_flight(harn
 
 
 async def test_no_more_is_made_for_a_job_that_is_gone_than_is_in_flight(harness):
-    def act() -> None:
+    def act():
         del harness.api.objects[str(JOBS), KEY]
         harness.sync()
 

@@ -15,16 +15,16 @@ BODY = {"metadata": {"name": "a", "namespace": "ns"}}
 
 
 @pytest.fixture
-def harness() -> Harness:
+def harness():
     return Harness(builders.tfjob("j").workers(1))
 
 
 @pytest.fixture
-def owner(harness: Harness) -> OwnerKey:
+def owner(harness):
     return OwnerKey(KEY, harness.job["metadata"]["uid"])
 
 
-def verdict(harness: Harness, owner: OwnerKey) -> Freshness:
+def verdict(harness, owner):
     return harness.pending_writes.cache_state(owner).freshness
 
 
@@ -81,7 +81,7 @@ async def test_what_has_not_changed_is_deleted_at_its_version(harness, owner):
 
 
 async def test_a_cancelled_write_is_in_doubt(harness, owner):
-    async def hang(*_: object, **__: object) -> None:
+    async def hang(*_, **__):
         await asyncio.Event().wait()
 
     harness.api.create = hang

@@ -1,7 +1,5 @@
 """The older versions of kubeflow.org TFJob: what each means in v1, and what is kept of the other version."""
 
-from typing import Any
-
 import pytest
 import yaml
 
@@ -14,8 +12,8 @@ from tf_operator.dialects.served import ConversionError
 REPLICAS = {"Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}}
 
 
-def job(version: str, *, status: Any = None, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def job(version, *, status=None, annotations=None, **spec):
+    body = {
         "apiVersion": f"kubeflow.org/{version}",
         "kind": "TFJob",
         "metadata": {"name": "mnist", "uid": "u-1", "generation": 3},
@@ -39,25 +37,23 @@ def job(version: str, *, status: Any = None, annotations: dict[str, str] | None 
         ),
     ],
 )
-def test_policies_of_older_versions_are_in_the_run_policy_of_v1(
-    version: str, spec: dict[str, Any], run_policy: dict[str, Any]
-) -> None:
+def test_policies_of_older_versions_are_in_the_run_policy_of_v1(version, spec, run_policy):
     stored = convert(job(version, **spec), "v1")
     assert stored["spec"] == {"tfReplicaSpecs": REPLICAS, "runPolicy": run_policy}
     assert not v1.API.read_object(stored).problems
     assert convert(stored, version) == job(version, **spec)
 
 
-def test_a_job_of_v1_that_keeps_its_pods_says_so_in_an_older_version() -> None:
+def test_a_job_of_v1_that_keeps_its_pods_says_so_in_an_older_version():
     assert convert(job("v1"), "v1beta1")["spec"]["cleanPodPolicy"] == "None"
 
 
-def test_v1alpha2_has_the_replica_statuses_under_their_name_of_then() -> None:
+def test_v1alpha2_has_the_replica_statuses_under_their_name_of_then():
     shown = convert(job("v1", status={"conditions": None, "replicaStatuses": {"Worker": {"active": 1}}}), "v1alpha2")
     assert shown["status"] == {"conditions": None, "tfReplicaStatuses": {"Worker": {"active": 1}}}
 
 
-def test_what_only_v1_knows_survives_an_edit_in_an_older_version() -> None:
+def test_what_only_v1_knows_survives_an_edit_in_an_older_version():
     policy = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue", "schedulingPolicy": {"queue": "q"}}
     stored = job("v1", runPolicy=policy, successPolicy="AllWorkers", elasticPolicy={"maxReplicas": 4})
     seen = convert(stored, "v1beta1")
@@ -71,13 +67,13 @@ def test_what_only_v1_knows_survives_an_edit_in_an_older_version() -> None:
     }
 
 
-def test_a_field_that_was_changed_in_v1_is_not_set_back_by_what_was_noted_of_an_older_version() -> None:
+def test_a_field_that_was_changed_in_v1_is_not_set_back_by_what_was_noted_of_an_older_version():
     stored = convert(job("v1beta1"), "v1")  # with a note that cleanPodPolicy was absent
     stored["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
     assert convert(stored, "v1beta1")["spec"]["cleanPodPolicy"] == "All"
 
 
-def test_what_is_too_large_for_an_annotation_can_be_read_in_an_older_version_and_not_written() -> None:
+def test_what_is_too_large_for_an_annotation_can_be_read_in_an_older_version_and_not_written():
     stored = job("v1", whatOthersPutThere={"text": "x" * LARGEST})
     seen = convert(stored, "v1beta1")
     assert seen["metadata"]["annotations"] == {INCOMPLETE: "true"}
@@ -88,7 +84,7 @@ def test_what_is_too_large_for_an_annotation_can_be_read_in_an_older_version_and
 
 
 @pytest.mark.parametrize(("source", "target"), [("v1", "v3"), ("v2", "v1")])
-def test_an_unknown_version_is_named(source: str, target: str) -> None:
+def test_an_unknown_version_is_named(source, target):
     with pytest.raises(ConversionError, match=r"apiVersion: there is no version 'v[23]' of TFJob"):
         convert(job(source), target)
 
@@ -104,21 +100,21 @@ def test_an_unknown_version_is_named(source: str, target: str) -> None:
         '[{"path": ["x"], "original": "%s"}]' % ("x" * LARGEST),
     ],
 )
-def test_an_annotation_that_is_none_of_ours_changes_nothing(text: str) -> None:
+def test_an_annotation_that_is_none_of_ours_changes_nothing(text):
     name = "tf-operator.kubeflow.org/v1-fields"
     plain = convert(job("v1beta1"), "v1")
     assert convert(job("v1beta1", annotations={name: text}), "v1") == plain
 
 
 def test_a_forged_annotation_does_not_have_an_object_encoded_for_each_of_its_entries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(remainder, "_sorted", pytest.fail)
     entries = [remainder.Difference(("large",), back, "x") for back in ({}, [], {"a": 1})]
     large = {"large": {str(number): number for number in range(100)}}
     assert remainder.restore(large, entries) == large
 
 
-def test_manifests_of_older_versions_need_no_status_and_no_metadata() -> None:
+def test_manifests_of_older_versions_need_no_status_and_no_metadata():
     manifest = yaml.safe_load("{apiVersion: kubeflow.org/v1beta2, kind: TFJob}")
     assert convert(manifest, "v1") == {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {}}

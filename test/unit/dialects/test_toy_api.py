@@ -105,7 +105,7 @@ def test_the_container_that_the_profile_names_decides_whatever_else_is_in_the_po
 
 
 def test_the_command_line_plans_it(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(registry, "SERVED", (*registry.SERVED, toy_api.API))
+    monkeypatch.setattr(registry, "SERVED", (registry.DEFAULT, toy_api.API))
     path = tmp_path / "toy.json"
     path.write_text(json.dumps(BODY))
 
@@ -114,7 +114,7 @@ def test_the_command_line_plans_it(monkeypatch, tmp_path, capsys):
 
 
 def test_the_command_line_names_every_kind_that_it_would_plan(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(registry, "SERVED", (*registry.SERVED, toy_api.API))
+    monkeypatch.setattr(registry, "SERVED", (registry.DEFAULT, toy_api.API))
     path = tmp_path / "none.json"
     path.write_text(json.dumps({**BODY, "kind": "Other"}))
 

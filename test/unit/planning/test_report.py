@@ -5,12 +5,7 @@ from dataclasses import replace
 import pytest
 
 from support.builders import tfjob
-from support.pod_events import (
-    everything_runs,
-    fails,
-    restarts_in_place,
-    time_passes,
-)
+from support.pod_events import everything_runs, fails, restarts_in_place, time_passes
 from support.simulator import Crashed, simulator
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import EventKind

@@ -5,12 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from support.builders import tfjob
-from support.pod_events import (
-    everything_runs,
-    fails,
-    restarts_in_place,
-    time_passes,
-)
+from support.pod_events import everything_runs, fails, restarts_in_place, time_passes
 from support.simulator import MORNING, simulator
 from tf_operator.job.record import JobPhase, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts
@@ -35,13 +30,7 @@ def test_the_delay_doubles_up_to_five_minutes(attempts, seconds):
 
 @pytest.mark.parametrize(
     "kept",
-    [
-        None,
-        account(replaced=False),
-        account(at=None),
-        account(attempts=0),
-        account(at=NEVER),
-    ],
+    [None, account(replaced=False), account(at=None), account(attempts=0), account(at=NEVER)],
     ids=["no account", "not given up", "no time", "no attempt", "end of the calendar"],
 )
 def test_a_pod_is_made_at_once_when_nothing_says_otherwise(kept):

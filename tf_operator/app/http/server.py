@@ -36,8 +36,10 @@ _LONGEST_HEADER = 32 * 1024
 """A bearer token may have 16 kB."""
 _MOST_HEADERS = 32
 """So a request takes at most a megabyte; Prometheus sends ten headers."""
-MOST_BYTES = 96 * 1024 * 1024
-"""Bodies at one endpoint, together."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Bodies and their replies at one endpoint, together."""
+LARGEST_BODY = 8 * 1024 * 1024
+"""Decoded, JSON may take thirty times as much. etcd stores objects of 1.5 MiB, the API server accepts 3 MiB."""
 _PAUSE = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 # What aiohttp reports here are connections that broke and requests that are not HTTP: the other side's affair.
@@ -175,7 +177,7 @@ class _Site(web.Server):
         self._pages = endpoint.pages
         self._answers = endpoint.answers
         self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
-        self._room = MOST_BYTES
+        self._room = _Room(MOST_BYTES, LARGEST_BODY)
         self._clock = clock
         self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls)
 
@@ -199,9 +201,20 @@ class _Site(web.Server):
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, and close its connection."""
-        self._open.asked(request.protocol)
-        reply = await self._reply(request)
-        self._open.answered(request.protocol)
+        with self._room.taking() as take:  # until the reply has been read: a slow client must not make room for another
+            try:
+                # Before this counts as a request: who never sends the end of a body has no claim to a place.
+                has_body = request.method == "POST" and request.path in self._answers
+                body = await _received(request, take) if has_body else b""
+                self._open.asked(request.protocol)
+                reply = await self._reply(request, body)
+                take(max(0, len(reply.body) - len(body)) if has_body else 0)
+            except _NoRoom as error:
+                reply = Reply(413, f"There is room for {error.args[0]} bytes.\n".encode())
+            self._open.answered(request.protocol)
+            return await self._send(request, reply)
+
+    async def _send(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers={**reply.headers, "Server": "tf-operator"})
         response.content_length = len(reply.body)
         response.force_close()
@@ -212,7 +225,7 @@ class _Site(web.Server):
                 await response.write(memoryview(reply.body)[start : start + _CHUNK])
         return response
 
-    async def _reply(self, request: web.BaseRequest) -> Reply:
+    async def _reply(self, request: web.BaseRequest, body: bytes) -> Reply:
         if request.method not in self._allowed:
             text = f"Allowed here: {' and '.join(self._allowed)}.\n"
             return Reply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
@@ -221,7 +234,7 @@ class _Site(web.Server):
             return Reply(404, f"There is {' and '.join(sorted(known))} here.\n".encode())
         try:
             if request.method == "POST":
-                return await self._answer(request, self._answers[request.path])
+                return await self._answers[request.path](body)
             return await self._pages[request.path](PageRequest(request.headers, request.remote or ""))
         except ConnectionError:
             raise
@@ -229,15 +242,39 @@ class _Site(web.Server):
             _log.exception("a page could not be rendered", path=request.path)
             return Reply(500, b"This page could not be rendered; see the log.\n")
 
-    async def _answer(self, request: web.BaseRequest, answer: Answer) -> Reply:
-        """Reply to a body. All that are being received have to fit into one limit: anybody may send."""
-        body, room = bytearray(), self._room
+
+async def _received(request: web.BaseRequest, take: Callable[[int], None]) -> bytes:
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        take(len(piece))
+        body += piece
+    return bytes(body)
+
+
+class _NoRoom(Exception):
+    """So many bytes are left."""
+
+
+class _Room:
+    """Bytes that requests may take, together and each: anybody may send them."""
+
+    def __init__(self, together: int, each: int) -> None:
+        self._left = together
+        self._each = each
+
+    @contextmanager
+    def taking(self) -> Iterator[Callable[[int], None]]:
+        """Yields what takes so many bytes for one request, or raises ``_NoRoom``; all are given back in the end."""
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            room = min(self._left, self._each - taken)
+            if size > room:
+                raise _NoRoom(taken + room)
+            taken, self._left = taken + size, self._left - size
+
         try:
-            async for piece in request.content.iter_any():
-                if len(piece) > self._room:
-                    return Reply(413, f"There is room for {room} bytes.\n".encode())
-                self._room -= len(piece)
-                body += piece
-            return await answer(bytes(body))
+            yield take
         finally:
-            self._room += len(body)
+            self._left += taken

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar, cast
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tf_operator.app.metrics.phases import PHASES, WAITING_PHASES, EarliestTime, JobPhase, JobPhases
-from tf_operator.controller.instruments import JobInstruments
+from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.machinery.clock import Clock
 
 OUTCOMES: Final = ("succeeded", "failed")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tf_operator.app.metrics.jobs import JobMetrics
-from tf_operator.controller.instruments import ReconcileInstruments, ReconcileResult
+from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import WorkQueue
 

@@ -1,6 +1,6 @@
 """Everything that is measured, in one Prometheus registry of its own.
 
-``Metrics`` makes what the parts of the process call: implementations of ``controller.instruments`` (jobs, reconciles)
+``Metrics`` makes what the parts of the process call: implementations of ``controller.metrics_hooks`` (jobs, reconciles)
 and of ``machinery.metrics_hooks`` (queue, client, watches, election). A new metric is a method there, and a family in
 the module here that it is about: ``queue``, ``client``, ``watches``, ``process``, ``jobs``, ``phases``. Where client-go
 and controller-runtime have a metric, ours has its name and labels, so that dashboards made for them work.

@@ -279,7 +279,7 @@ FLAGS: tuple[Flag, ...] = (
 BY_NAME = {flag.name: flag for flag in FLAGS}
 
 _WEBHOOK = "there is no webhook: the checks are in the CRD"
-_OTHER_KINDS = "this operator runs TFJobs only"
+_OTHER_KINDS = "this operator runs TensorFlow jobs only"
 _RENAMED = "it is called --{} here"
 
 IGNORED = {

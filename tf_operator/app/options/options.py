@@ -140,10 +140,9 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
 
 def _unknown(kinds: Iterable[str]) -> Iterator[str]:
     """Warnings of kinds that other operators run."""
-    known = " and ".join(f"{api.resource.kind}s" for api in registry.SERVED)
     for kind in kinds:
         if registry.named(kind) is None:
-            yield f"--enable-scheme={kind} changes nothing: this operator runs {known} only"
+            yield f"--enable-scheme={kind} changes nothing: this operator does not know the kind"
 
 
 def _election(found: Mapping[str, Any]) -> Election:

@@ -74,7 +74,7 @@ class KeptCertificate:
             try:
                 await self._look()
                 self._trouble = ""
-            except ApiError as error:
+            except (ApiError, OSError) as error:  # OpenSSL's errors, too: it may refuse what somebody has put there
                 if str(error) != self._trouble:
                     self._trouble = str(error)
                     _log.warning("the webhook's certificate could not be kept", error=self._trouble)
@@ -83,30 +83,34 @@ class KeptCertificate:
     async def _look(self) -> None:
         secret = await self._client.get(SECRETS, self._secret)
         keys = Keys.read(_decoded(secret))
+        self._serve(keys.served)
         wanted = next_keys(keys, self._host, self._clock.now())
         try:
             self._guard()
-            if wanted is not keys:
-                await self._write(wanted, resource_version_of(secret))
-                keys = wanted
-            self._serve(keys.served)
-            await self._make_known(keys.bundle)
         except NotLeading:
-            self._serve(keys.served)
+            return
+        if wanted.served == keys.waiting and await self._make_known(keys.bundle):
+            return  # the API servers learn of its authority only now
+        if wanted is not keys:
+            await self._write(wanted, resource_version_of(secret))
+            self._serve(wanted.served)
+        await self._make_known(wanted.bundle)
 
     async def _write(self, keys: Keys, version: str) -> None:
         data = {name: base64.b64encode(value).decode() if value else None for name, value in keys.data().items()}
         await self._client.merge_patch(SECRETS, self._secret, {"metadata": {"resourceVersion": version}, "data": data})
         _log.info("the webhook's certificate has changed", secret=str(self._secret))
 
-    async def _make_known(self, bundle: bytes) -> None:
-        """Only where there is a webhook: whoever installs the CRD decides that."""
-        text = base64.b64encode(bundle).decode()
+    async def _make_known(self, bundle: bytes) -> bool:
+        """Only where there is a webhook: whoever installs the CRD decides that. Whether it was news."""
+        text, is_news = base64.b64encode(bundle).decode(), False
         for crd in self._crds:
             found = _webhook(await self._client.get(CRDS, crd))
             if found is not None and found.get("clientConfig", {}).get("caBundle") != text:
                 change = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}}}
                 await self._client.merge_patch(CRDS, crd, change)
+                is_news = True
+        return is_news
 
     def _serve(self, pair: Pair) -> None:
         if pair != self._served and pair.parsed:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -36,13 +37,13 @@ class Pair:
 
     @property
     def parsed(self) -> x509.Certificate | None:
-        """The certificate, if it is one and belongs to the key."""
+        """The certificate, if it is one, with nothing but certificates behind it, and belongs to the key."""
         try:
-            found = x509.load_pem_x509_certificate(self.certificate)
+            found, *_ = x509.load_pem_x509_certificates(self.certificate)
             key = serialization.load_pem_private_key(self.key, password=None)
-        except (ValueError, TypeError):
+            return found if key.public_key() == found.public_key() else None
+        except (ValueError, TypeError, UnsupportedAlgorithm):
             return None
-        return found if key.public_key() == found.public_key() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ def next_keys(keys: Keys, host: str, now: datetime) -> Keys:
     """What the Secret should be now; the same when there is nothing to do."""
     served, waiting = keys.served.parsed, keys.waiting.parsed
     own = _authority_of(keys.served) if served else b""
-    if served is None or not own or not _is_for(served, host) or served.not_valid_after_utc <= now:
+    is_valid = served is not None and served.not_valid_before_utc <= now < served.not_valid_after_utc
+    if served is None or not own or not is_valid or not _is_for(served, host):
         authority, pair = _draw(host, now)  # the first one, or beyond help: nobody can connect now
         return Keys(authority, pair)
     if own not in keys.bundle:
@@ -97,7 +99,7 @@ def next_keys(keys: Keys, host: str, now: datetime) -> Keys:
 def _is_for(certificate: x509.Certificate, host: str) -> bool:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    except (x509.ExtensionNotFound, ValueError):
         return False
     return host in names.get_values_for_type(x509.DNSName)
 

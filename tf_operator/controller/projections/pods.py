@@ -9,7 +9,8 @@ rest. ``planning.pending`` decides what is reported, and after how long.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
+from sys import intern
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
@@ -155,6 +157,7 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         main=_main(main.state) if main else None,
         max_exit_code=_worst_exit(status.container_statuses),
         last_termination=_last_end(main) if main else None,
+        containers=_lines(status.container_statuses),
         others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
         restarts=sum(entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses)),
         is_stopped=found.spec.active_deadline_seconds == cleanup.STOP_AFTER,
@@ -175,6 +178,22 @@ def _main(state: _State) -> MainContainer | None:
 
 def _last_end(container: _ContainerStatus) -> MainContainer | None:
     return _main(container.last_state) if container.last_state.terminated else None
+
+
+def _lines(containers: Sequence[_ContainerStatus]) -> tuple[ContainerLine, ...]:
+    return _shared(tuple(ContainerLine(intern(entry.name), *_shown(entry.state)) for entry in containers))
+
+
+@lru_cache(maxsize=1024)
+def _shared(lines: tuple[ContainerLine, ...]) -> tuple[ContainerLine, ...]:
+    """Pods of all jobs have the same few: one of equal ones is kept."""
+    return lines
+
+
+def _shown(state: _State) -> tuple[str, int | None]:
+    if state.terminated:
+        return "Terminated", state.terminated.exit_code
+    return ("Running" if state.running else "Waiting"), None
 
 
 def _worst_exit(containers: Sequence[_ContainerStatus]) -> int | None:

@@ -76,7 +76,7 @@ class KubeConfigFiles:
 
     async def read(self, *, refused: bool) -> Settings:
         """Read everything again; ``refused`` when the apiserver did not accept what was read last."""
-        files = {path: _parsed(path) for path in self._paths if path.exists()}
+        files = {path: found for path in self._paths if (found := _parsed(path)) is not None}
         if not files:
             raise ConfigurationError(f"there is no kubeconfig at {' or '.join(map(str, self._paths))}")
         name = self._context or next((found for file in files.values() if (found := file.get("current-context"))), None)
@@ -158,9 +158,12 @@ def _without_certificates(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if not name.startswith(("certificate-", "client-"))}
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path) -> dict[str, Any] | None:
+    """The file; ``None`` when there is none."""
     try:
         found = yaml.safe_load(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError as error:
         raise ConfigurationError(f"kubeconfig {path}: {error.strerror}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -22,6 +22,7 @@ _CLOSING = frozenset(b"]}")
 _STEP = dict(zip(_BRACKETS, (1, 1, -1, -1), strict=True))
 _IS_BRACKET = bytes(byte in _BRACKETS for byte in range(256))
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
+_AT_ONCE = 64 * 1024
 _SPACE = b" \t\r\n"
 _NAME = re.compile(rb'("(?:[^"\\]++|\\.)*+")\s*+:', re.DOTALL)
 
@@ -61,6 +62,10 @@ def _borders(text: bytes) -> Iterator[tuple[int, int]]:
 def _without_strings(text: bytes) -> bytes:
     """The same text, as long as it was, with zeros for all that stands in strings."""
     # An escape begins at the first backslash of a row, and so does ``replace``; after this, every quote is a border.
-    pieces = text.replace(rb"\\", b"__").replace(rb"\"", b"__").split(b'"')
-    pieces[1::2] = map(bytes, map(len, pieces[1::2]))
-    return b'"'.join(pieces)
+    plain, found, is_inside = text.replace(rb"\\", b"__").replace(rb"\"", b"__"), bytearray(), False
+    for start in range(0, len(plain), _AT_ONCE):  # else short strings would take twenty times the text
+        pieces = plain[start : start + _AT_ONCE].split(b'"')
+        pieces[not is_inside :: 2] = map(bytes, map(len, pieces[not is_inside :: 2]))
+        is_inside ^= len(pieces) % 2 == 0
+        found += b'"'.join(pieces)
+    return bytes(found)

@@ -1,7 +1,7 @@
 """A queue and its reconciles, by the names and labels of controller-runtime."""
 
 from tf_operator.app.metrics.queue import QueueFamilies, QueueMetrics, ReconcileFamilies, ReconcileMetrics
-from tf_operator.controller.instruments import ReconcileResult
+from tf_operator.controller.metrics_hooks import ReconcileResult
 
 QUEUE = {"name": "jobs", "controller": "jobs"}
 

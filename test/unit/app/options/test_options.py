@@ -230,12 +230,12 @@ def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line
     assert found.warnings == (
         "--webhook-server-port changes nothing: there is no webhook: the checks are in the CRD",
         "--webhook-service-name changes nothing: there is no webhook: the checks are in the CRD",
-        "--pytorch-init-container-max-tries changes nothing: this operator runs TFJobs only",
-        "--mpi-kubectl-delivery-image changes nothing: this operator runs TFJobs only",
+        "--pytorch-init-container-max-tries changes nothing: this operator runs TensorFlow jobs only",
+        "--mpi-kubectl-delivery-image changes nothing: this operator runs TensorFlow jobs only",
         "--zap-devel changes nothing: see --log-format",
         "--alsologtostderr changes nothing: logs always go to standard error",
         "--v changes nothing: it is called --log-level here",
-        "--enable-scheme=PyTorchJob changes nothing: this operator runs TFJobs only",
+        "--enable-scheme=PyTorchJob changes nothing: this operator does not know the kind",
     )
 
 

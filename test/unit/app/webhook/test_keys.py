@@ -10,6 +10,7 @@ from tf_operator.app.webhook.keys import Keys, Pair, next_keys
 
 HOST = "tf-operator.kubeflow.svc"
 START = datetime(2026, 1, 1, tzinfo=UTC)
+GARBAGE = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 def authorities(bundle):
@@ -45,6 +46,7 @@ def test_an_api_server_that_is_a_minute_behind_always_knows_what_is_served():
         seen[now] = keys
         known = [entry for moment, entry in seen.items() if moment <= now - timedelta(minutes=1)][-1:] or [keys]
         assert issuer(keys.served) in authorities(known[0].bundle)
+        assert issuer(known[0].served) in authorities(keys.bundle)  # another replica may serve it still
         assert keys.served.parsed.not_valid_after_utc > now + timedelta(days=100)
         assert len(authorities(keys.bundle)) <= 2
         after = next_keys(keys, HOST, now)
@@ -64,8 +66,9 @@ def test_an_api_server_that_is_a_minute_behind_always_knows_what_is_served():
         lambda keys: Keys(
             keys.bundle, Pair(b"-----BEGIN" + keys.served.certificate.split(b"-----BEGIN")[1], keys.served.key)
         ),
+        lambda keys: Keys(keys.bundle, Pair(keys.served.certificate + GARBAGE, keys.served.key)),
     ],
-    ids=["no key", "no certificate", "the key of another one", "no authority"],
+    ids=["no key", "no certificate", "the key of another one", "no authority", "garbage behind it"],
 )
 def test_a_secret_that_cannot_be_used_is_replaced_at_once(spoil):
     keys = next_keys(Keys(), HOST, START)
@@ -82,7 +85,11 @@ def test_an_authority_that_somebody_has_removed_is_put_back():
     assert next_keys(Keys(b"", keys.served), HOST, START) == keys
 
 
-@pytest.mark.parametrize(("host", "later"), [("other.kubeflow.svc", 1), (HOST, 366)], ids=["renamed", "expired"])
+@pytest.mark.parametrize(
+    ("host", "later"),
+    [("other.kubeflow.svc", 1), (HOST, 366), (HOST, -1)],
+    ids=["renamed", "expired", "of a leader whose clock was wrong"],
+)
 def test_a_certificate_that_nobody_can_use_is_replaced_at_once(host, later):
     keys = next_keys(Keys(), HOST, START)
 

@@ -57,10 +57,7 @@ def test_keys_are_read_in_any_letter_case(key):
     ("patch", "problem"),
     [
         ({"spec": 3}, "spec: must be an object, is 3"),
-        (
-            {"spec": {"tfReplicaSpecs": {"Foo": {}}}},
-            "is no replica type; there are Chief, Master, PS, Worker",
-        ),
+        ({"spec": {"tfReplicaSpecs": {"Foo": {}}}}, "is no replica type; there are Chief, Master, PS, Worker"),
         ({"spec": {"tfReplicaSpecs": {"worker": {}}}}, "is Worker again, in another letter case"),
         ({"spec": {"runPolicy": {"cleanPodPolicy": "Some"}}}, "must be one of 'None', 'Running', 'All', is 'Some'"),
         ({"spec": {"tfReplicaSpecs": {"Worker": {"restartPolicy": ""}}}}, "must be one of"),

@@ -157,18 +157,13 @@ HISTORIES = {
     ],
     # versions that cannot be compared
     "the very same version is proof although it is no number": [
-        *(shows("p", "v1-abc"), wrote("p", "v1-abc"), CAUGHT_UP),
+        *(shows("p", "v1-abc"), wrote("p", "v1-abc"), CAUGHT_UP)
     ],
-    "a live list without a comparable version proves nothing": [
-        *(shows("p", "101"), lost(), read("abc"), READ_LIVE),
-    ],
+    "a live list without a comparable version proves nothing": [*(shows("p", "101"), lost(), read("abc"), READ_LIVE)],
     "a live object without a comparable version proves nothing": [
-        *(shows("p", "101"), lost(), read("abc", uid="p"), READ_LIVE),
+        *(shows("p", "101"), lost(), read("abc", uid="p"), READ_LIVE)
     ],
-    "a cache without a version proves nothing": [
-        *(reaches(""), wrote("p", "101"), BEHIND),
-        *(passes(15), READ_LIVE),
-    ],
+    "a cache without a version proves nothing": [*(reaches(""), wrote("p", "101"), BEHIND), *(passes(15), READ_LIVE)],
     "a cache without a comparable version proves nothing": [
         *(reaches("abc"), wrote("p", "101"), BEHIND),
         *(passes(15), READ_LIVE),

@@ -52,11 +52,7 @@ class Harness:
         self.completed = []
         reader = ObjectDecoder(READ_THING, store=self.store, instruments=self.counts)
         self.writer = CacheWriter(
-            self.store,
-            reader,
-            namespace=scope.namespace,
-            notify=lambda changes: None,
-            completed=self.completed.append,
+            self.store, reader, namespace=scope.namespace, notify=lambda changes: None, completed=self.completed.append
         )
         self.reflector = Reflector(
             THINGS,
@@ -135,10 +131,7 @@ AFTER_LOSS = Watch(added(thing("b", 7)), mark(8), 1e9)
     [
         pytest.param(
             [NO_STREAMS, *PAGES, Watch(3.0, EXPIRED), page([], version=9), QUIET],
-            [
-                (1, "stream, list 500, list 500 t, watch 5", {"a": "1", "b": "2"}),
-                (5, "list 500, watch 9", {}),
-            ],
+            [(1, "stream, list 500, list 500 t, watch 5", {"a": "1", "b": "2"}), (5, "list 500, watch 9", {})],
             id="pages where lists cannot be streamed",
         ),
         pytest.param(

@@ -9,7 +9,7 @@ import pytest
 
 from support.config_source import ConfigSource
 from support.fake_clock import FakeClock
-from support.loopback import CLOSED, RESET, SILENT, Answer, Ending, Loopback, Seen, reply
+from support.loopback import CLOSED, RESET, SILENT, Answer, Ending, Loopback, reply
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 from tf_operator.machinery.ratelimit import TokenBucket
@@ -320,7 +320,7 @@ async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
 def only(*tokens):
     """A script that lets in who has one of these tokens."""
 
-    def answer(seen: Seen):
+    def answer(seen):
         return OK if seen.headers["authorization"] in {f"Bearer {token}" for token in tokens} else refusal(401)
 
     return answer

@@ -82,10 +82,7 @@ USUAL = {
     "plain HTTP": ({"server": "http://localhost:8001"}, {}),
     "an IPv6 address": ({"server": "https://[fd00::1]:6443"}, {"token": SECRET}),
     "fields of other tools": ({"extensions": [{"name": "minikube"}]}, {"token": SECRET, "as": ""}),
-    "a token of the removed gcp provider": (
-        {},
-        {"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}},
-    ),
+    "a token of the removed gcp provider": ({}, {"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}}),
 }
 
 
@@ -115,13 +112,6 @@ async def test_data_may_be_in_lines_as_base64_writes_them(folder, end):
     user = {"client-certificate-data": encoded("cert"), "client-key-data": lines}
 
     assert (await read(write(folder / "config", kubeconfig(user=user)))).key == long
-
-
-async def test_no_repr_shows_credentials(folder):
-    user = {"token": SECRET, "client-key-data": encoded(SECRET), "client-certificate-data": encoded("cert")}
-    cluster = {"server": "https://h", "proxy-url": f"http://u:{SECRET}@p"}
-
-    assert SECRET not in repr(await read(write(folder / "config", kubeconfig(cluster=cluster, user=user))))
 
 
 async def test_the_credentials_of_a_plugin_replace_all_others(folder):
@@ -226,10 +216,7 @@ BROKEN_CLUSTERS = {
         {"server": "h:6443"},
         "'server' has to be http(s)://host[:port][/path], not 'h:6443'",
     ),
-    "a server with a password": (
-        {"server": f"https://u:{SECRET}@h"},
-        "'server' must not hold a user or a password",
-    ),
+    "a server with a password": ({"server": f"https://u:{SECRET}@h"}, "'server' must not hold a user or a password"),
     "a path that is no text": ({"certificate-authority": 5}, "cannot read"),
     "an invalid server": ({"server": "https://[::1"}, "malformed"),
     "a server without a host": ({"server": "https://:6443"}, "'server' has to be http(s)://host"),
@@ -297,14 +284,18 @@ async def test_a_file_that_is_missing_or_cannot_be_read_is_named(tmp_path):
     missing.mkdir()
     with pytest.raises(ConfigurationError, match=f"kubeconfig {missing}: Is a directory"):
         await read(missing)
+    with pytest.raises(ConfigurationError, match="File name too long"):  # as in a folder that may not be read
+        await read(tmp_path / ("x" * 300))
 
 
-async def test_nothing_is_left_behind_in_temporary_files(tmp_path, monkeypatch):
+async def test_nothing_is_left_behind_in_temporary_files_and_no_repr_shows_credentials(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    user = {"client-certificate-data": encoded("cert"), "client-key-data": encoded(SECRET)}
-    cluster = {"server": "https://h", "certificate-authority-data": encoded("ca")}
+    user = {"client-certificate-data": encoded("cert"), "client-key-data": encoded(SECRET), "token": SECRET}
+    proxy = f"http://u:{SECRET}@p"
+    cluster = {"server": "https://h", "certificate-authority-data": encoded("ca"), "proxy-url": proxy}
 
     found = await read(write(tmp_path / "config", kubeconfig(cluster=cluster, user=user)))
 
-    assert (found.authorities, found.certificate, found.key) == ("ca", "cert", SECRET)
+    assert (found.authorities, found.certificate, found.key, found.proxy) == ("ca", "cert", SECRET, proxy)
+    assert SECRET not in repr(found)
     assert [path.name for path in tmp_path.iterdir()] == ["config"]

@@ -1,6 +1,7 @@
 """The pieces are the ones that a decoder would find, at any depth, and the time is linear in the text."""
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -76,3 +77,13 @@ def _once(text):
     began = time.process_time()
     raw_json.split_object(text)
     return time.process_time() - began
+
+
+def test_short_strings_take_no_more_memory_than_a_few_copies_of_the_text():
+    text = b"[" + b'"aaa",' * 200_000 + b"0]"
+    tracemalloc.start()
+    try:
+        assert raw_json._without_strings(text) == b"[" + b'"\0\0\0",' * 200_000 + b"0]"
+        assert tracemalloc.get_traced_memory()[1] < 6 * len(text)
+    finally:
+        tracemalloc.stop()

@@ -15,15 +15,15 @@ that mark cannot be written in that version.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tf_operator.dialects.kubeflow.versions import policies, remainder
-from tf_operator.dialects.kubeflow.versions.policies import REPLICAS, Version
+from tf_operator.dialects.kubeflow.versions import remainder
+from tf_operator.dialects.kubeflow.versions.older_versions import REPLICAS, V1ALPHA2, V1BETA1, V1BETA2, Version
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.served import Conversion, ConversionError
 from tf_operator.job.constants import GROUP
 from tf_operator.meta import Body, metadata_of, text_of
 
 STORED: Final = "v1"
-OLDER: Final = {version.name: version for version in (policies.V1BETA2, policies.V1BETA1, policies.V1ALPHA2)}
+OLDER: Final = {version.name: version for version in (V1BETA2, V1BETA1, V1ALPHA2)}
 """The versions that can be converted to v1 and back, the newest first."""
 _PREFIX: Final = "tf-operator.kubeflow.org"
 INCOMPLETE: Final = f"{_PREFIX}/incomplete"

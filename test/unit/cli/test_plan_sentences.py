@@ -1,0 +1,104 @@
+"""How a job may end, in sentences."""
+
+import pytest
+
+from support.builders import tfjob
+from tf_operator.cli import dry_run, plan_sentences, validate
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
+
+WORKERS = tfjob("j").workers(2)
+NEVER = "never: under restartPolicy Always, {} is started again after exit code 0 too"
+
+
+def sentences(builder, settings=DEFAULT_SETTINGS):
+    return list(plan_sentences.sentences(dry_run.run(validate.check(builder.body()).job, settings)))
+
+
+@pytest.mark.parametrize(
+    ("builder", "sentence"),
+    [
+        pytest.param(WORKERS.chief(), "when the chief has exited with code 0", id="a chief"),
+        pytest.param(WORKERS.master(), "when the master has exited with code 0", id="a master"),
+        pytest.param(WORKERS, "when worker 0 has exited with code 0, or all workers have", id="workers"),
+        pytest.param(tfjob("j").workers(1), "when worker 0 has exited with code 0", id="one worker"),
+        pytest.param(WORKERS.success_policy(), "when all workers have exited with code 0", id="all workers"),
+        pytest.param(
+            tfjob("j").parameter_servers(2), "when all replicas have exited with code 0", id="neither chief nor worker"
+        ),
+        pytest.param(WORKERS.chief(restart="Always"), NEVER.format("Chief"), id="a chief under Always"),
+        pytest.param(tfjob("j").workers(2, restart="Always"), NEVER.format("Worker"), id="workers under Always"),
+        pytest.param(
+            tfjob("j").evaluators().parameter_servers(2, restart="Always"), NEVER.format("PS"), id="others under Always"
+        ),
+        pytest.param(
+            WORKERS.parameter_servers(2, restart="Always"),
+            "when worker 0 has exited with code 0, or all workers have",
+            id="Always where it does not decide",
+        ),
+        pytest.param(tfjob("j").workers(0), "at once: it has no replicas", id="no replicas"),
+        pytest.param(tfjob("j").workers(0).dynamic_workers(), "not before it has replicas", id="no replicas yet"),
+    ],
+)
+def test_the_condition_of_success_is_explained(builder, sentence):
+    assert sentences(builder)[0] == ("Succeeds", sentence)
+
+
+@pytest.mark.parametrize(
+    ("policy", "beginning"),
+    [
+        ("Never", "Worker (Never): the first one ends the job, and so does the loss of a pod that ran"),
+        ("OnFailure", "Worker (OnFailure): containers are restarted in place"),
+        ("Always", "Worker (Always): containers are restarted in place, also after exit code 0"),
+        ("ExitCode", "Worker (ExitCode): exit codes 128 to 255 and lost pods: the pod is replaced"),
+    ],
+)
+def test_the_consequence_of_a_failure_is_explained(policy, beginning):
+    (sentence,) = [text for word, text in sentences(tfjob("j").workers(2, restart=policy)) if word == "Failures"]
+
+    assert sentence.startswith(beginning)
+
+
+def test_each_limit_of_the_job_is_listed():
+    limits = [
+        text for word, text in sentences(WORKERS.backoff_limit(3).deadline(60).startup_deadline(5)) if word == "Limit"
+    ]
+
+    assert limits == [
+        "3 restarts in all, then the job fails (backoffLimit)",
+        "60 s from its start, then the job fails (activeDeadlineSeconds)",
+        "all replicas must run within 5 s from its start, or the job fails (startupDeadlineSeconds)",
+    ]
+    assert not [text for word, text in sentences(WORKERS) if word == "Limit"]
+
+
+@pytest.mark.parametrize("policy", ["None", "Running", "All"])
+def test_the_clean_up_is_explained(policy):
+    assert dict(sentences(WORKERS.clean_pods(policy)))["Clean-up"].startswith(f"cleanPodPolicy {policy}: ")
+
+
+def test_the_deletion_is_explained():
+    assert dict(sentences(WORKERS.ttl(60)))["Deletion"] == "of the job and its remaining objects, 60 s after its end"
+
+
+def test_dynamic_workers_are_mentioned():
+    assert "their number may change" in dict(sentences(WORKERS.dynamic_workers()))["Workers"]
+
+
+def test_a_gang_is_mentioned():
+    found = dict(sentences(WORKERS, Settings(gang_scheduler="volcano")))
+
+    assert found["Gang"] == "volcano starts 2 pods together, or none"
+
+
+def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job():
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}
+    spec = {"replicaSpecs": [{"template": template}, {"tfReplicaType": "WORKER", "template": template}]}
+    body = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}, "spec": spec}
+
+    found = list(plan_sentences.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
+
+    assert found[:3] == [
+        ("Succeeds", "when master 0 has exited with code 0"),
+        ("Failures", "Master 0: exit codes 1 to 128, 139 and too little memory end the job; else it runs again"),
+        ("Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"),
+    ]

@@ -1,0 +1,73 @@
+"""What would be made of a job, in words."""
+
+import pytest
+
+from support.builders import tfjob
+from tf_operator.cli import dry_run, plan_summary, validate
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS
+
+
+def summarised(builder, settings=DEFAULT_SETTINGS, *, wide=False):
+    return "".join(plan_summary.text(dry_run.run(validate.check(builder.body()).job, settings), wide=wide))
+
+
+def test_a_job_is_summed_up():
+    assert summarised(tfjob("j").chief(restart="OnFailure").workers(2).clean_pods("Running")) == (
+        "TFJob default/j: 3 pods and 3 Services\n"
+        "\n"
+        "  TYPE     REPLICAS   RESTART POLICY\n"
+        "  Chief    1          OnFailure\n"
+        "  Worker   2          Never\n"
+        "\n"
+        "  POD AND SERVICE   ADDRESS\n"
+        "  j-chief-0         j-chief-0.default.svc:2222\n"
+        "  j-worker-0        j-worker-0.default.svc:2222\n"
+        "  j-worker-1        j-worker-1.default.svc:2222\n"
+        "\n"
+        "  Succeeds:   when the chief has exited with code 0\n"
+        "  Failures:   Worker (Never): the first one ends the job, and so does the loss of a pod that ran\n"
+        "  Failures:   Chief (OnFailure): containers are restarted in place; a pod that fails or is lost is replaced\n"
+        "  Clean-up:   cleanPodPolicy Running: pods that still run and all Services are deleted;"
+        " what has ended stays, for its logs\n"
+    )
+
+
+def test_many_replicas_are_not_all_listed():
+    text = summarised(tfjob("j").workers(100))
+
+    assert "j-worker-5 " in text
+    assert "j-worker-6 " not in text
+    assert "93 more" in text
+    assert "j-worker-99 " in text
+
+
+@pytest.mark.parametrize("count", [plan_summary.MOST_LISTED, plan_summary.MOST_LISTED + 1])
+def test_no_replica_is_lost_in_between(count):
+    lines = [line.split() for line in summarised(tfjob("j").workers(count)).splitlines()]
+    listed = sum(words[:1] != [] and words[0].startswith("j-worker-") for words in lines)
+    more = sum(int(words[1]) for words in lines if words[:1] == ["..."])
+
+    assert listed + more == count
+
+
+def test_wide_lists_all_replicas_with_tf_config():
+    text = summarised(tfjob("j").workers(20), wide=True)
+
+    assert text.count('TF_CONFIG  {"cluster":{"worker":["j-worker-0.default.svc:2222",') == 20
+
+
+def test_wide_says_that_a_single_replica_needs_no_tf_config():
+    assert "TF_CONFIG  (none: a single replica needs none)" in summarised(tfjob("j").workers(1), wide=True)
+
+
+def test_a_suspended_job_makes_nothing_until_it_is_resumed():
+    text = summarised(tfjob("j").workers(1).suspended())
+
+    assert "It is suspended: nothing of this is made until it is resumed." in text
+    assert "j-worker-0" in text
+
+
+def test_a_job_of_somebody_else_is_not_gone_into():
+    text = summarised(tfjob("j").workers(1).managed_by())
+
+    assert text == "TFJob default/j is managed by kueue.x-k8s.io/multikueue: this operator makes nothing for it\n"

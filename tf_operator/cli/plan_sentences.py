@@ -1,0 +1,119 @@
+"""How a job ends, in sentences: success, restarts, limits, and what remains of it.
+
+The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one changes there, its sentence changes here.
+``plan_summary`` prints the sentences.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tf_operator.cli.dry_run import DryRun
+from tf_operator.job.profile import FailureScope, RestartBy
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import (
+    CleanPodPolicy,
+    DecidingReplica,
+    RestartPolicy,
+    RunPolicy,
+    SuccessPolicy,
+    TrainingJob,
+)
+
+_CLEAN_UP: Final = {
+    CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
+    CleanPodPolicy.RUNNING: "pods that still run and all Services are deleted; what has ended stays, for its logs",
+    CleanPodPolicy.STOP: "pods that still run are stopped; all pods stay, for their logs, and all Services",
+    CleanPodPolicy.ALL: "all pods and Services are deleted",
+}
+
+
+def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
+    """Pairs of a heading and its sentence."""
+    job = found.job
+    by_template = job.profile.restart_by is RestartBy.TEMPLATE
+    yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
+    if job.has_dynamic_workers:
+        yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
+    for limit in _limits(job.run_policy):
+        yield "Limit", limit
+    yield "Clean-up", f"cleanPodPolicy {job.run_policy.clean_pods}: {_CLEAN_UP[job.run_policy.clean_pods]}"
+    if (seconds := job.run_policy.ttl_seconds) is not None:
+        yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
+    if (size := found.gang_size) is not None:
+        scheduler = job.run_policy.scheduling.scheduler or found.settings.gang_scheduler
+        yield "Gang", f"{scheduler} starts {size} pods together, or none"
+
+
+def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[tuple[str, str]]:
+    """Only the end of the deciding replica can be the job's."""
+    codes, kind = job.profile.exit_codes, deciding.type
+    final = _codes(Indexes.of(range(1, 256)) - Indexes.of(codes.retryable))
+    memory = " and too little memory" if codes.is_oom_final else ""
+    yield "Succeeds", f"when {kind.lower()} {deciding.index} has exited with code 0"
+    yield "Failures", f"{kind} {deciding.index}: exit codes {final}{memory} end the job; else it runs again"
+    yield "Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"
+
+
+def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
+    yield "Succeeds", _success(job)
+    for policy in RestartPolicy:
+        kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
+        if kinds:
+            yield "Failures", f"{_listed(kinds)} ({policy}): {_failure(job, policy)}"
+    if job.profile.failure_scope is FailureScope.DECIDING:
+        yield "Failures", "only that of the replica that decides success fails the job"
+
+
+def _success(job: TrainingJob) -> str:
+    if not job.pod_count:
+        return "not before it has replicas" if job.has_dynamic_workers else "at once: it has no replicas"
+    workers = job.spec_of(ReplicaType.WORKER)
+    chosen = job.leader or workers
+    deciding = [chosen] if chosen else [spec for spec in job.replicas if spec.count]
+    if endless := [spec.type for spec in deciding if spec.restart_policy is RestartPolicy.ALWAYS]:
+        return f"never: under restartPolicy Always, {_listed(endless)} is started again after exit code 0 too"
+    if job.leader:
+        return f"when the {job.leader.type.lower()} has exited with code 0"
+    if workers is None:
+        return "when all replicas have exited with code 0"
+    if job.success_policy is SuccessPolicy.ALL_WORKERS:
+        return "when all workers have exited with code 0"
+    return "when worker 0 has exited with code 0" + (", or all workers have" if workers.count > 1 else "")
+
+
+def _failure(job: TrainingJob, policy: RestartPolicy) -> str:
+    retryable = Indexes.of(job.profile.exit_codes.retryable)
+    if job.profile.restart_by is RestartBy.NEW_POD:
+        return {
+            RestartPolicy.NEVER: "a pod that has run is not replaced",
+            RestartPolicy.ON_FAILURE: "a pod that fails or is lost is replaced",
+            RestartPolicy.ALWAYS: "a pod that ends or is lost is replaced, also after exit code 0",
+            RestartPolicy.EXIT_CODE: f"after exit codes {_codes(retryable)} and when it is lost, the pod is replaced",
+        }[policy]
+    return {
+        RestartPolicy.NEVER: "the first one ends the job, and so does the loss of a pod that ran",
+        RestartPolicy.ON_FAILURE: "containers are restarted in place; a pod that fails or is lost is replaced",
+        RestartPolicy.ALWAYS: "containers are restarted in place, also after exit code 0; a pod that fails or is lost"
+        " is replaced",
+        RestartPolicy.EXIT_CODE: f"exit codes {_codes(retryable)} and lost pods: the pod is replaced;"
+        f" exit codes {_codes(Indexes.of(range(1, 256)) - retryable)} end the job",
+    }[policy]
+
+
+def _codes(codes: Indexes) -> str:
+    """As people write them: ``130, 137 to 138``."""
+    return str(codes).replace("-", " to ").replace(",", ", ")
+
+
+def _limits(policy: RunPolicy) -> Iterator[str]:
+    if (limit := policy.backoff_limit) is not None:
+        yield f"{limit} restarts in all, then the job fails (backoffLimit)"
+    if (seconds := policy.deadline_seconds) is not None:
+        yield f"{seconds} s from its start, then the job fails (activeDeadlineSeconds)"
+    if (seconds := policy.startup_deadline_seconds) is not None:
+        yield f"all replicas must run within {seconds} s from its start, or the job fails (startupDeadlineSeconds)"
+
+
+def _listed(kinds: list[ReplicaType]) -> str:
+    return ", ".join(kinds)

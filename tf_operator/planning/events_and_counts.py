@@ -1,0 +1,163 @@
+"""What a transition from one record to the next reports: events for users, counts for metrics.
+
+Both are derived from the two records, never from memory. They are reported when the new record has been stored, so
+each transition is reported once, through conflicts, relists and restarts of the operator.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from tf_operator.job.record import JobPhase, JobRecord, PendingKind
+from tf_operator.job.report import EventKind, JobReport
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.planning import children, failure_evidence, gang, pending, restarts
+from tf_operator.planning.actions import Count, Event, Transition
+from tf_operator.planning.job_view import JobView
+from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.replicas import Replica
+
+_MOST_NAMES = 5
+_OF_PHASES = {
+    JobPhase.SUCCEEDED: EventKind.SUCCEEDED,
+    JobPhase.FAILED: EventKind.FAILED,
+    JobPhase.SUSPENDED: EventKind.SUSPENDED,
+}
+"""The phases whose begin is an event."""
+_CAUSES = {PodState.FAILED: "failed", PodState.ENDED: "completed", PodState.DISRUPTED: "disrupted"}
+"""Why a new pod is made, as metrics have it."""
+
+
+def events(view: JobView, report: JobReport) -> Iterator[Event]:
+    """For users."""
+    job, before, after = view.snapshot.job, view.snapshot.job.record, report.record
+    if _is_new(before):
+        yield from _remarks(job, view.snapshot.settings.gang_scheduler)
+        if scheduler := gang.unavailable(view.snapshot):
+            yield Event(EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler), is_warning=True)
+    if not after.is_finished:
+        yield from _restarts(view, after)
+        yield from _pending(view, after)
+    if (kind := _OF_PHASES.get(after.phase)) and after.phase is not before.phase:
+        yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
+    if after.resumed_at and after.resumed_at != before.resumed_at:
+        yield Event(EventKind.RESUMED, f"{job.profile.kind} {job.key.name} is resumed.")
+
+
+def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
+    """For metrics."""
+    before = view.snapshot.job.record
+    if _is_new(before):
+        yield Count(Transition.CREATED)
+    # 1.9 writes no generation, and nobody knows since when what it ran has been running.
+    is_taken_over = before.phase is JobPhase.RUNNING and not before.observed_generation
+    if before.all_running_time is None and after.all_running_time is not None and not is_taken_over:
+        yield Count(Transition.RUNNING, seconds=_seconds(after, after.all_running_time))
+    yield from _restart_counts(view, after)
+    if after.phase is JobPhase.SUCCEEDED:
+        yield Count(Transition.SUCCEEDED, seconds=_seconds(after, after.completion_time))
+    elif after.phase is JobPhase.FAILED:
+        yield Count(Transition.FAILED, cause=after.failure, seconds=_seconds(after, after.completion_time))
+
+
+def _is_new(before: JobRecord) -> bool:
+    """Whether the job is seen for the first time."""
+    return before.phase is JobPhase.NEW
+
+
+def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
+    """Restarts by type and cause. The failure that ends the job is none."""
+    if after.phase is JobPhase.FAILED and not after.start_time:
+        return  # it never ran
+    for replica, _, more in view.restarts_in_place:
+        yield Count(Transition.RESTARTED, kind=replica.spec.type, why="in-place", by=more)
+    for loss in restarts.replaced(view, after.phase):
+        yield Count(Transition.RESTARTED, kind=loss.type, why=_CAUSES[loss.outcome])
+
+
+def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
+    limit = view.snapshot.job.run_policy.backoff_limit
+    used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
+    is_suspended = after.phase is JobPhase.SUSPENDED
+    if failed := _blamed(view, PodState.FAILED):
+        when = " after the resume" if is_suspended else _when(view, after, PodState.FAILED)
+        yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
+    if is_suspended:
+        return
+    if ended := _blamed(view, PodState.ENDED):
+        yield Event(EventKind.RESTARTING, f"{_list(ended)}; restarting{_when(view, after, PodState.ENDED)}{used}")
+    if disrupted := _blamed(view, PodState.DISRUPTED):
+        when = _when(view, after, PodState.DISRUPTED)
+        message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
+        yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
+    if tolerated := [
+        failure_evidence.describe(replica.loss)
+        for replica in view.replicas
+        if replica.loss and _is_newly_tolerated(replica)
+    ]:
+        why = " (enableDynamicWorker)" if view.snapshot.job.has_dynamic_workers else ""
+        message = f"{_list(tolerated)}; the job continues without it{why}"
+        yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
+    if in_place := view.restarts_in_place:
+        who = [failure_evidence.describe_exit(replica, pod) for replica, pod, _ in in_place]
+        is_warning = any(pod.last_termination is None or pod.last_termination.exit_code for _, pod, _ in in_place)
+        yield Event(EventKind.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
+
+
+def _is_newly_tolerated(replica: Replica) -> bool:
+    """Whether the job goes on without this replica, and its failed pod is not in the status yet."""
+    return (
+        replica.is_tolerated
+        and replica.pod is not None
+        and (replica.record is None or replica.record.uid != replica.pod.uid)
+    )
+
+
+def _when(view: JobView, after: JobRecord, kind: PodState) -> str:
+    """When the last of the successors may be made, if that is not at once."""
+    replaced = {(loss.type, loss.index) for loss in view.losses if loss.outcome is kind}
+    restart_records = (record for record in after.restart_records if (record.type, record.index) in replaced)
+    moments = (
+        restarts.backoff_ends_at(record, view.snapshot.settings, now=view.snapshot.now) for record in restart_records
+    )
+    last = max((moment for moment in moments if moment), default=view.snapshot.now)
+    seconds = math.ceil((last - view.snapshot.now).total_seconds())
+    return f" in {seconds} s" if seconds > 0 else ""
+
+
+def _blamed(view: JobView, kind: PodState) -> list[str]:
+    return [failure_evidence.describe(loss) for loss in view.losses if loss.outcome is kind]
+
+
+def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
+    """Why the job makes no progress; once, and again only when the reason is another."""
+    found, known = after.pending, view.snapshot.job.record.pending
+    if found and (known is None or replace(known, since=found.since) != found):
+        kind = EventKind.CREATE_FAILED if found.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING
+        yield Event(kind, pending.sentence(found, view), is_warning=True)
+
+
+def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:
+    """What is odd about the templates, said once."""
+    if own := children.types_with_own_tf_config(job):
+        message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"
+        yield Event(EventKind.USER_TF_CONFIG, message, is_warning=True)
+    if fixed := children.types_with_restart_policy(job):
+        message = f"restartPolicy in the pod template of {', '.join(fixed)} is overruled by that of the replica type"
+        yield Event(EventKind.TEMPLATE_RESTART_POLICY, message, is_warning=True)
+    if gang_scheduler and (others := children.types_with_other_scheduler(job, gang_scheduler)):
+        message = f"The template of {', '.join(others)} asks for another scheduler than {gang_scheduler}: it is kept"
+        yield Event(EventKind.TEMPLATE_SCHEDULER, message, is_warning=True)
+
+
+def _list(who: list[str]) -> str:
+    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
+    return "; ".join(who[:_MOST_NAMES]) + more
+
+
+def _seconds(record: JobRecord, moment: datetime | None) -> float | None:
+    """From the start of the job to this moment."""
+    if record.start_time is None or moment is None:
+        return None
+    return max((moment - record.start_time).total_seconds(), 0.0)
