@@ -28,12 +28,18 @@ RULES: Final = {
     "mlkubeRules": RBAC / "mlkube/cluster-role.yaml",
     "mlkubeViewRules": RBAC / "mlkube/user-role-view.yaml",
     "mlkubeEditRules": RBAC / "mlkube/user-role-edit.yaml",
+    "t9kRules": RBAC / "t9k/cluster-role.yaml",
+    "t9kViewRules": RBAC / "t9k/user-role-view.yaml",
+    "t9kEditRules": RBAC / "t9k/user-role-edit.yaml",
     "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",
     "metricsReaderRules": METRICS / "cluster-role-metrics-reader.yaml",
 }
 LEASE: Final = "resourceNames: [tf-operator]"
 # The APIs beside TFJob by their names in the values: the manifest, and its source.
-FURTHER: Final = {"mlkube": (Path("manifests/crd/mlkube/tfjobs.yaml"), Path("hack/crd/mlkube.yaml"))}
+FURTHER: Final = {
+    "mlkube": (Path("manifests/crd/mlkube/tfjobs.yaml"), Path("hack/crd/mlkube.yaml")),
+    "t9k": (Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"), Path("hack/crd/t9k.yaml")),
+}
 CRD_METADATA: Final = """\
   labels:
     app.kubernetes.io/name: {{ include "tf-operator.name" . | quote }}
@@ -108,7 +114,7 @@ def helped(page: str, home: str) -> str:
     _, end, after = rest.partition(HELP_END)
     if not (begin and end):
         raise UnlikeExpectedError(f"{README} has no place between {HELP_BEGIN!r} and {HELP_END!r}")
-    nowhere = "The project has no public issue tracker yet: tell whoever gave you this copy."
+    nowhere = "There is no public issue tracker yet."
     where = f"Open an [issue]({home}/issues)." if home else nowhere
     return f"{before}{begin}\n{where}\n{end}{after}"
 

@@ -17,6 +17,8 @@ from crd.pod_template import Schema
 NOTE: Final = "in-1.9"
 REFERENCE: Final = "$ref"
 SUBJECT: Final = "asks-about"
+SPELLINGS: Final = "spellings"
+SPELLED: Final = "FIELD"
 # When a rule is not asked. First, in a write to /status: every other write leaves the status alone. An error on the
 # other side of || does not matter then, so even a job that no rule can read gets a status that says so. Second, when
 # its subject stays as it is.
@@ -48,7 +50,7 @@ def build(source: str, definitions: Definitions) -> dict[str, Any]:
 def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - any piece of YAML
     """Put the parts in their places, complete the rules, and drop the notes."""
     if isinstance(node, list):
-        return [resolve(item, parts) for item in node]
+        return [resolve(spelled, parts) for item in node for spelled in _spelled(item)]
     if not isinstance(node, dict):
         return node
     own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE, SUBJECT}}
@@ -57,6 +59,15 @@ def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - an
     if SUBJECT in node:
         return own | _asked_about(node[SUBJECT], own)
     return own
+
+
+def _spelled(item: Any) -> Iterator[Any]:  # noqa: ANN401
+    """A rule about a field that has several names is one rule for each of them."""
+    if not isinstance(item, dict) or SPELLINGS not in item:
+        yield item
+        return
+    rule = {key: value for key, value in item.items() if key != SPELLINGS}
+    yield from ({key: value.replace(SPELLED, name) for key, value in rule.items()} for name in item[SPELLINGS])
 
 
 def _asked_about(path: str, rule: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,11 @@ FURTHER: Final = (
         Path("manifests/crd/mlkube/tfjobs.yaml"),
         Path("tf_operator/dialects/mlkube/crd.json"),
     ),
+    (
+        Path("hack/crd/t9k.yaml"),
+        Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"),
+        Path("tf_operator/dialects/t9k/crd.json"),
+    ),
 )
 # `kubectl apply` keeps all of it in an annotation, which may have 262,144 bytes; room is left for what comes.
 MOST_BYTES: Final = 200_000

@@ -32,10 +32,7 @@ def access_from(kubeconfig: Path) -> Access:
     context = _named(config["contexts"], config["current-context"])["context"]
     cluster = _named(config["clusters"], context["cluster"])["cluster"]
     user = _named(config["users"], context["user"])["user"]
-    if "certificate-authority-data" in cluster:
-        authority = b64decode(cluster["certificate-authority-data"]).decode()
-    else:  # a relative path counts from the file that names it
-        authority = (kubeconfig.parent / cluster["certificate-authority"]).read_text()
+    authority = b64decode(cluster["certificate-authority-data"]).decode()
     return Access(cluster["server"].rstrip("/"), user["token"], authority)
 
 

@@ -22,7 +22,7 @@ from lab.fault_proxy.trigger import opening, watch
 from lab.tools.get import programs
 from support import builders, invariants, operator_process, oracle
 from support.api import Api, RefusedError
-from support.history import NOW, Recorder
+from support.history import Recorder
 from support.operator_process import OperatorProcess
 from support.resources import PODS, SERVICES, TFJOBS
 from support.settle import eventually, settle
@@ -190,7 +190,7 @@ async def field(request, admin, proxy, control_plane, is_shared):
     if not getattr(request.module, "IS_RECORDED", True):
         yield found
         return
-    async with Recorder(control_plane.etcd_url, start=NOW) as recorder:
+    async with Recorder(control_plane.etcd_url) as recorder:
         yield found
         history = await recorder.stop()
     for life in invariants.job_lives(history, namespace):

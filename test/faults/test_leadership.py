@@ -16,7 +16,7 @@ import pytest_asyncio
 from lab.fault_proxy import faults
 from lab.fault_proxy.trigger import anything, opening, watch, write
 from support import operator_process, oracle
-from support.history import NOW, Recorder
+from support.history import Recorder
 from support.lease_history import LEASE, LeaseHistory, is_work
 from support.resources import LEASES
 from support.settle import eventually
@@ -152,7 +152,7 @@ class Stage:
 @pytest_asyncio.fixture(loop_scope="module")
 async def stage(field, proxy, control_plane, tmp_path):
     """A stage whose evidence is judged in the end."""
-    async with Recorder(control_plane.etcd_url, start=NOW) as recorder:
+    async with Recorder(control_plane.etcd_url) as recorder:
         stage = Stage(field, proxy, recorder, tmp_path)
         asking = asyncio.ensure_future(stage.keep_asking())
         try:

@@ -6,7 +6,6 @@ from support import builders
 from support.audit import Tally
 from support.job_namespace import pod_names
 from support.operator_fixture import ONE_OPERATOR
-from support.resources import SERVICES
 
 pytestmark = ONE_OPERATOR
 
@@ -51,18 +50,3 @@ async def test_a_pod_that_is_slow_to_go_is_deleted_once(job_namespace):
     assert job_namespace.sent().tally()[Tally("delete", "pods", 200)] == 2
     await job_namespace.kubelet.release("j-worker-1")
     await job_namespace.wait_pods()
-
-
-async def test_nothing_is_made_for_a_job_that_has_ended(job_namespace):
-    await job_namespace.begin_running(builders.tfjob("j").workers(2).clean_pods("None"))
-    await job_namespace.succeed("j-worker-0")
-    await job_namespace.wait("j", "Succeeded")
-    await job_namespace.quiet()
-    version = (await job_namespace.job())["metadata"]["resourceVersion"]
-    mark = job_namespace.mark()
-    for name in ("j-worker-0", "j-worker-1"):
-        await job_namespace.delete_pod(name)
-        await job_namespace.admin.delete(SERVICES.path(job_namespace.namespace, name))
-    await job_namespace.quiet(2.0)
-    assert not job_namespace.sent(mark).writes(), job_namespace.sent(mark).writes().tally()
-    assert (await job_namespace.job())["metadata"]["resourceVersion"] == version

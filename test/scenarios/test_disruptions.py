@@ -58,15 +58,3 @@ async def test_a_pod_on_a_dead_node_is_replaced_when_it_is_gone_and_not_before(j
     assert "Failed" not in states(await job_namespace.job())
     await job_namespace.kubelet.release("j-worker-1")
     await job_namespace.wait_replaced(lost)
-
-
-async def test_a_pod_that_its_node_rejects_is_made_again_also_under_never(job_namespace):
-    """The kubelet builds the reason from the name of the resource that is short."""
-    await job_namespace.begin(builders.tfjob("j").workers(2, restart="Never"))
-    await job_namespace.run("j-worker-0")
-    message = "Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: 8, capacity: 8"
-    rejected = await job_namespace.kubelet.reject("j-worker-1", "OutOfnvidia.com/gpu", message)
-    await job_namespace.wait_replaced(rejected)
-    await job_namespace.run("j-worker-1")
-    await job_namespace.wait_status(disruptions=1)
-    await job_namespace.wait("j", "Running")

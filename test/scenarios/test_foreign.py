@@ -9,7 +9,7 @@ from support.builders import child_labels
 from support.job_namespace import states
 from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_status import Exit
-from support.resources import PODS, SERVICES
+from support.resources import PODS
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
@@ -45,21 +45,6 @@ async def test_a_job_waits_for_a_name_that_is_taken(job_namespace, labelled):
     await job_namespace.run("j-worker-0")
     job = await job_namespace.wait("j", "Running")
     assert "taken" not in job["status"]["conditions"][0]["message"]
-
-
-async def test_a_service_whose_name_is_taken_holds_up_its_own_job_only(job_namespace):
-    before = await job_namespace.admin.create(
-        SERVICES.path(job_namespace.namespace), builders.service("j-worker-0").body()
-    )
-    await job_namespace.submit(builders.tfjob("j").workers(1))
-    await job_namespace.wait("j", "Created", text="Service j-worker-0")
-    await job_namespace.submit(builders.tfjob("k").workers(1))
-    await job_namespace.wait_pods("k-worker-0")
-    assert (await job_namespace.admin.get(SERVICES.path(job_namespace.namespace, "j-worker-0")))["metadata"] == before[
-        "metadata"
-    ]
-    await job_namespace.admin.delete(SERVICES.path(job_namespace.namespace, "j-worker-0"))
-    await job_namespace.wait_pods("j-worker-0", "k-worker-0")
 
 
 async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace):

@@ -61,24 +61,6 @@ async def test_the_group_outlives_a_restart_and_goes_once_at_the_end(job_namespa
     assert not tally[Tally("patch", VOLCANO.qualified, 200)]
 
 
-async def test_the_group_follows_an_edit(job_namespace):
-    await job_namespace.submit(builders.tfjob("j").workers(1).scheduling(min_available=10))
-    assert (await _group(job_namespace))["spec"]["minMember"] == 10
-    await job_namespace.quiet()
-    assert states(await job_namespace.job()) == ["Created"]
-    await job_namespace.edit_policy(schedulingPolicy={"minAvailable": 1})
-
-    async def has_followed():
-        return (await _group(job_namespace))["spec"]["minMember"] == 1
-
-    assert await eventually(has_followed)
-    await _set_phase(job_namespace, "Inqueue")
-    await job_namespace.wait_pods("j-worker-0")
-    await job_namespace.run("j-worker-0")
-    await job_namespace.succeed("j-worker-0")
-    await job_namespace.wait("j", "Succeeded")
-
-
 async def test_the_coscheduling_plugin_gets_its_own_kind_of_group(control_plane):
     """Its scheduler holds pods back itself, so that they are made at once."""
     arguments = ("--gang-scheduler-name=scheduler-plugins-scheduler",)

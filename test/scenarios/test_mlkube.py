@@ -13,20 +13,34 @@ import yaml
 
 from lab.control_plane.plane import ControlPlane
 from support import builders, pod_status
-from support.api import Api
+from support.api import Api, RefusedError
 from support.crds import create_crd
 from support.job_namespace import PATIENCE, JobNamespace
 from support.kubectl import Kubectl
 from support.kubelet import Kubelet
 from support.operator_process import OperatorProcess, operator
 from support.pod_status import Exit
-from support.resources import CRDS, LEASES, SERVICES, TFJOBS, Json, Resource
+from support.resources import CONFIG_MAPS, CRDS, LEASES, SERVICES, TFJOBS, Json, Resource
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = Resource("mlkube.io", "v1beta1", "tfjobs")
 SCHEME = ("--enable-scheme=TfJob.mlkube.io", "--restart-delay-base=200ms")
 ALONE = ("--leader-elect=false", *SCHEME)
+
+OPEN = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+TEMPLATE = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}
+MALFORMED = {
+    "no-replicas": {},
+    "a-text": {"replicaSpecs": "two"},
+    "a-list-of-texts": {"replica_specs": ["two"]},
+    "both-spellings": {"replicaSpecs": [{"template": TEMPLATE}], "replica_specs": [{"template": TEMPLATE}]},
+    "two-masters": {"replicaSpecs": [{"template": TEMPLATE}, {"template": TEMPLATE}]},
+    "text-for-a-number": {"replicaSpecs": [{"replicas": "one", "template": TEMPLATE}]},
+    "unknown-type": {"replicaSpecs": [{"template": TEMPLATE}, {"tfReplicaType": "CHIEF", "template": TEMPLATE}]},
+    "no-master": {"replicaSpecs": [{"tfReplicaType": "WORKER", "template": TEMPLATE}]},
+    "no-container": {"replicaSpecs": [{"template": {"spec": {"containers": []}}}]},
+}
 
 
 def example(file="tf_job.yaml", name="example-job"):
@@ -46,8 +60,14 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory, plane_programs: obje
         plane.admin.delete(CRDS.path(name="tfjobs.kubeflow.org"))
         for path in sorted((ROOT / "manifests/rbac/mlkube").glob("*.yaml")):
             plane.admin.apply(yaml.safe_load(path.read_text()))
-        plane.admin.apply(yaml.load((ROOT / "manifests/crd/mlkube/tfjobs.yaml").read_text(), yaml.CSafeLoader))
+        asyncio.run(install(plane, "mlkube/tfjobs.yaml"))
         yield plane
+
+
+async def install(plane: ControlPlane, crd: str) -> None:
+    """Install a CRD of the manifests, and wait until its objects can be listed."""
+    async with Api(plane.kubeconfig("admin")) as admin:
+        await create_crd(admin, yaml.load((ROOT / "manifests/crd" / crd).read_text(), yaml.CSafeLoader))
 
 
 @dataclass(frozen=True)
@@ -85,13 +105,13 @@ class TfJobs(JobNamespace):
         return await eventually(check, within=PATIENCE)
 
     async def wait_pod(self, name: str) -> None:
-        """Wait until there is a pod of this name."""
+        """Wait until there is a pod of this name, also of a kind whose CRD the operator still waits for."""
 
         async def check() -> bool:
             assert name in await self.pods()
             return True
 
-        assert await eventually(check, within=PATIENCE)
+        assert await eventually(check, within=60)
 
     async def run_replica(self, replica: str, *, other_than: Json | None = None) -> str:
         """Have the pod of a replica run; its name."""
@@ -135,8 +155,14 @@ async def tfjobs(plane: ControlPlane, purpose: str, **options: object) -> AsyncI
 async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_plane, tmp_path):
     namespace = await asyncio.to_thread(control_plane.make_namespace, "kinds")
     kubectl = Kubectl(control_plane.kubeconfig("admin"), tmp_path, namespace)
-    kubectl.run("create", f"--filename={ROOT / 'manifests/examples/mlkube/tf_job.yaml'}")
 
+    async def create() -> bool:
+        """The discovery of kinds, which kubectl asks first, follows a new CRD a moment later."""
+        done = kubectl.attempt("create", f"--filename={ROOT / 'manifests/examples/mlkube/tf_job.yaml'}")
+        assert done.returncode == 0, done.stderr
+        return True
+
+    assert await eventually(create, within=PATIENCE)
     header, line = kubectl.run("get", "tfjobs").splitlines()
 
     assert header.split() == ["NAME", "KINDS"]
@@ -258,11 +284,70 @@ async def test_the_operator_runs_outside_of_the_cluster_with_the_variables_of_th
         await here.wait_tfjob(state="Succeeded")
 
 
+async def test_parameter_servers_without_a_program_run_the_standard_server(control_plane):
+    async with tfjobs(control_plane, "servers") as here:
+        body = example()
+        body["spec"]["replica_specs"].append({"tf_replica_type": "PS", "replicas": 2, "tf_port": 5000})
+        await here.submit_tfjob(body)
+
+        for index in range(2):
+            pod = await here.pod(f"example-job-ps-1234-{index}")
+            (container,) = pod["spec"]["containers"]
+            assert container["command"] == ["python", "/ps-server/grpc_tensorflow_server.py"]
+            volumes = [volume["configMap"]["name"] for volume in pod["spec"]["volumes"] if "configMap" in volume]
+            assert volumes == ["example-job-cm-ps-1234"]
+        config_map = await here.admin.get(CONFIG_MAPS.path(here.namespace, "example-job-cm-ps-1234"))
+        assert config_map["metadata"]["ownerReferences"][0]["kind"] == "TfJob"
+        services = {found["metadata"]["name"]: found for found in await here.admin.list(SERVICES.path(here.namespace))}
+        assert services["example-job-ps-1234-1"]["spec"]["ports"][0]["port"] == 5000
+
+
+async def set_schema(admin: Api, path: str, schema: Json) -> None:
+    """Give the CRD another schema, and wait until creating an object without a spec fails or passes accordingly."""
+    crd = await admin.get(CRDS.path(name="tfjobs.mlkube.io"))
+    (version,) = crd["spec"]["versions"]
+    await admin.patch(CRDS.path(name="tfjobs.mlkube.io"), {"spec": {"versions": [{**version, "schema": schema}]}})
+    body = {"apiVersion": JOBS.api_version, "kind": "TfJob", "metadata": {"name": "probe"}, "spec": {"any": 1}}
+    is_open = "properties" not in schema["openAPIV3Schema"]
+
+    async def check() -> bool:
+        try:
+            await admin.create(path, body, dryRun="All")
+        except RefusedError:
+            assert not is_open
+        else:
+            assert is_open
+        return True
+
+    assert await eventually(check, within=PATIENCE)
+
+
+async def test_jobs_that_were_stored_before_there_were_rules_are_reported_and_ended_ones_stay_ended(control_plane):
+    async with tfjobs(control_plane, "stored", until="") as here:
+        path = JOBS.path(here.namespace)
+        (version,) = (await here.admin.get(CRDS.path(name="tfjobs.mlkube.io")))["spec"]["versions"]
+        await set_schema(here.admin, path, OPEN)
+        for name, spec in MALFORMED.items():
+            await here.submit_tfjob({**example(name=name), "spec": spec})
+        ended = {"phase": "Done", "state": "Succeeded", "reason": "", "replicaStatuses": []}
+        await here.submit_tfjob(example(name="ended"))
+        await here.admin.patch(JOBS.path(here.namespace, "ended", "status"), {"status": ended})
+        await set_schema(here.admin, path, version["schema"])
+        await here.submit_tfjob(example())
+
+        for name in MALFORMED:
+            status = await here.wait_tfjob(name, phase="Failed", state="Failed")
+            assert status["reason"].startswith("The spec is invalid: spec"), status
+        await here.run_replica("example-job-master-1234-0")
+        await here.wait_tfjob(phase="Running")
+        await here.wait_tfjob("ended", **ended)
+        assert {name.split("-1234-")[0] for name in await here.pods()} == {"example-job-master", "example-job-worker"}
+
+
 async def test_a_tfjob_and_a_tfjob_of_kubeflow_of_one_name_share_nothing(control_plane, tmp_path):
-    crd = yaml.load((ROOT / "manifests/crd/tfjobs.yaml").read_text(), yaml.CSafeLoader)
     arguments = ("--enable-scheme=TFJob", *ALONE)
     async with tfjobs(control_plane, "both", arguments=arguments) as here:
-        await create_crd(here.admin, crd)
+        await install(control_plane, "tfjobs.yaml")
         await here.submit_tfjob(example())
         await here.submit(builders.tfjob("example-job").master().workers(1))
         master = await here.run_replica("example-job-master-1234-0")

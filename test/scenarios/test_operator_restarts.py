@@ -16,13 +16,6 @@ pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
 
 
-async def test_a_job_that_is_created_while_nobody_is_there_is_taken_up(job_namespace, operator_fixture):
-    await operator_fixture.kill()
-    await job_namespace.submit(builders.tfjob("j").workers(2))
-    await operator_fixture.start()
-    await job_namespace.wait_pods("j-worker-0", "j-worker-1")
-
-
 async def test_a_life_with_a_new_operator_at_every_step_is_the_same_life(job_namespace, operator_fixture):
     job = builders.tfjob("j").chief(restart="ExitCode").workers(2, restart="ExitCode").parameter_servers(1)
     await job_namespace.begin(job.backoff_limit(3).clean_pods("Running"))

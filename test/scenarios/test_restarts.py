@@ -73,28 +73,6 @@ async def test_restarts_in_place_use_up_the_budget(job_namespace):
     await job_namespace.wait_pods()
 
 
-@pytest.mark.parametrize("code", [0, 1])
-async def test_under_always_every_end_is_a_restart_in_place(job_namespace, code):
-    await job_namespace.begin_running(builders.tfjob("j").workers(1, restart="Always"))
-    before = await job_namespace.uids()
-    await job_namespace.kubelet.restart("j-worker-0", Exit(code))
-    job = await job_namespace.wait_status(restarts=1)
-    assert await job_namespace.uids() == before
-    assert states(job) == ["Created", "Running"]
-
-
-async def test_a_restart_is_one_event_and_one_count(job_namespace):
-    await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").backoff_limit(3))
-    await job_namespace.wait_replaced(await job_namespace.kubelet.fail("j-worker-1", Exit(1)))
-    await job_namespace.run("j-worker-1")
-    await job_namespace.wait("j", "Running")
-    event = await job_namespace.wait_event("TFJobRestarting", "1 of 3 restarts used")
-    assert event["type"] == "Warning"
-    assert "worker-1 (pod j-worker-1) exited with code 1" in event["message"]
-    await job_namespace.quiet()
-    assert [found.get("count", 1) for found in await job_namespace.events("TFJobRestarting")] == [1]
-
-
 async def test_a_pod_that_failed_and_was_deleted_counts_as_a_failure(job_namespace):
     """Whoever was quicker: what it was when it went is what counts."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure"))

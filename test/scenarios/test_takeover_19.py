@@ -24,7 +24,7 @@ async def test_running_jobs_are_taken_over_without_touching_a_pod(job_namespace,
     )
     for name in ("j-chief-0", "j-worker-0", "j-worker-1", "j-ps-0"):
         await job_namespace.kubelet.run(name)
-    await _write_status(job_namespace, conditions=[_condition("Created"), _condition("Running")], counts=_ACTIVE)
+    await _write_status(job_namespace)
     before = await job_namespace.pods()
     services = await job_namespace.admin.list(SERVICES.path(job_namespace.namespace))
     mark = job_namespace.mark()
@@ -49,23 +49,6 @@ async def test_running_jobs_are_taken_over_without_touching_a_pod(job_namespace,
     )
 
 
-async def test_a_job_that_19_has_finished_stays_finished(job_namespace, operator_fixture):
-    """Its pods are gone, and nothing says which replicas had succeeded: nothing is written all the same."""
-    await operator_fixture.kill()
-    body = builders.tfjob("j").workers(2).body()
-    await job_namespace.submit(body)
-    ended = [_condition("Created"), _condition("Running", "False"), _condition("Succeeded")]
-    await _write_status(job_namespace, conditions=ended, counts={"Worker": {"succeeded": 2}}, completionTime=AT)
-    before, mark = await job_namespace.job(), job_namespace.mark()
-    await operator_fixture.start()
-    await job_namespace.quiet(2.0)
-    assert await job_namespace.job() == before
-    assert not job_namespace.sent(mark).writes()
-
-
-_ACTIVE = {"Chief": {"active": 1}, "Worker": {"active": 2}, "PS": {"active": 1}}
-
-
 async def _left_by_19(job_namespace, builder):
     job = await job_namespace.submit(builder)
     for kind, spec in job["spec"]["tfReplicaSpecs"].items():
@@ -77,17 +60,12 @@ async def _left_by_19(job_namespace, builder):
     return job
 
 
-async def _write_status(job_namespace, *, conditions, counts, **more):
-    status = {"conditions": conditions, "replicaStatuses": counts, "startTime": AT, **more}
+async def _write_status(job_namespace):
+    conditions = [
+        {"type": kind, "status": "True", "reason": f"TFJob{kind}", "message": message}
+        | {"lastUpdateTime": AT, "lastTransitionTime": AT}
+        for kind, message in (("Created", "TFJob j is created."), ("Running", "TFJob ns/j is running."))
+    ]
+    counts = {kind: {"active": count} for kind, count in (("Chief", 1), ("Worker", 2), ("PS", 1))}
+    status = {"conditions": conditions, "replicaStatuses": counts, "startTime": AT}
     await job_namespace.admin.patch(TFJOBS.path(job_namespace.namespace, "j", "status"), {"status": status})
-
-
-def _condition(kind, status="True"):
-    times = {"lastUpdateTime": AT, "lastTransitionTime": AT}
-    message = {
-        "Created": "TFJob j is created.",
-        "Running": "TFJob ns/j is running.",
-        "Succeeded": "TFJob ns/j successfully completed.",
-        "Suspended": "TFJob j is suspended.",
-    }[kind]
-    return {"type": kind, "status": status, "reason": f"TFJob{kind}", "message": message, **times}

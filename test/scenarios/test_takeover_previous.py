@@ -3,9 +3,7 @@
 The version before is built from this repository's history and runs as a process of its own.
 """
 
-import io
 import subprocess
-import tarfile
 from pathlib import Path
 
 from support import builders, operator_process
@@ -25,9 +23,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 async def test_jobs_in_every_state_are_taken_over_without_touching_a_pod(job_namespace, operator_fixture, tmp_path):
     """An upgrade may refresh a status. It creates and deletes nothing, and no condition changes its state."""
-    operator_fixture.waived |= {
-        "conditions"
-    }  # the version before ordered the conditions of a resumed job in another way
+    operator_fixture.waived |= {"conditions"}  # the version before ordered those of a resumed job in another way
     await operator_fixture.terminate()
     await _leave_jobs(job_namespace, operator_fixture, tmp_path)
     pods, services, before = await job_namespace.uids(), await job_namespace.services(), await _jobs(job_namespace)
@@ -55,48 +51,48 @@ async def _leave_jobs(job_namespace, operator_fixture, folder):
         tree=_check_out(PREVIOUS, folder),
     )
     await process.wait_for("working", within=60.0)
-    await _running(job_namespace, _job("running").chief().workers(2).parameter_servers(1))
-    await _begun(job_namespace, _job("waiting").workers(2))
-    await _begun(job_namespace, _job("partly").workers(2))
+    await _running(job_namespace, builders.tfjob("running").chief().workers(2).parameter_servers(1))
+    await _begun(job_namespace, builders.tfjob("waiting").workers(2))
+    await _begun(job_namespace, builders.tfjob("partly").workers(2))
     await job_namespace.run("partly-worker-0")
 
-    await _running(job_namespace, _job("restarted").workers(2, restart="ExitCode").backoff_limit(5))
+    await _running(job_namespace, builders.tfjob("restarted").workers(2, restart="ExitCode").backoff_limit(5))
     await job_namespace.wait_replaced(await job_namespace.kubelet.fail("restarted-worker-1", Exit(143)))
     await job_namespace.run("restarted-worker-1")
     await job_namespace.wait("restarted", "Running")
 
-    await _running(job_namespace, _job("restarting").workers(2, restart="ExitCode"))
+    await _running(job_namespace, builders.tfjob("restarting").workers(2, restart="ExitCode"))
     await job_namespace.wait_replaced(await job_namespace.kubelet.fail("restarting-worker-0", Exit(137)))
     await job_namespace.wait("restarting", "Restarting")
 
-    await _running(job_namespace, _job("in-place").workers(2, restart="OnFailure").backoff_limit(5))
+    await _running(job_namespace, builders.tfjob("in-place").workers(2, restart="OnFailure").backoff_limit(5))
     await job_namespace.kubelet.restart("in-place-worker-1", Exit(1))
     await job_namespace.wait_status("in-place", restarts=1)
 
-    await _running(job_namespace, _job("disrupted").workers(2, restart="OnFailure"))
+    await _running(job_namespace, builders.tfjob("disrupted").workers(2, restart="OnFailure"))
     await job_namespace.wait_replaced(await job_namespace.kubelet.evict("disrupted-worker-0"))
     await job_namespace.run("disrupted-worker-0")
     await job_namespace.wait_status("disrupted", disruptions=1, ready="2/2")
 
-    await _running(job_namespace, _job("half-done").workers(2).success_policy("AllWorkers"))
+    await _running(job_namespace, builders.tfjob("half-done").workers(2).success_policy("AllWorkers"))
     await job_namespace.succeed("half-done-worker-1")
     await job_namespace.wait_counts("Worker", "half-done", succeeded=1)
 
-    await _running(job_namespace, _job("suspended").workers(1))
+    await _running(job_namespace, builders.tfjob("suspended").workers(1))
     await job_namespace.edit_policy("suspended", suspend=True)
     await job_namespace.wait("suspended", "Suspended")
 
-    await _running(job_namespace, _job("resumed").workers(1))
+    await _running(job_namespace, builders.tfjob("resumed").workers(1))
     await job_namespace.edit_policy("resumed", suspend=True)
     await job_namespace.wait("resumed", "Suspended")
     await job_namespace.edit_policy("resumed", suspend=False)
     await job_namespace.wait_status("resumed", ready="0/1")
 
-    await _running(job_namespace, _job("succeeded").chief().workers(1).clean_pods("Running"))
+    await _running(job_namespace, builders.tfjob("succeeded").chief().workers(1).clean_pods("Running"))
     await job_namespace.succeed("succeeded-chief-0")
     await job_namespace.wait("succeeded", "Succeeded")
 
-    await _running(job_namespace, _job("failed").workers(2))
+    await _running(job_namespace, builders.tfjob("failed").workers(2))
     await job_namespace.kubelet.fail("failed-worker-1", Exit(1))
     await job_namespace.wait("failed", "Failed")
 
@@ -124,17 +120,10 @@ async def _running(job_namespace, job):
     await job_namespace.wait(body["metadata"]["name"], "Running")
 
 
-def _job(name):
-    return builders.tfjob(name)
-
-
 def _check_out(commit, folder):
     """The package as it was at a commit."""
-    archive = subprocess.run(
-        ["git", "archive", commit, "tf_operator"], cwd=_ROOT, check=True, capture_output=True
-    ).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tree:
-        tree.extractall(folder, filter="data")
+    command = f"git archive {commit} tf_operator | tar -x -C {folder}"
+    subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=_ROOT, check=True)
     return folder
 
 

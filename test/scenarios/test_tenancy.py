@@ -12,7 +12,7 @@ from support.builders import child_labels
 from support.job_namespace import JobNamespace, states
 from support.kubelet import Kubelet
 from support.operator_fixture import make_namespaces, make_operator_fixture
-from support.operator_process import operator, start
+from support.operator_process import start
 from support.pod_status import Exit
 from support.resources import PODS, TFJOBS, Resource
 from support.settle import eventually
@@ -79,22 +79,6 @@ async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_t
 
             await admin.create(BINDINGS.path(lost), _binding())
             await elsewhere.wait("j", "Running", within=90)
-
-
-@with_audit
-async def test_a_namespace_that_may_not_be_read_keeps_no_start_from_the_others(own_control_plane):
-    """A forgotten RoleBinding is one tenant's trouble; once it is there, so are its jobs."""
-    plane = own_control_plane
-    allowed, forbidden = names = await make_namespaces(plane, "start", 2)
-    async with Api(plane.kubeconfig("admin")) as admin, Api(plane.kubeconfig("kubelet")) as nodes:
-        await admin.delete(CLUSTER_BINDINGS.path(name="tf-operator"))
-        await admin.create(BINDINGS.path(allowed), _binding())
-        works, waits = (JobNamespace(plane, admin, Kubelet(nodes, name), name) for name in (allowed, forbidden))
-        async with operator(plane, namespaces=names):
-            await _work(works, "a")
-            await waits.submit(builders.tfjob("j").workers(1))
-            await admin.create(BINDINGS.path(forbidden), _binding())
-            await waits.wait_pods("j-worker-0", within=90)
 
 
 @with_audit

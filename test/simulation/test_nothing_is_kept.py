@@ -109,6 +109,7 @@ STEPS = st.one_of(
 
 
 @example([("fail", "create services", "unreachable"), ("create", "a"), ("wait", 0.03), ("lose",)], False)
+@example([("create", "a"), ("wait", 0.03), ("lose",)], False)
 @example([("create", "a"), ("wait", 0.01), ("delete", "a"), ("lose",)], False)
 @settings(max_examples=60)
 @given(st.lists(STEPS, max_size=25), st.booleans())

@@ -49,7 +49,6 @@ class Request:
     """The HTTP status; 0 when none was logged, as for a request that still runs."""
     user: str
     user_agent: str
-    uri: str
     at: str
     decision: str = ""
     """Of the authorizer: ``allow``, or ``forbid``; what admission refuses was allowed before."""
@@ -139,7 +138,6 @@ def _request(event: Json) -> Request:
         code=event.get("responseStatus", {}).get("code", 0),
         user=event["user"]["username"],
         user_agent=event.get("userAgent", ""),
-        uri=event["requestURI"],
         at=event["requestReceivedTimestamp"],
         decision=event.get("annotations", {}).get("authorization.k8s.io/decision", ""),
     )

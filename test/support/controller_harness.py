@@ -26,6 +26,7 @@ from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.events.event_object import Reference, Severity
@@ -85,13 +86,16 @@ class FakeInformer:
     store: Store[Any]
     has_synced: bool = True
     lacking: bool = False
+    is_absent: bool = False
 
     def is_stale(self, namespace: str) -> bool:
         return self.lacking and namespace == KEY.namespace
 
 
 class Harness:
-    def __init__(self, job: TFJobBuilder | None = None, *, settings: Settings | None = None) -> None:
+    def __init__(
+        self, job: TFJobBuilder | None = None, *, settings: Settings | None = None, api: ServedAPI = v1.API
+    ) -> None:
         self.clock = FakeClock()
         self.api = FakeApi()
         self.recorder, self.counts = Recorder(), Counts()
@@ -119,7 +123,7 @@ class Harness:
             writer=Writer(client, self.pending_writes),
             shares=Shares(self.jobs, self.queue, self.clock, Slots()),
             notes=self.notes,
-            api=v1.API,
+            api=api,
             jobs=JOBS,
             reporter=PlanReporter(JOBS, self.recorder, self.counts, v1.API),
         )

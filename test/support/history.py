@@ -1,8 +1,7 @@
 """The history of a test: every revision of the store, in total order, as evidence for invariants.
 
 ``Recorder`` takes down what etcd says, raw, and knows how far it has come; ``History`` is that, decoded, with the
-questions that invariants ask. A recording from revision 1 is complete because the planes never compact; the recorder
-outlives a restart of etcd and fails when anything is missing.
+questions that invariants ask. The recorder outlives a restart of etcd and fails when anything is missing.
 """
 
 import asyncio
@@ -16,9 +15,6 @@ import aiohttp
 from lab.control_plane.etcd import Change, Etcd
 from lab.control_plane.registry_keys import Place, place_of
 from support.resources import Json
-
-NOW = 0
-"""As ``start`` of a Recorder: what is written after it was entered, and nothing before."""
 
 UNREADABLE: Json = {"metadata": {}}
 """Stands in for a body that is nested deeper than the decoder goes: the change itself still shows."""
@@ -53,11 +49,6 @@ class Revision:
         return str(self.last_body.get("metadata", {}).get("uid", ""))
 
     @property
-    def resource_version(self) -> str:
-        """What the apiserver calls this revision of the object; stored bodies do not hold it."""
-        return str(self.revision)
-
-    @property
     def owner_uids(self) -> frozenset[str]:
         owners = self.last_body.get("metadata", {}).get("ownerReferences", ())
         return frozenset(owner["uid"] for owner in owners)
@@ -78,9 +69,6 @@ class History:
             and namespace in {"", entry.place.namespace}
             and name in {"", entry.place.name}
         )
-
-    def bodies(self, resource: str, namespace: str, name: str) -> tuple[Json, ...]:
-        return tuple(entry.body for entry in self.of(resource, namespace, name) if entry.body is not None)
 
     def owned_by(self, uid: str) -> tuple[Revision, ...]:
         return tuple(entry for entry in self.revisions if uid in entry.owner_uids)
@@ -122,11 +110,10 @@ def _decoded(value: bytes | None) -> Json | None:
 
 
 class Recorder:
-    """Takes down every change from revision ``start`` on while its ``async with`` runs."""
+    """Takes down every change while its ``async with`` runs."""
 
-    def __init__(self, etcd_url: str, *, start: int = 1) -> None:
+    def __init__(self, etcd_url: str) -> None:
         self._etcd = Etcd(etcd_url)
-        self._start = start
         self._changes: list[Change] = []
         self._seen = 0
         self._progress = asyncio.Event()
@@ -135,8 +122,7 @@ class Recorder:
     async def __aenter__(self) -> Self:
         await self._etcd.__aenter__()
         try:
-            # A store that nothing was ever written to is at revision 1, and no change has that number.
-            self._seen = await self._etcd.revision() if self._start == NOW else max(1, self._start - 1)
+            self._seen = await self._etcd.revision()
             listening = asyncio.Event()
             self._task = asyncio.create_task(self._record(listening))
             await self._either(listening)
@@ -209,7 +195,7 @@ class Recorder:
 
     async def _record_connection(self, listening: asyncio.Event) -> None:
         pieces: list[Change] = []
-        async with self._etcd.watch(self._seen + 1, with_previous=self._start != 1) as batches:
+        async with self._etcd.watch(self._seen + 1) as batches:
             listening.set()
             async for batch in batches:
                 pieces += batch.changes

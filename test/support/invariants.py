@@ -16,7 +16,7 @@ from itertools import pairwise
 from support.audit import Requests
 from support.history import History, Revision
 from support.pod_lives import CHILD_KINDS, PodLife, lives_of
-from support.resources import TFJOBS, Json
+from support.resources import JOB_KINDS, TFJOBS, Json
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
 _OURS = {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"}
@@ -243,7 +243,7 @@ RULES: Mapping[str, Rule] = {
 def _touches_nothing_of_others(history: History, sent: Requests, namespace: str) -> Iterator[str]:
     """Whatever is written is a job's, by its owner reference."""
     owned: dict[tuple[str, str], set[str]] = defaultdict(set)
-    jobs = {entry.uid for entry in history.of(TFJOBS.qualified, namespace)}
+    jobs = {entry.uid for kind in JOB_KINDS for entry in history.of(kind, namespace)}
     for entry in history.revisions:
         if entry.place.namespace == namespace and entry.owner_uids & jobs:
             owned[entry.place.plural, entry.place.name].add(entry.uid)

@@ -59,9 +59,6 @@ class Kubectl:
     def create(self, body: Mapping[str, Any]) -> None:
         self.run("create", "--validate=strict", "--filename=-", stdin=json.dumps(body))
 
-    def apply(self, body: Mapping[str, Any]) -> None:
-        self.run("apply", "--validate=strict", "--filename=-", stdin=json.dumps(body))
-
     def get(self, kind: str, name: str) -> Json | None:
         text = self.run("get", kind, name, "--output=json", "--ignore-not-found")
         found: Json | None = json.loads(text) if text.strip() else None

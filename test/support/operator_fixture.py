@@ -20,7 +20,7 @@ from lab.control_plane.registry_keys import Place
 from support import invariants, operator_process
 from support.api import Api
 from support.audit import AuditLog
-from support.history import NOW, Recorder
+from support.history import Recorder
 from support.job_namespace import JobNamespace
 from support.kubelet import Kubelet
 from support.operator_process import OperatorProcess
@@ -97,7 +97,7 @@ async def make_operator_fixture(
     async with (
         Api(plane.kubeconfig("admin")) as admin,
         Api(plane.kubeconfig("kubelet")) as nodes,
-        Recorder(plane.etcd_url, start=NOW) as recorder,
+        Recorder(plane.etcd_url) as recorder,
     ):
         options = {"arguments": (ALONE, *arguments), "kubeconfig": kubeconfig}
         operator_fixture = OperatorFixture(plane, names, admin, nodes, options, _free=[*names])

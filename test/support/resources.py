@@ -44,13 +44,13 @@ class Resource:
 PODS = Resource("", "v1", "pods")
 SERVICES = Resource("", "v1", "services")
 EVENTS = Resource("", "v1", "events")
-NAMESPACES = Resource("", "v1", "namespaces")
-NODES = Resource("", "v1", "nodes")
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SECRETS = Resource("", "v1", "secrets")
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
+TRAINING_JOBS = Resource("batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs")
+JOB_KINDS = (TFJOBS.qualified, TRAINING_JOBS.qualified)
 
 
 def resource_of(crd: Json, version: str = "") -> Resource:

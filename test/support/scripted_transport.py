@@ -103,9 +103,6 @@ class ScriptedTransport(InMemory):
         """Further than any history; set it back for one that has been restored from a snapshot."""
         self.times_asked_for_position = 0
 
-    def then(self, *script: Answer) -> None:
-        self.script += script
-
     @property
     def queries(self) -> list[dict[str, str]]:
         return [dict(request.query) for request in self.requests]

@@ -12,11 +12,11 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar, overload
+from typing import TypeVar, overload
 
 from lab.control_plane.etcd import Change
 from lab.control_plane.registry_keys import Place, place_of
-from support.history import NOW, Recorder
+from support.history import Recorder
 from tf_operator.machinery.clock import Clock, SystemClock
 
 # The apiserver and leaders sign their leases for ever, also in a cluster where nothing happens.
@@ -28,19 +28,6 @@ _T = TypeVar("_T")
 
 class NotSettledError(AssertionError):
     """Something kept being written; the message says what, how often, by whom."""
-
-
-class Source(Protocol):
-    """What settle needs of a Recorder."""
-
-    def changes(self, first: int) -> Sequence[Change]:
-        """What has been recorded, from the change with this index on."""
-
-    async def next_progress(self) -> None:
-        """Wait for more."""
-
-    async def caught_up(self) -> int:
-        """Wait until all that is in the store has been recorded; its revision."""
 
 
 async def settle(
@@ -58,12 +45,12 @@ async def settle(
         is_event = place.plural == "events"
         return not is_ignored and (with_events or not is_event) and namespace in {"", place.namespace}
 
-    async with Recorder(etcd_url, start=NOW) as recorder:
+    async with Recorder(etcd_url) as recorder:
         return await wait_quiet(recorder, counts, quiet_for=quiet_for, within=within)
 
 
 async def wait_quiet(
-    source: Source, counts: Callable[[Place], bool], *, quiet_for: float, within: float, clock: Clock = _SYSTEM_CLOCK
+    source: Recorder, counts: Callable[[Place], bool], *, quiet_for: float, within: float, clock: Clock = _SYSTEM_CLOCK
 ) -> int:
     """Wait on a recording until nothing that ``counts`` was added for ``quiet_for`` seconds."""
     now = clock.monotonic

@@ -1,8 +1,10 @@
 """Unit tests take seconds in all, so that they are run all the time; random inputs are tried in ``test/simulation``."""
 
 import os
+import ssl
 
 import pytest
+import trustme
 
 from support.fake_clock import FakeClock
 
@@ -18,3 +20,17 @@ def no_certificate_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
 def clock() -> FakeClock:
     """Time that passes when a test says so."""
     return FakeClock()
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    """A certificate authority."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="session")
+def tls(authority: trustme.CA) -> ssl.SSLContext:
+    """A context for a server at 127.0.0.1."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context

@@ -66,7 +66,8 @@ class DryRun:
 def run(job: TrainingJob, settings: Settings) -> DryRun:
     """Plan a valid job that has no children yet."""
     resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
-    seen = Snapshot(resumed, now=_NOW, settings=settings)
+    asked = job.run_policy.scheduling.scheduler  # nobody knows whether the cluster has it
+    seen = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=asked)
     plan = make_plan(seen)
     creates = [action for action in plan.actions if isinstance(action, Create)]
     groups = _groups(creates)

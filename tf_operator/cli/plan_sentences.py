@@ -8,9 +8,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from tf_operator.cli.dry_run import DryRun
+from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, RunPolicy, SuccessPolicy, TrainingJob
+from tf_operator.job.training_job import (
+    CleanPodPolicy,
+    DecidingReplica,
+    RestartPolicy,
+    RunPolicy,
+    SuccessPolicy,
+    TrainingJob,
+)
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
@@ -23,11 +31,8 @@ _CLEAN_UP: Final = {
 def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     """Pairs of a heading and its sentence."""
     job = found.job
-    yield "Succeeds", _success(job)
-    for policy in RestartPolicy:
-        kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
-        if kinds:
-            yield "Failures", f"{_listed(kinds)} ({policy}): {_failure(job, policy)}"
+    by_template = job.profile.restart_by is RestartBy.TEMPLATE
+    yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
     for limit in _limits(job.run_policy):
@@ -36,7 +41,28 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
     if (size := found.gang_size) is not None:
-        yield "Gang", f"{found.settings.gang_scheduler} starts {size} pods together, or none"
+        scheduler = job.run_policy.scheduling.scheduler or found.settings.gang_scheduler
+        yield "Gang", f"{scheduler} starts {size} pods together, or none"
+
+
+def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[tuple[str, str]]:
+    """Only the end of the deciding replica can be the job's."""
+    codes, kind = job.profile.exit_codes, deciding.type
+    final = _codes(Indexes.of(range(1, 256)) - Indexes.of(codes.retryable))
+    memory = " and too little memory" if codes.is_oom_final else ""
+    yield "Succeeds", f"when {kind.lower()} {deciding.index} has exited with code 0"
+    yield "Failures", f"{kind} {deciding.index}: exit codes {final}{memory} end the job; else it runs again"
+    yield "Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"
+
+
+def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
+    yield "Succeeds", _success(job)
+    for policy in RestartPolicy:
+        kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
+        if kinds:
+            yield "Failures", f"{_listed(kinds)} ({policy}): {_failure(job, policy)}"
+    if job.profile.failure_scope is FailureScope.DECIDING:
+        yield "Failures", "only that of the replica that decides success fails the job"
 
 
 def _success(job: TrainingJob) -> str:
@@ -58,6 +84,13 @@ def _success(job: TrainingJob) -> str:
 
 def _failure(job: TrainingJob, policy: RestartPolicy) -> str:
     retryable = Indexes.of(job.profile.exit_codes.retryable)
+    if job.profile.restart_by is RestartBy.NEW_POD:
+        return {
+            RestartPolicy.NEVER: "a pod that has run is not replaced",
+            RestartPolicy.ON_FAILURE: "a pod that fails or is lost is replaced",
+            RestartPolicy.ALWAYS: "a pod that ends or is lost is replaced, also after exit code 0",
+            RestartPolicy.EXIT_CODE: f"after exit codes {_codes(retryable)} and when it is lost, the pod is replaced",
+        }[policy]
     return {
         RestartPolicy.NEVER: "the first one ends the job, and so does the loss of a pod that ran",
         RestartPolicy.ON_FAILURE: "containers are restarted in place; a pod that fails or is lost is replaced",

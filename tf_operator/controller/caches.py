@@ -81,7 +81,7 @@ def make_caches(
     everything = tuple(Scope(namespace) for namespace in places)
     selector = resources.child_selector(served)
     labelled = tuple(Scope(namespace, label_selector=selector) for namespace in places)
-    group_resource = resources.pod_groups(gang_scheduler)
+    group_resource = resources.pod_groups(gang_scheduler or api.gang_scheduler)
     groups = None
     if group_resource:
         groups = informers.get(

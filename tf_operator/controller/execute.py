@@ -2,8 +2,8 @@
 
 Record: what the actions destroy the evidence of is stored first, guarded by the version of the job that was decided
 on. Act: deletes, then what pods depend on, then pods. Confirm: progress is stored last, and not for every pod: what
-happens within half a second is one write. Events and counts follow a status that has been stored, so each is reported
-once.
+happens within half a second, or longer where a status is large, is one write. Events and counts follow a status that
+has been stored, so each is reported once.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,10 +29,8 @@ from tf_operator.meta import Body, ObjectKey
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Event, Patch, Plan, Stage
 from tf_operator.planning.snapshot import Snapshot
 
-PROGRESS_WAITS: Final = 0.5
-"""Seconds for which progress is collected before it is written."""
 UNFINISHED_WAITS: Final = 5.0
-"""The same for a job whose plan is carried out in shares: a share is to cost no write of the status."""
+"""Seconds for which progress is collected of a job whose plan is carried out in shares: a share costs no write."""
 
 _log = structlog.get_logger(__name__)
 
@@ -79,7 +77,8 @@ class Executor:
             return NOW
         confirmed = DONE
         if not plan.status_first:
-            confirmed = await self._confirm(seen, plan, UNFINISHED_WAITS if stop else PROGRESS_WAITS)
+            waits = self.api.progress_waits(job)
+            confirmed = await self._confirm(seen, plan, max(waits, UNFINISHED_WAITS) if stop else waits)
         if stop:
             return Result(0.0, Turn.GIVES_WAY)
         return next_plan.or_earlier(confirmed).or_earlier(DONE if is_done else NOW)

@@ -102,7 +102,7 @@ class Observer:
 
         What was written of them stays pending then, and nothing is created: the cached group may be out of date.
         """
-        if self.caches.groups is None:
+        if self.caches.groups is None or (not self.settings.gang_scheduler and self.caches.groups.is_absent):
             return ()
         resource = self.caches.groups.resource
         try:
@@ -140,7 +140,7 @@ class Observer:
 
     def _unserved(self, namespace: str, *, is_listed: bool) -> RejectedWrite | None:
         """PodGroups are wanted, and cannot be read: nothing is created until they can."""
-        groups = self.caches.groups
+        groups = self.caches.groups if self.settings.gang_scheduler else None
         if groups is None or (is_listed and groups.has_synced and not groups.is_stale(namespace)):
             return None
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
@@ -156,6 +156,7 @@ class Observer:
         present = [found.pod for found in children.pods if found.pod is not None and _is_child(found, job)]
         known = {pod.uid for pod in present}
         departed: list[Pod] = [pod for pod in self.notes.departed_pods.of(job.uid) if pod.uid not in known]
+        groups = self.caches.groups
         unserved = self._unserved(job.key.namespace, is_listed=children.are_groups_listed)
         return Snapshot(
             job=job,
@@ -165,6 +166,7 @@ class Observer:
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             settings=self.settings,
+            offered_scheduler="" if groups is None or groups.is_absent else self.api.gang_scheduler,
         )
 
 

@@ -1,15 +1,16 @@
 """The APIs that this operator knows; a process runs a controller for each that ``--enable-scheme`` chooses.
 
-A new API takes:
+A new API takes (``mlkube`` is the example to follow):
 
 1. a folder beside this file with a ``served.ServedAPI`` (read, write_status, summarize, reasons, profile, framework)
    and a line in ``SERVED``; how its jobs differ is said by the profile, and planning does not change for it;
 2. in setup.cfg: its crd.json in ``package_data``, and its folder in the contract ``served``;
-3. ``hack/crd/<api>.yaml``, the source of its CRD, and in ``hack/crd/outputs.py`` what is made of it: the manifest, and
-   the crd.json that is packaged here;
-4. rights: ``manifests/rbac`` (operator, view and edit); ``hack/generate chart`` copies them into the chart;
-5. in the chart: a value below ``apis`` that serves it;
-6. ``manifests/examples/<api>``, ``docs/<api>.md``, and a scenario in test/scenarios.
+3. ``hack/crd/<api>.yaml``, the source of its CRD, and in ``hack/crd/outputs.py`` the files that are made of it:
+   ``manifests/crd/<api>/`` and the crd.json that is packaged here;
+4. ``manifests/rbac/<api>/`` with the rights of the operator, viewers and editors; an overlay, if it is served alone;
+5. in the chart: ``apis.<api>`` in values and schema, its flag in ``_arguments.tpl``, its rights in ``rbac.yaml`` and
+   ``user-roles.yaml``; ``hack/chart/outputs.py`` copies CRD and rights from the manifests;
+6. ``manifests/examples/<api>/``, ``docs/<api>.md``, and scenarios in test/scenarios.
 """
 
 from typing import Final
@@ -17,9 +18,10 @@ from typing import Final
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.mlkube import v1beta1 as mlkube
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.dialects.t9k import v1beta1 as t9k
 from tf_operator.meta import Body
 
-SERVED: Final[tuple[ServedAPI, ...]] = (v1.API, mlkube.API)
+SERVED: Final[tuple[ServedAPI, ...]] = (v1.API, mlkube.API, t9k.API)
 DEFAULT: Final = v1.API
 """What is meant where no API is named."""
 

@@ -90,6 +90,12 @@ class ServedAPI:
     conversion: Conversion = Conversion()
     framework: str = "tensorflow"
     """What its jobs train with: the label of their metrics, in the words of the Go operator."""
+    shows_containers: bool = False
+    """Whether its status says how each container of a pod stands."""
+    gang_scheduler: str = ""
+    """A gang scheduler that its jobs may ask for one by one, where it is installed."""
+    progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5
+    """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 
     def has(self, body: Body) -> bool:
         """Whether this is an object of the API, in its own version or in one that can be converted."""

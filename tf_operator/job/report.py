@@ -1,6 +1,6 @@
 """What is said of a job: all that a served API needs to write the status of its object.
 
-Planning makes it, a dialect renders it. It holds facts and counts; of sentences only those that users are also told in
+Planning makes it, a dialect renders it. It holds facts and counts; of sentences only those that users also get in
 events. No decision reads a report: what has to be known later is in its ``record``.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
+from typing import NamedTuple
 
 from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
@@ -21,6 +22,16 @@ class ReplicaCounts:
     succeeded: int = 0
     failed: int = 0
     pending: int = 0
+
+
+class ContainerLine(NamedTuple):
+    """One container of a pod."""
+
+    name: str
+    state: str
+    """``Waiting``, ``Running`` or ``Terminated``."""
+    exit_code: int | None = None
+    """Of one that is terminated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,8 @@ class ReplicaLine:
     """It has no pod, and one is to be made, now or after a delay."""
     failure: str = ""
     """Who failed and how, in the words of the events, as long as there is a pod that says so."""
+    containers: tuple[ContainerLine, ...] = ()
+    """All of them, in the order of the kubelet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,7 @@ class JobReport:
 
 
 class EventKind(Enum):
-    """What users are told in events. Each API has its own reason string for each kind."""
+    """What is reported to users in events. Each API has its own reason string for each kind."""
 
     SUSPENDED = auto()
     RESUMED = auto()
@@ -93,3 +106,5 @@ class EventKind(Enum):
     USER_TF_CONFIG = auto()
     TEMPLATE_RESTART_POLICY = auto()
     TEMPLATE_SCHEDULER = auto()
+    SCHEDULER_UNAVAILABLE = auto()
+    UNUSED_FIELDS = auto()

@@ -117,6 +117,10 @@ class SchedulingPolicy:
     min_resources: Mapping[str, Any] | None = None
     priority_class: str = ""
     timeout_seconds: int | None = None
+    scheduler: str = ""
+    """The gang scheduler that the job itself asks for; empty for the operator's, if it has one."""
+    priority: int = 0
+    """In the queue; only for schedulers with such numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class RunPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """One job. ``replicas`` has every type that was asked for, in the order of ``ReplicaType``."""
+    """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
 
     key: ObjectKey
     uid: str
@@ -152,6 +156,8 @@ class TrainingJob:
     """``None``: by type, see ``main_replica``."""
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
+    unused_fields: tuple[str, ...] = ()
+    """Fields of the manifest that are kept and have no effect; users are told so once."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     generation: int = 0
     is_being_deleted: bool = False

@@ -49,7 +49,7 @@ class ReflectorInstruments:
         """A watch was accepted by the apiserver."""
 
     def watch_ended(self, cause: str) -> None:
-        """A watch ended: ``closed``, ``expired``, ``silent``, ``broken``, or an error's name."""
+        """A watch ended: ``closed``, or an error's name."""
 
     def relisted(self, cause: str) -> None:
         """A relist was needed, with the error's name that forced it; ``asked`` by a new leader."""

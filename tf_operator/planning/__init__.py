@@ -1,5 +1,11 @@
 """What should happen to a job: a pure function from what was observed to a plan.
 
-No await, no clock, no log, no chance: ``now`` comes in as a value, decisions go out as data, and another
-hand (``controller``) carries them out. So every rule can be tested by comparing two values.
+No await, no clock, no log, no chance: ``now`` comes in as a value, decisions go out as data, and ``controller`` carries
+them out. So every rule can be tested by comparing two values. In reading order:
+
+- ``plan`` is the table of contents, ``snapshot`` what goes in, ``actions`` what comes out;
+- ``job_view`` assigns pods to replicas: ``replicas``, ``pod_state``, ``stuck_pods``;
+- ``verdict`` decides whether the job ends: ``spec_problems``, ``rejections``, ``restarts``, ``failure_evidence``;
+- ``report`` is the next status, ``pending`` what holds the job up, ``events_and_counts`` what users and metrics get;
+- ``children`` and ``gang`` build objects (``cluster_spec``: TF_CONFIG), ``cleanup`` deletes them.
 """

@@ -17,7 +17,7 @@ from tf_operator.job import constants, naming
 from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
-from tf_operator.job.training_job import ReplicaSpec, TrainingJob
+from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
 from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs
 from tf_operator.planning.actions import Create, Stage
@@ -27,6 +27,7 @@ from tf_operator.planning.snapshot import Settings
 
 PODS: Final = GroupVersionResource("", "v1", "pods", "Pod")
 SERVICES: Final = GroupVersionResource("", "v1", "services", "Service")
+_PROBES: Final = frozenset({"livenessProbe", "startupProbe"})
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,8 @@ class ChildBuilder:
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang and not pod.get("schedulerName"):
             pod["schedulerName"] = self._gang.name
+        if spec.override:
+            pod = _overridden(pod, spec.override, self.job.profile.container)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job)
         if cluster_spec.is_distributed(self.job):
@@ -125,6 +128,22 @@ class ChildBuilder:
         if not isinstance(env, list) or has_own_tf_config(container):
             return container  # what is no list is for the apiserver to refuse
         return {**container, "env": [*env, {"name": constants.TF_CONFIG, "value": config}]}
+
+
+def _overridden(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:
+    """The pod with another program in the container of this name."""
+    said = {"command": change.command, "args": change.args}
+    fields = {name: list(value) for name, value in said.items() if value is not None}
+    dropped = _PROBES if change.drops_probes else frozenset[str]()
+    found = pod.get("containers")
+    containers = [
+        {name: value for name, value in entry.items() if name not in dropped} | fields
+        if isinstance(entry, Mapping) and entry.get("name") == container
+        else entry
+        for entry in (found if isinstance(found, list) else ())
+    ]
+    kept = {name: value for name, value in pod.items() if name != "initContainers" or not change.skips_init_containers}
+    return kept | {"containers": containers}
 
 
 def has_own_tf_config(container: Body) -> bool:

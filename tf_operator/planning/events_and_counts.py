@@ -12,7 +12,7 @@ from datetime import datetime
 from tf_operator.job.record import JobPhase, JobRecord, PendingKind
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import children, failure_evidence, pending, restarts
+from tf_operator.planning import children, failure_evidence, gang, pending, restarts
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -34,6 +34,8 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     job, before, after = view.snapshot.job, view.snapshot.job.record, report.record
     if _is_new(before):
         yield from _remarks(job, view.snapshot.settings.gang_scheduler)
+        if scheduler := gang.unavailable(view.snapshot):
+            yield Event(EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler), is_warning=True)
     if not after.is_finished:
         yield from _restarts(view, after)
         yield from _pending(view, after)
@@ -129,7 +131,7 @@ def _blamed(view: JobView, kind: PodState) -> list[str]:
 
 
 def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
-    """Why the job does not get on; once, and again only when it is something else."""
+    """Why the job makes no progress; once, and again only when the reason is another."""
     found, known = after.pending, view.snapshot.job.record.pending
     if found and (known is None or replace(known, since=found.since) != found):
         kind = EventKind.CREATE_FAILED if found.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING
@@ -137,7 +139,10 @@ def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
 
 
 def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:
-    """What is odd about the templates, said once."""
+    """What is odd about the manifest, said once."""
+    if job.unused_fields:
+        message = f"{', '.join(job.unused_fields)}: accepted, and without effect in this operator"
+        yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"
         yield Event(EventKind.USER_TF_CONFIG, message, is_warning=True)

@@ -24,7 +24,7 @@ def scheduler(name: str) -> str:
 def copies_annotation(name: str) -> bool:
     """Whether the group gets this annotation of the job, as in 1.9: what ``kubectl apply`` notes is not about it.
 
-    Nothing else reads annotations of jobs, so no others need be kept in memory.
+    Nothing but this, and the conversion between versions, reads annotations of jobs: no others are kept in memory.
     """
     return name != _LAST_APPLIED
 
@@ -33,6 +33,12 @@ def keeps_waiting(snapshot: Snapshot) -> bool:
     """Whether no pod may be made before the gang scheduler has admitted the group."""
     found = gang_schedulers.of(snapshot.job, snapshot.settings)
     return found is not None and found.keeps_waiting(snapshot.pod_group)
+
+
+def unavailable(snapshot: Snapshot) -> str:
+    """The gang scheduler that the job asks for, if it is not installed and the operator has no other one."""
+    asked = snapshot.job.run_policy.scheduling.scheduler
+    return "" if snapshot.settings.gang_scheduler else asked
 
 
 def actions(snapshot: Snapshot) -> tuple[Action, ...]:

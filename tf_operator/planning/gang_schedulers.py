@@ -81,6 +81,17 @@ def _plugins_marks(job: TrainingJob, _kind: ReplicaType) -> dict[str, str]:
     return {constants.POD_GROUP_LABEL: job.key.name}
 
 
+def _t9k_spec(job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+    policy = job.run_policy.scheduling
+    return {"minMember": members, "queue": policy.queue or constants.T9K_DEFAULT_QUEUE, "priority": policy.priority}
+
+
+def _t9k_marks(job: TrainingJob, kind: ReplicaType) -> dict[str, str]:
+    queue = job.run_policy.scheduling.queue or constants.T9K_DEFAULT_QUEUE
+    marks = {"group-name": job.key.name, "queue": queue, "role": kind.label}
+    return {f"{constants.T9K_LABELS}/{name}": value for name, value in marks.items()}
+
+
 VOLCANO: Final = GangScheduler(
     name="volcano",
     resource=GroupVersionResource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"),
@@ -98,6 +109,14 @@ SCHEDULER_PLUGINS: Final = GangScheduler(
 )
 KNOWN: Final = (VOLCANO, SCHEDULER_PLUGINS)
 """Every kind of PodGroup that an operator may be asked for: so many rights it needs."""
+T9K: Final = GangScheduler(
+    name=constants.T9K_SCHEDULER,
+    resource=GroupVersionResource("scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup"),
+    spec=_t9k_spec,
+    fields=("minMember", "queue", "priority"),
+    labels=_t9k_marks,
+)
+"""Only for jobs of an API that may ask for it, which brings the rights."""
 
 
 @lru_cache(maxsize=16)
@@ -108,12 +127,12 @@ def named(name: str) -> GangScheduler | None:
     """
     if name.lower() in {"", "none"}:
         return None
-    known = next((scheduler for scheduler in KNOWN if scheduler.name == name.lower()), None)
+    known = next((scheduler for scheduler in (*KNOWN, T9K) if scheduler.name == name.lower()), None)
     return known or replace(SCHEDULER_PLUGINS, name=name)
 
 
 def of(_job: TrainingJob, settings: Settings) -> GangScheduler | None:
-    """The gang scheduler of a job; ``None`` for none. Today all jobs of an operator have the same."""
+    """The gang scheduler of a job; ``None`` for none. ``Snapshot.decided`` has put there what the job asks for."""
     return named(settings.gang_scheduler)
 
 

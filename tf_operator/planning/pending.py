@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from tf_operator.job import naming
 from tf_operator.job.record import PendingKind, PendingRecord
-from tf_operator.planning import spec_problems
+from tf_operator.planning import gang, spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.stuck_pods import StuckPod
 
@@ -27,7 +27,14 @@ def note(view: JobView, found: PendingRecord | None) -> str:
         return " It has no replicas: nothing runs until there are some."
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
         return " No pod is created before the gang scheduler has admitted its PodGroup."
+    if scheduler := gang.unavailable(view.snapshot):
+        return f" {unavailable(scheduler)}"
     return ""
+
+
+def unavailable(scheduler: str) -> str:
+    """That the job is placed by another scheduler than it asks for."""
+    return f"{scheduler} is not installed: the scheduler of the template places the pods, or the default one."
 
 
 def sentence(found: PendingRecord, view: JobView) -> str:

@@ -1,4 +1,4 @@
-"""What is remembered of a job from now on, and what is said of it: from a view and the verdict on it.
+"""The next record and report of a job: what is remembered from now on, and what its status says.
 
 ``next_report`` says what is so, whatever was written before; who stores it compares. Counts of a job that has ended
 are its last ones, with what still ran at a success counted as succeeded, as 1.9 does.
@@ -128,7 +128,9 @@ def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRec
 
 
 def _all_created(view: JobView) -> bool:
-    return bool(view.replicas) and not any(replica.needs_pod or replica.loss for replica in view.replicas)
+    return bool(view.replicas) and not any(
+        replica.loss or (replica.pod is None and replica.needs_pod) for replica in view.replicas
+    )
 
 
 def _begun_again(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
@@ -298,6 +300,7 @@ def _with_pod(line: ReplicaLine, pod: Pod) -> ReplicaLine:
         exit_code=main.exit_code if main else None,
         restarts=pod.restarts,
         reason=(main.reason if main else "") or pod.reason or pod.pending_reason,
+        containers=pod.containers,
     )
 
 

@@ -80,7 +80,7 @@ def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: da
     try:
         return record.at + min(delay, settings.longest_restart_delay)
     except OverflowError:
-        return None  # past the end of the calendar: nobody has written that in earnest
+        return None  # past the end of the calendar: an invalid time
 
 
 class RestartTracker:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 
 
@@ -64,6 +65,8 @@ class Pod:
     """The highest exit code of its containers, when none of them runs any more. Its phase follows a moment later."""
     last_termination: MainContainer | None = None
     """How its deciding container ended, before it was last restarted in place."""
+    containers: tuple[ContainerLine, ...] = ()
+    """All of them, as they are shown; nothing is decided by it."""
     others: tuple[Container, ...] = ()
     """Its containers that decide in other APIs that this process serves."""
     restarts: int = 0
@@ -178,8 +181,15 @@ class Snapshot:
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS
+    offered_scheduler: str = ""
+    """The gang scheduler that jobs of this API may ask for, if it is installed."""
 
     def decided(self) -> "Snapshot":
-        """The same, where the job's profile has chosen the deciding container of each pod."""
-        container = self.job.profile.container
-        return replace(self, pods=tuple(pod.decided_by(container) for pod in self.pods))
+        """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
+
+        No job waits for a scheduler that is not there: it has the operator's, or none.
+        """
+        container, offered, settings = self.job.profile.container, self.offered_scheduler, self.settings
+        if offered and offered == self.job.run_policy.scheduling.scheduler:
+            settings = replace(settings, gang_scheduler=offered)
+        return replace(self, pods=tuple(pod.decided_by(container) for pod in self.pods), settings=settings)

@@ -1,4 +1,4 @@
-"""What is to be said of a job: an ordered list of checks, of which the first that applies decides.
+"""Whether a job has ended, and why: an ordered list of checks, of which the first that applies decides.
 
 This page is the specification of how jobs end; ``_CHECKS`` at its end is its table of contents. Success comes before
 failure: when the chief has succeeded, and another replica failed, seen in the same reconcile, the chief decides. Each

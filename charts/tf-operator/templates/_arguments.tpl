@@ -5,6 +5,7 @@
 {{- end }}
 {{- $more := list -}}
 {{- if .Values.apis.mlkube.enabled }}{{ $more = append $more "TfJob.mlkube.io" }}{{ end -}}
+{{- if .Values.apis.t9k.enabled }}{{ $more = append $more "TensorFlowTrainingJob" }}{{ end -}}
 {{- if $more }}
 {{- range prepend $more "TFJob" }}
 - --enable-scheme={{ . }}

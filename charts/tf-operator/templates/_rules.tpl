@@ -77,6 +77,10 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [patch]
+# The program of parameter servers that bring none. get: who owns one that already has the name?
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create]
 {{- end -}}
 
 {{- define "tf-operator.mlkubeViewRules" -}}
@@ -88,6 +92,38 @@
 {{- define "tf-operator.mlkubeEditRules" -}}
 - apiGroups: [mlkube.io]
   resources: [tfjobs]
+  verbs: [create, update, patch, delete, deletecollection]
+{{- end -}}
+
+{{- define "tf-operator.t9kRules" -}}
+# get: a live read before anything irreversible; list, watch: the cache.
+- apiGroups: [batch.tensorstack.dev]
+  resources: [tensorflowtrainingjobs]
+  verbs: [get, list, watch]
+# Status is written by patch only, guarded by resourceVersion; spec and metadata are the user's.
+- apiGroups: [batch.tensorstack.dev]
+  resources: [tensorflowtrainingjobs/status]
+  verbs: [patch]
+# Not to set finalizers, there are none: where OwnerReferencesPermissionEnforcement is on, this is what
+# blockOwnerDeletion in the owner references of children asks for.
+- apiGroups: [batch.tensorstack.dev]
+  resources: [tensorflowtrainingjobs/finalizers]
+  verbs: [update]
+# The PodGroup of a job that asks for T9k Scheduler.
+- apiGroups: [scheduler.tensorstack.dev]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
+{{- define "tf-operator.t9kViewRules" -}}
+- apiGroups: [batch.tensorstack.dev]
+  resources: [tensorflowtrainingjobs, tensorflowtrainingjobs/status]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- define "tf-operator.t9kEditRules" -}}
+- apiGroups: [batch.tensorstack.dev]
+  resources: [tensorflowtrainingjobs]
   verbs: [create, update, patch, delete, deletecollection]
 {{- end -}}
 

@@ -34,7 +34,6 @@ class Change:
     key: str
     value: bytes | None
     previous: bytes | None
-    """The value before; ``None`` when there was none, or when the watch was not asked for it."""
     is_creation: bool
 
 
@@ -71,7 +70,7 @@ class Etcd:
             return int(json.loads(await reply.read())["header"]["revision"])
 
     @asynccontextmanager
-    async def watch(self, start: int, *, with_previous: bool) -> AsyncIterator[AsyncIterator[Batch]]:
+    async def watch(self, start: int) -> AsyncIterator[AsyncIterator[Batch]]:
         """Every change from revision ``start`` on, for ever, or until the connection breaks.
 
         The body of the ``async with`` runs once etcd has confirmed the watch. What can be resumed is
@@ -81,7 +80,7 @@ class Etcd:
             "key": _ALL_KEYS,
             "range_end": _ALL_KEYS,
             "start_revision": str(start),
-            "prev_kv": with_previous,
+            "prev_kv": True,
             "fragment": True,  # else a batch of many large objects may exceed a message's limit
         }
         no_limit = aiohttp.ClientTimeout(total=None)

@@ -11,7 +11,7 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final, Self
@@ -90,31 +90,12 @@ class Server:
         self._plane.launcher.start_again(self.name)
 
 
-class Servers(Mapping[str, Server]):
-    """The servers of a plane by name, in the order in which they were first started."""
-
-    def __init__(self, plane: "ControlPlane") -> None:
-        self._plane = plane
-
-    def __getitem__(self, name: str) -> Server:
-        if name not in self._plane.state["servers"]:
-            raise KeyError(name)
-        return Server(self._plane, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._plane.state["servers"])
-
-    def __len__(self) -> int:
-        return len(self._plane.state["servers"])
-
-
 class ControlPlane:
     """A plane that is ready: addresses, credentials, servers."""
 
     def __init__(self, root: Path, link: SupervisorLink | None) -> None:
         self.dir = root
         self.layout = Layout(root)
-        self.servers = Servers(self)
         self.has_swept = False
         self._link = link
 
@@ -161,6 +142,11 @@ class ControlPlane:
         if state is None:
             raise NoPlaneError(f"the control plane in {self.dir} has been taken down")
         return state
+
+    @property
+    def servers(self) -> dict[str, Server]:
+        """The servers by name, in the order in which they were first started."""
+        return {name: Server(self, name) for name in self.state["servers"]}
 
     @property
     def launcher(self) -> Launcher:

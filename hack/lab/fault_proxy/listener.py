@@ -1,10 +1,7 @@
 """The entrance of one client: a port of its own, TLS, and the connections that came through.
 
-Faults of whole connections act here: a frozen server (as under SIGSTOP: the kernel still accepts, no handshake is
-answered, open connections are silent, and all goes on after the thaw), and a port that nobody listens on. Each client
-has a listener of its own, so that all this can happen to one replica of an operator and not to the other.
-
-ALPN offers HTTP/1.1 only: Go's clients, kubectl among them, fall back to it.
+Each client has a listener of its own, which triggers and logs know by the client's name. A port that nobody listens on
+is a fault of whole connections. ALPN offers HTTP/1.1 only: Go's clients fall back to it.
 """
 
 import asyncio
@@ -75,14 +72,12 @@ class Connection:
         self._socket = accepted
         self._reader = reader
         self._writer = writer
-        self._is_silent = False
         self._task = asyncio.current_task()
 
     async def serve(self) -> None:
         """Answer requests until either side ends the connection."""
         is_open = True
         while is_open and (request := await read_request(self._reader, self._writer)) is not None:
-            await self._listener.thawed()
             is_open = header(request.headers, "Connection").lower() != "close"
             try:
                 async with self._listener.answer(request, self._listener) as reply:
@@ -91,13 +86,6 @@ class Connection:
                 await self._end(end.ending)
                 is_open = False
         self._writer.close()
-
-    def pause(self) -> None:
-        self._writer.transport.pause_reading()  # type: ignore[attr-defined]
-
-    def resume(self) -> None:
-        if not self._is_silent:
-            self._writer.transport.resume_reading()  # type: ignore[attr-defined]
 
     def drop(self) -> None:
         """Send RST, and answer nothing that was asked."""
@@ -122,14 +110,12 @@ class Connection:
             await self._write(b"0\r\n\r\n")
 
     async def _write(self, data: bytes) -> None:
-        await self._listener.thawed()
         self._writer.write(data)
         await self._writer.drain()
 
     async def _end(self, ending: Ending) -> None:
         if ending is Ending.SILENT:
-            self._is_silent = True
-            self.pause()
+            self._writer.transport.pause_reading()  # type: ignore[attr-defined]
             await asyncio.Event().wait()
         elif ending is Ending.RST:
             self._reset()
@@ -152,9 +138,6 @@ class Listener:
         self._context = context
         self._tasks = tasks
         self._connections: set[Connection] = set()
-        self._warm = asyncio.Event()
-        self._warm.set()
-        self._held = 0
         self._hang_ups = 0
         self._listener: socket.socket | None = None
         # Bound and never listening: keeps the port ours, and refusing, while there is no listener.
@@ -170,26 +153,6 @@ class Listener:
         """Show another certificate from now on, and hang up on those who have seen the old one."""
         self._context = context
         self.hang_up()
-
-    def freeze(self) -> None:
-        """Neither read nor write, on open connections and new ones."""
-        self._warm.clear()
-        self._held = len(self._connections)
-        for connection in self._connections:
-            connection.pause()
-
-    def thaw(self) -> int:
-        """Go on where ``freeze`` stopped everything; return how many connections, requests and replies it held."""
-        self._warm.set()
-        for connection in self._connections:
-            connection.resume()
-        return self._held
-
-    async def thawed(self) -> None:
-        """Return once the listener is not frozen."""
-        if not self._warm.is_set():
-            self._held += 1
-            await self._warm.wait()
 
     def refuse(self) -> None:
         """Refuse new connections, and reset those that are open."""
@@ -226,7 +189,6 @@ class Listener:
 
     async def _serve(self, accepted: socket.socket) -> None:
         with suppress(OSError, EOFError):  # whatever a client does to its connection is no error of ours
-            await self.thawed()
             await self._serve_tls(accepted)
 
     async def _serve_tls(self, accepted: socket.socket) -> None:

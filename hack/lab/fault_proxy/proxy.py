@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -79,14 +80,13 @@ class FaultProxy:
     def kubeconfig(self, path: Path, *, client: str = "client", token: str = "") -> Path:
         """Write a kubeconfig that leads here, of the first apiserver's user or of the one with this *token*.
 
-        Each *client* has a port of its own, and is known by this name to triggers, logs and ``frozen``.
+        Each *client* has a port of its own, and is known by this name to triggers and logs.
         """
         access = Access(self.url(client), token or self._access.token, self.authority.decode())
         kubeconfig.write(path, access, user=client)
         return path
 
     def url(self, client: str = "client") -> str:
-        """Return where *client* finds the proxy."""
         if client not in self._engine.listeners:
             self._do(lambda: self._engine.open_listener(client, self._context()))
         return f"https://127.0.0.1:{self._engine.listeners[client].port}"
@@ -99,7 +99,7 @@ class FaultProxy:
     def rotate_authority(self) -> None:
         """Change to a new authority, and hang up, as an apiserver does that is restarted for it."""
         self._authority = trustme.CA()
-        self._each(None, lambda listener: listener.present(self._context()))
+        self._each(lambda listener: listener.present(self._context()))
 
     # Faults
 
@@ -142,27 +142,13 @@ class FaultProxy:
         return watches
 
     @contextmanager
-    def frozen(self, client: str | None = None) -> Iterator[None]:
-        """Stop everything, both ways, as if the server had SIGSTOP, of one client or of all; go on afterwards.
-
-        New connections are accepted, and their handshakes not answered.
-        """
-        self._each(client, Listener.freeze)
+    def refusing(self) -> Iterator[None]:
+        """Reset the open connections and refuse new ones."""
+        self._each(Listener.refuse)
         try:
             yield
         finally:
-            held = self._each(client, Listener.thaw)
-        if not any(held):
-            raise AssertionError(f"no connection of {client or 'any client'} was frozen{self._story()}")
-
-    @contextmanager
-    def refusing(self, client: str | None = None) -> Iterator[None]:
-        """Reset the open connections and refuse new ones, of one client or of all."""
-        self._each(client, Listener.refuse)
-        try:
-            yield
-        finally:
-            self._each(client, Listener.listen)
+            self._each(Listener.listen)
 
     def route(self, *, reads: int = 0, writes: int = 0) -> None:
         """Send reads (get, list, watch) and everything else to these apiservers, counted from 0."""
@@ -213,9 +199,9 @@ class FaultProxy:
         for rule in self._engine.rules:
             rule.assert_fired()
 
-    def _each(self, client: str | None, act: Callable[[Listener], T]) -> list[T]:
-        listeners = [listener for name, listener in self._engine.listeners.items() if client in {None, name}]
-        return self._do(lambda: [act(listener) for listener in listeners])
+    def _each(self, act: Callable[[Listener], None]) -> None:
+        for listener in self._engine.listeners.values():
+            self._do(partial(act, listener))
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -110,12 +110,3 @@ async def test_waiting_in_vain_ends_with_the_story_so_far(kubeconfig):
 async def test_a_fault_at_once_fails_where_no_watch_is_open(kubeconfig):
     with FaultProxy(kubeconfig) as proxy, pytest.raises(AssertionError, match="no open watch fits"):
         proxy.now(watch("pods"), do=faults.cut())
-
-
-async def test_freezing_fails_where_there_is_no_connection(kubeconfig):
-    with FaultProxy(kubeconfig) as proxy:
-        proxy.url()
-        with pytest.raises(AssertionError, match="no connection of any client was frozen"), proxy.frozen():
-            pass
-        with pytest.raises(ZeroDivisionError), proxy.frozen():
-            raise ZeroDivisionError

@@ -56,7 +56,7 @@ class Tale:
 
     def broken(self, *requests, waived=()):
         """What is found, by the names of the invariants."""
-        sent = Requests(tuple(Request(*what, 200, "op", "", "", "") for what in requests))
+        sent = Requests(tuple(Request(*what, 200, "op", "", "") for what in requests))
         try:
             invariants.check(History(tuple(self.revisions)), sent, namespaces=[NS], waived=waived)
         except AssertionError as failure:

@@ -13,7 +13,7 @@ from support.crds import create_crd
 from support.helm import CHART, of_kind, one, parsed
 
 ROOT = CHART.parents[1]
-OVERLAYS = ("cluster-wide", "high-availability", "mlkube", "namespaced", "protected-metrics")
+OVERLAYS = ("cluster-wide", "high-availability", "mlkube", "namespaced", "protected-metrics", "t9k")
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)
 
 

@@ -27,7 +27,7 @@ PROFILES = {
         "rbac": {"userRoles": False},
         "test": {"enabled": False},
     },
-    "further APIs": {"apis": {"mlkube": {"enabled": True}}},
+    "further APIs": {"apis": {"mlkube": {"enabled": True}, "t9k": {"enabled": True}}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
     "monitored": {
         "metrics": {
@@ -48,7 +48,7 @@ PROFILES = {
             "podMonitor": {"enabled": True},
         }
     },
-    "older versions": {"apis": {"kubeflow": {"oldVersions": ["v1beta2", "v1beta1", "v1alpha2"]}}},
+    "older versions": {"apis": {"kubeflow": {"oldVersions": ["v1beta2", "v1beta1", "v1alpha2", "v1alpha1"]}}},
     "older versions with a certificate": {
         "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"port": 9000, "certificateSecret": "tls"}}
     },
@@ -251,17 +251,15 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
 def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the_flag(helm_3):
     objects = helm_3.objects(PROFILES["further APIs"])
 
-    crd = one(objects, "CustomResourceDefinition", "tfjobs.mlkube.io")
-    wanted = yaml.load((ROOT / "manifests/crd/mlkube/tfjobs.yaml").read_text(), Loader=yaml.CSafeLoader)
-    assert crd["spec"] == wanted["spec"]
+    for file in ("mlkube/tfjobs.yaml", "t9k/tensorflowtrainingjobs.yaml"):
+        wanted = yaml.load((ROOT / "manifests/crd" / file).read_text(), Loader=yaml.CSafeLoader)
+        assert one(objects, "CustomResourceDefinition", wanted["metadata"]["name"])["spec"] == wanted["spec"]
     for role, source in (("", "cluster-role"), ("-edit", "user-role-edit"), ("-view", "user-role-view")):
-        own, more = (
-            yaml.safe_load((ROOT / "manifests/rbac" / folder / f"{source}.yaml").read_text())["rules"]
-            for folder in (".", "mlkube")
-        )
-        assert one(objects, "ClusterRole", f"tf-tf-operator{role}")["rules"] == own + more
-    kinds = [argument for argument in container_of(objects)["args"] if "scheme" in argument]
-    assert kinds == ["--enable-scheme=TFJob", "--enable-scheme=TfJob.mlkube.io"]
+        files = (ROOT / "manifests/rbac" / folder / f"{source}.yaml" for folder in (".", "mlkube", "t9k"))
+        rules = [rule for file in files for rule in yaml.safe_load(file.read_text())["rules"]]
+        assert one(objects, "ClusterRole", f"tf-tf-operator{role}")["rules"] == rules
+    kinds = [argument.partition("=")[2] for argument in container_of(objects)["args"] if "scheme" in argument]
+    assert kinds == ["TFJob", "TfJob.mlkube.io", "TensorFlowTrainingJob"]
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):

@@ -105,15 +105,3 @@ def test_nothing_is_left_when_it_is_told_to_end_while_it_starts(environment, tmp
         assert process.wait(END_SECONDS) == 128 + signal.SIGTERM
 
     assert remains(tmp_path) == []
-
-
-def test_no_process_outlives_it_when_it_is_killed(environment, tmp_path):
-    with subprocess.Popen([DEMO], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        read_until(process.stdout.fileno(), "kubectl apply", within=PLAY_SECONDS)
-        process.kill()
-
-    deadline = time.monotonic() + END_SECONDS
-    while left := processes(tmp_path):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)

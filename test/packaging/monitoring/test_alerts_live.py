@@ -95,9 +95,9 @@ def test_every_query_of_the_page_on_monitoring_finds_series(monitored):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Replicas of an operator to which something happens."""
+    """An operator to which something happens."""
 
-    replicas: list[OperatorProcess]
+    process: OperatorProcess
     namespace: str
     """The one that they serve, and where they pretend to be."""
     prometheus: Prometheus
@@ -113,32 +113,26 @@ class Installation:
 
 
 @asynccontextmanager
-async def installed(monitored, folder, *, replicas):
+async def installed(monitored, folder):
     """An installation with a Lease of its own; run by the administrator, because the role names the Lease."""
     namespace = await asyncio.to_thread(monitored.plane.make_namespace, "victim")
     arguments = (*("--leader-election-id=victim", "--leader-election-namespace=default"), *QUICK_ELECTION)
-    processes = [
-        await operator_process.start(monitored.plane, namespaces=[namespace], arguments=arguments, user="admin")
-        for _ in range(replicas)
-    ]
+    process = await operator_process.start(monitored.plane, namespaces=[namespace], arguments=arguments, user="admin")
     # With the label that the rules ask for, in a place that nobody else has.
-    targets = [
-        Target("victim", await process.address(), {"job": "tf-operator", "namespace": namespace, "pod": f"victim-{n}"})
-        for n, process in enumerate(processes)
-    ]
+    labels = {"job": "tf-operator", "namespace": namespace, "pod": "victim-0"}
+    target = Target("victim", await process.address(), labels)
     try:
         with Prometheus.up(folder / "prometheus") as prometheus:
-            prometheus.scrape(Target("tf-operator", monitored.address, LABELS), *targets)
+            prometheus.scrape(Target("tf-operator", monitored.address, LABELS), target)
             leaders = "count(leader_election_master_status == 1) == 2"
-            await eventually(lambda: prometheus.query(f"({leaders}) and count(up == 1) == {replicas + 1}"), within=60)
+            await eventually(lambda: prometheus.query(f"({leaders}) and count(up == 1) == 2"), within=60)
             prometheus.load_rules(hasty(RULES))
             await eventually(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"}, within=30)
             assert prometheus.alerts() == []
-            yield Installation(processes, namespace, prometheus)
+            yield Installation(process, namespace, prometheus)
     finally:
-        for process in processes:
-            if process.exit_code is None:
-                await process.terminate()
+        if process.exit_code is None:
+            await process.terminate()
         monitored.plane.admin.delete(LEASES.path("default", "victim"))
 
 
@@ -149,7 +143,7 @@ async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its
     async with (
         Api(plane.kubeconfig("admin")) as admin,
         Api(plane.kubeconfig("kubelet")) as nodes,
-        installed(monitored, tmp_path, replicas=1) as victim,
+        installed(monitored, tmp_path) as victim,
         autopilot(Kubelet(nodes, victim.namespace), script),
     ):
         for number in range(3):
@@ -165,7 +159,7 @@ async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its
 
 @in_session
 async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_by_no_other(monitored, tmp_path):
-    async with installed(monitored, tmp_path, replicas=1) as victim:
+    async with installed(monitored, tmp_path) as victim:
         # Somebody else has the Lease, and keeps it.
         lease = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600}}
         monitored.plane.admin.patch(LEASES.path("default", "victim"), lease)
@@ -179,20 +173,6 @@ async def test_a_lost_lead_and_then_a_dead_process_are_told_by_their_alerts_and_
         }
 
         # Nobody scrapes it any more: whether it leads is not known, and that is another alert.
-        await victim.replicas[0].kill()
+        await victim.process.kill()
         await eventually(lambda: set(victim.alerts()) == {"TFOperatorDown"}, within=30)
-        assert victim.others() == []
-
-
-@in_session
-async def test_a_leader_that_dies_is_told_until_the_standby_leads_and_then_all_is_well(monitored, tmp_path):
-    async with installed(monitored, tmp_path, replicas=2) as victim:
-        (leader,) = [replica for replica in victim.replicas if replica.said("workers started")]
-
-        await leader.kill()
-
-        told = await eventually(victim.alerts, within=30)
-        assert set(told) == {"TFOperatorNoLeader"}, "one of two replicas is up"
-        await eventually(lambda: not victim.alerts(), within=60)
-        assert victim.prometheus.value(f'sum(leader_election_master_status{{namespace="{victim.namespace}"}})') == 1
         assert victim.others() == []

@@ -114,17 +114,3 @@ async def test_an_old_controller_that_was_stopped_is_in_nobodys_way(plane, place
         await process.wait_for("workers started", within=60)
         await wait_pod(admin, place)
         assert not process.said("cannot start")
-
-
-async def test_what_people_and_other_programs_write_keeps_it_from_nothing(plane, place, admin):
-    async with (
-        operator(plane, arguments=[ALONE], namespaces=[place]) as process,
-        Api(plane.kubeconfig("admin"), user_agent="kubectl/v1.36.0") as person,
-    ):
-        await submit(admin, place)
-        await wait_pod(admin, place)
-        for number in range(3):
-            condition = {"type": "Note", "status": "True", "message": str(number)}
-            await person.patch(TFJOBS.path(place, "j", "status"), {"status": {"conditions": [condition]}})
-        await wait_pod(admin, place)
-        assert not [record for record in process.records if "reconciles TFJobs" in record["message"]]

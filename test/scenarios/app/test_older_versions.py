@@ -14,13 +14,12 @@ from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.servers import free_port
 from support import builders
 from support.operator_process import operator
-from support.resources import CRDS, SECRETS, TFJOBS
+from support.resources import SECRETS, TFJOBS
 from support.settle import eventually
 from tf_operator.app.webhook import keys
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
 ROOT = Path(__file__).resolve().parents[3]
-CRD = CRDS.path(name="tfjobs.kubeflow.org")
 HOST = "localhost"
 SECRET = "webhook"
 TEMPLATE = {

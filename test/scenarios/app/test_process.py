@@ -9,7 +9,6 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,6 @@ from support.operator_process import operator, start
 from support.resources import LEASES
 from support.settle import eventually
 
-ROOT = Path(__file__).resolve().parents[3]
 METRICS, PROBES = 0, 1
 ELECTED = ("--leader-elect",)
 LEASE = LEASES.path("tf-operator", "tf-operator")

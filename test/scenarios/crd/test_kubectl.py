@@ -86,30 +86,19 @@ def complaint(refused):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_get_shows_state_ready_and_restarts(kubectl, job, report, state):
+def test_get_shows_state_ready_and_restarts_and_wide_the_reason_and_times(kubectl, job, report, state):
     report(job, STATES[state])
 
-    shown = row(kubectl("get", "tfjobs"))
+    shown, wide = row(kubectl("get", "tfjobs")), row(kubectl("get", "tfjob", "mnist", "-o", "wide"))
 
-    assert list(shown) == ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
+    columns = ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
+    assert (list(shown), list(wide)) == (columns, [*columns, "REASON", "STARTED", "FINISHED"])
     assert shown["AGE"]
-    assert (shown["STATE"], shown["READY"], shown["RESTARTS"]) == (
-        state,
-        STATES[state]["ready"],
-        str(STATES[state]["restarts"]),
-    )
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_get_wide_adds_the_reason_and_times(kubectl, job, report, state):
-    report(job, STATES[state])
-
-    shown = row(kubectl("get", "tfjob", "mnist", "-o", "wide"))
-
-    assert list(shown)[5:] == ["REASON", "STARTED", "FINISHED"]
-    assert shown["REASON"] == STATES[state]["conditions"][-1]["reason"]
-    assert bool(shown["STARTED"]) == ("startTime" in STATES[state])
-    assert bool(shown["FINISHED"]) == ("completionTime" in STATES[state])
+    ready, restarts = STATES[state]["ready"], str(STATES[state]["restarts"])
+    assert (shown["STATE"], shown["READY"], shown["RESTARTS"]) == (state, ready, restarts)
+    assert wide["REASON"] == STATES[state]["conditions"][-1]["reason"]
+    assert bool(wide["STARTED"]) == ("startTime" in STATES[state])
+    assert bool(wide["FINISHED"]) == ("completionTime" in STATES[state])
 
 
 @pytest.mark.parametrize("name", ["tfj", "tfjob", "tfjobs", "tfjobs.kubeflow.org", "all"])

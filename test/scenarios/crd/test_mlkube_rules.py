@@ -17,6 +17,7 @@ CONTAINER = {"name": "tensorflow", "image": "i"}
 TEMPLATE = {"spec": {"containers": [CONTAINER]}}
 TWO = "Invalid value: cannot have both {} and {}: they are two spellings of one field"
 
+NO_CONTAINER = "needs a container named tensorflow in the templates of MASTER and WORKER: it is the one that trains"
 NOBODY_DECIDES = (
     "Invalid value: needs the replica that decides the job: an item of the type MASTER, or the one that "
     "terminationPolicy names"
@@ -96,11 +97,11 @@ async def test_what_the_documents_have_is_accepted(try_create, wanted):
             "spec.terminationPolicy.chief",
             TWO.format("replica_index", "replicaIndex"),
         ),
-        (spec(item(tf_port=1, tfPort=1)), "spec.replicaSpecs[0]", TWO.format("tf_port", "tfPort")),
+        (spec(item(tf_port=1, tfPort=1)), "spec.replicaSpecs", TWO.format("tf_port", "tfPort in one item")),
         (
-            spec(item("MASTER", tf_replica_type="MASTER")),
-            "spec.replicaSpecs[0]",
-            TWO.format("tf_replica_type", "tfReplicaType"),
+            {"replica_specs": [item("MASTER", tf_replica_type="MASTER")]},
+            "spec.replica_specs",
+            TWO.format("tf_replica_type", "tfReplicaType in one item"),
         ),
         (
             spec(item("WORKER"), item("PS")),
@@ -117,20 +118,20 @@ async def test_what_the_documents_have_is_accepted(try_create, wanted):
             "spec.replicaSpecs",
             "Invalid value: has the same type twice; each type has one item, and one without a type is MASTER",
         ),
-        (spec(item(replicas=2)), "spec.replicaSpecs[0].replicas", "Invalid value: must be 1 for the type MASTER"),
+        (spec(item(replicas=2)), "spec.replicaSpecs", "Invalid value: must have 1 replica of the type MASTER"),
         (
             spec({"tfReplicaType": "MASTER"}),
-            "spec.replicaSpecs[0].template",
-            "Required value: is needed for the types MASTER and WORKER",
+            "spec.replicaSpecs",
+            "Required value: needs a template for the types MASTER and WORKER",
         ),
         (
             spec(item(), item("WORKER", template=pod(name="main"))),
-            "spec.replicaSpecs[1].template",
-            "Invalid value: needs a container named tensorflow: it is the one that trains",
+            "spec.replicaSpecs",
+            f"Invalid value: {NO_CONTAINER}",
         ),
         (
             spec(item(template=pod(image=""))),
-            "spec.replicaSpecs[0].template",
+            "spec.replicaSpecs",
             "Invalid value: needs an image for each container",
         ),
         (

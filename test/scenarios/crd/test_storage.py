@@ -51,16 +51,6 @@ async def test_defaults_are_stored(admin, namespace):
     assert (worker["replicas"], worker["restartPolicy"]) == (1, "Never")
 
 
-async def test_no_default_is_put_into_a_pod_template(admin, namespace):
-    body = JOB.body()
-
-    stored = await admin.create(TFJOBS.path(namespace), body)
-
-    assert (
-        stored["spec"]["tfReplicaSpecs"]["Worker"]["template"] == body["spec"]["tfReplicaSpecs"]["Worker"]["template"]
-    )
-
-
 async def test_no_field_of_a_template_is_lost_known_or_not(admin, namespace, template_schema):
     template = filled(template_schema)
     template["spec"]["containers"][0]["name"] = "tensorflow"

@@ -1,6 +1,5 @@
 """The client against a real apiserver: its replies and errors are understood; its failures are in test/faults."""
 
-import asyncio
 import json
 import math
 import secrets
@@ -38,34 +37,7 @@ def config_map(name, **data):
     return {"metadata": {"name": name}, "data": data}
 
 
-async def pages(api, resource, scope, *, limit):
-    token = ""
-    while True:
-        page = responses.read_page(await api.send(requests.list_page(resource, scope, limit=limit, token=token)))
-        yield page
-        token = page.token
-        if not token:
-            return
-
-
 # Single objects
-
-
-async def test_an_object_is_created_read_changed_replaced_and_deleted(api, namespace):
-    key = ObjectKey(namespace, "a")
-    created = await api.create(MAPS, namespace, config_map("a", x="1", y="2"))
-    assert await api.get(MAPS, key) == created
-
-    patched = await api.merge_patch(MAPS, key, {"data": {"x": None, "z": "3"}})
-    assert patched["data"] == {"y": "2", "z": "3"}
-
-    replaced = await api.update(MAPS, key, patched | {"data": {"only": "this"}})
-    assert replaced["data"] == {"only": "this"}
-
-    await api.delete(MAPS, key, uid=created["metadata"]["uid"])
-    with pytest.raises(errors.NotFound) as caught:
-        await api.get(MAPS, key)
-    assert caught.value.reason == "NotFound"
 
 
 async def test_a_deletion_of_another_uid_is_a_conflict_and_deletes_nothing(api, namespace):
@@ -125,18 +97,6 @@ def pod(name, **spec):
 
 
 # Lists
-
-
-async def test_a_list_comes_in_pages_of_one_version(api, namespace):
-    names = [f"m{number}" for number in range(7)]
-    await asyncio.gather(*(api.create(MAPS, namespace, config_map(name)) for name in names))
-    scope = Scope(namespace, field_selector="metadata.name!=kube-root-ca.crt")
-
-    found = [page async for page in pages(api, MAPS, scope, limit=3)]
-
-    assert [len(page.items) for page in found] == [3, 3, 1]
-    assert len({page.resource_version for page in found}) == 1
-    assert sorted(responses.read_metadata(item).name for page in found for item in page.items) == names
 
 
 async def test_selectors_arrive_as_they_were_meant(api, namespace):

@@ -1,7 +1,5 @@
 """The lock of an election on a real apiserver. How replicas contend for it is in test/faults."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from tf_operator.machinery.clock import SystemClock
@@ -28,23 +26,3 @@ async def test_an_update_of_a_lease_that_was_deleted_does_not_make_it_again(lock
         await lock.update(made, made.record)
 
     assert await lock.read() is None
-
-
-async def test_an_update_keeps_what_others_have_written_beside_the_record(lock, control_plane, namespace):
-    await lock.create(LeaseRecord("a", seconds=15))
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/lease"
-    control_plane.admin.patch(path, {"metadata": {"labels": {"team": "ml"}, "annotations": {"a": "b"}}})
-    seen = await lock.read()
-
-    written = await lock.update(seen, seen.record.held("b", seconds=20, now=datetime(2026, 1, 1, tzinfo=UTC)))
-
-    stored = control_plane.admin.get(path)
-    assert (stored["metadata"]["labels"], stored["metadata"]["annotations"]) == ({"team": "ml"}, {"a": "b"})
-    assert stored["spec"] == {
-        "holderIdentity": "b",
-        "leaseDurationSeconds": 20,
-        "leaseTransitions": 1,
-        "acquireTime": "2026-01-01T00:00:00.000000Z",
-        "renewTime": "2026-01-01T00:00:00.000000Z",
-    }
-    assert await lock.read() == written

@@ -106,15 +106,6 @@ def test_without_uvloop_the_loop_of_asyncio_is_used(kubeconfig, monkeypatch):
     assert run.run(options, make_controller=Idle) == 0
 
 
-def test_one_address_may_have_all_pages(kubeconfig, capsys):
-    with server.serving(server.Endpoint(ANYWHERE, {})) as (free,):
-        pass
-    run.run(Options(kubeconfig=kubeconfig, metrics_address=free, health_address=free), make_controller=Idle)
-
-    (listening,) = [record for record in records(capsys) if record["message"] == "listening"]
-    assert listening["addresses"] == [str(free)]
-
-
 @pytest.mark.parametrize(
     ("options", "error"),
     [

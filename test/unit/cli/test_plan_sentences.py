@@ -88,3 +88,17 @@ def test_a_gang_is_mentioned():
     found = dict(sentences(WORKERS, Settings(gang_scheduler="volcano")))
 
     assert found["Gang"] == "volcano starts 2 pods together, or none"
+
+
+def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job():
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}
+    spec = {"replicaSpecs": [{"template": template}, {"tfReplicaType": "WORKER", "template": template}]}
+    body = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}, "spec": spec}
+
+    found = list(plan_sentences.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
+
+    assert found[:3] == [
+        ("Succeeds", "when master 0 has exited with code 0"),
+        ("Failures", "Master 0: exit codes 1 to 128, 139 and too little memory end the job; else it runs again"),
+        ("Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"),
+    ]

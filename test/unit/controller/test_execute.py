@@ -1,5 +1,6 @@
 """How a plan is carried out: which calls, in which order, and what follows from their ends."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -8,6 +9,7 @@ from support import builders
 from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
+from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.transport import errors
 from tf_operator.planning import gang_schedulers, rejections
 from tf_operator.planning.actions import Create, Delete, Patch, Plan, Stage
@@ -41,19 +43,33 @@ async def test_progress_within_half_a_second_is_one_write(harness):
     assert harness.job["status"]["replicaStatuses"]["Worker"]["active"] == 3
 
 
-async def test_a_throttled_create_is_no_refusal(harness):
-    harness.api.fail("create services", errors.from_status(errors.Status(code=429, reason="TooManyRequests")))
+async def test_an_api_with_a_large_status_writes_its_progress_later():
+    harness = Harness(
+        builders.tfjob("j").workers(1), api=replace(v1.API, progress_waits=lambda job: 10.0 * job.pod_count)
+    )
+    await harness.reconcile()
+    harness.set_pod("j-worker-0", phase="Running")
+    harness.sync()
 
-    with pytest.raises(errors.Throttled):
-        await harness.reconcile()
+    assert 9 < await harness.reconcile() <= 10
+    await harness.clock.advance(10)
+    await harness.settle()
+    assert harness.api.calls.count("patch tfjobs.kubeflow.org j/status") == 1
 
-    assert harness.notes.rejections.get(harness.job["metadata"]["uid"]) is None
 
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("create services", errors.from_status(errors.Status(code=429, reason="TooManyRequests"))),
+        ("create pods", refused(500, "InternalError", "etcd is away")),
+        ("create pods", errors.Unreachable("refused")),
+    ],
+    ids=["throttled", "failed", "never sent"],
+)
+async def test_trouble_of_the_apiserver_is_passed_on_and_is_no_refusal(harness, call, error):
+    harness.api.fail(call, error)
 
-async def test_a_server_that_fails_is_no_refusal(harness):
-    harness.api.fail("create pods", refused(500, "InternalError", "etcd is away"))
-
-    with pytest.raises(errors.ServerFailed):
+    with pytest.raises(type(error)):
         await harness.reconcile()
 
     assert harness.notes.rejections.get(harness.job["metadata"]["uid"]) is None
@@ -67,13 +83,6 @@ async def test_a_webhook_that_does_not_answer_is_a_refusal_that_is_told(harness)
     refusal = harness.notes.rejections.get(harness.job["metadata"]["uid"])
     assert (refusal.what, rejections.is_final(refusal)) == ("pod j-worker-0", False)
     assert refusal.message == 'failed calling webhook "istio": connection refused'
-
-
-async def test_a_connection_that_was_never_made_is_passed_on(harness):
-    harness.api.fail("create pods", errors.Unreachable("refused"))
-
-    with pytest.raises(errors.Unreachable):
-        await harness.reconcile()
 
 
 async def test_what_was_made_before_an_error_is_told_all_the_same(harness):

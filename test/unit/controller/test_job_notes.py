@@ -5,6 +5,7 @@ import pytest
 from support.fake_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.status_batches import StatusBatches
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.snapshot import Pod
 
@@ -24,3 +25,13 @@ def test_nothing_is_noted_of_a_job_that_is_gone(notes):
     notes.status_batches.time_left("gone", 1.0)
 
     assert len(notes) == 0
+
+
+async def test_progress_is_collected_from_the_first_and_not_from_every_reconcile(clock):
+    batches = StatusBatches(clock, {"u"}.__contains__)
+
+    assert batches.time_left("u", 0.5) == 0.5
+    await clock.advance(0.3)
+    assert batches.time_left("u", 0.5) == pytest.approx(0.2)
+    batches.note_written("u")
+    assert batches.time_left("u", 0.5) == 0.5

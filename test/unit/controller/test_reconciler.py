@@ -91,25 +91,20 @@ async def test_caches_that_stay_behind_are_replaced_by_a_live_read():
     assert sum(call.startswith("create") for call in harness.api.calls) == 4, "nothing was made a second time"
 
 
-async def test_a_live_read_that_finds_another_job_of_the_name_does_nothing():
+@pytest.mark.parametrize("is_replaced", [True, False], ids=["another job of the name", "no job"])
+async def test_a_live_read_that_does_not_find_the_job_does_nothing(is_replaced):
     harness = Harness(SIMPLE)
     await harness.reconcile()
-    harness.api.put(JOBS, {**harness.job, "metadata": {**harness.job["metadata"], "uid": "another"}})
+    if is_replaced:
+        harness.api.put(JOBS, {**harness.job, "metadata": {**harness.job["metadata"], "uid": "another"}})
+    else:
+        del harness.api.objects[str(JOBS), KEY]
     await harness.clock.advance(20)
     made = sum(call.startswith("create") for call in harness.api.calls)
 
     assert await harness.reconcile() is None
 
     assert sum(call.startswith("create") for call in harness.api.calls) == made
-
-
-async def test_a_live_read_that_finds_no_job_does_nothing():
-    harness = Harness(SIMPLE)
-    await harness.reconcile()
-    del harness.api.objects[str(JOBS), KEY]
-    await harness.clock.advance(20)
-
-    assert await harness.reconcile() is None
 
 
 async def test_a_failure_is_written_down_before_its_pod_is_deleted():

@@ -20,8 +20,7 @@ def wait(rejections, clock):
     return (planning.retry_at(found) - clock.now()).total_seconds()
 
 
-async def test_refusals_of_a_job_are_spaced_by_growing_delays():
-    clock = FakeClock()
+async def test_refusals_of_a_job_are_spaced_by_growing_delays(clock):
     rejections = Rejections(clock, {"u"}.__contains__)
     delays = []
     for _ in range(9):
@@ -83,8 +82,7 @@ def test_a_namespace_that_goes_away_is_asked_once_a_minute(rejections):
     assert wait(rejections, FakeClock()) == 60
 
 
-async def test_a_refusal_of_what_is_not_wanted_any_more_is_forgotten_when_its_time_is_over():
-    clock = FakeClock()
+async def test_a_refusal_of_what_is_not_wanted_any_more_is_forgotten_when_its_time_is_over(clock):
     rejections = Rejections(clock, {"u"}.__contains__)
     rejections.note("u", "pod a", refused(403, "Forbidden"))
 

@@ -105,7 +105,7 @@ def test_the_container_that_the_profile_names_decides_whatever_else_is_in_the_po
 
 
 def test_the_command_line_plans_it(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(registry, "SERVED", (*registry.SERVED, toy_api.API))
+    monkeypatch.setattr(registry, "SERVED", (registry.DEFAULT, toy_api.API))
     path = tmp_path / "toy.json"
     path.write_text(json.dumps(BODY))
 

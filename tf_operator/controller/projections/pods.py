@@ -7,9 +7,10 @@ rest. ``planning.pending`` decides what is reported, and after how long.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
+from sys import intern
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
@@ -105,20 +107,25 @@ _READ_POD: Final = decoder(_RawPod)
 def pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedPod]:
     """Reads the pods of the jobs of these APIs.
 
-    Of its containers, those are kept that decide in one of these APIs; which of them it is here, planning knows.
+    Of its containers, those are kept that decide in one of these APIs; which of them it is here, planning knows. How
+    all of them stand is kept only for the API that shows it.
     """
     owner_of = owner_reader(apis)
     deciding = {profile.container: profile.container for api in apis for profile in api.profiles}
     styles = {
         (api.resource.group, api.resource.kind): tuple({profile.names for profile in api.profiles}) for api in apis
     }
+    showing = {(api.resource.api_version, api.resource.kind) for api in apis if api.shows_containers}
 
     def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
         found = _READ_POD(raw)
         owner = owner_of(found.metadata)
         replica = _replica(found.metadata.name, owner, styles) if owner.uid else None
         core = found.metadata.core()
-        return CachedPod(core, owner.uid, _pod(found, *replica, deciding, core) if replica else None)
+        pod = _pod(found, *replica, deciding, core) if replica else None
+        if pod and showing and (owner.api_version, owner.kind) in showing:
+            pod = replace(pod, containers=_lines(found.status.container_statuses))
+        return CachedPod(core, owner.uid, pod)
 
     return read_pod
 
@@ -175,6 +182,22 @@ def _main(state: _State) -> MainContainer | None:
 
 def _last_end(container: _ContainerStatus) -> MainContainer | None:
     return _main(container.last_state) if container.last_state.terminated else None
+
+
+def _lines(containers: Sequence[_ContainerStatus]) -> tuple[ContainerLine, ...]:
+    return _shared(tuple(ContainerLine(intern(entry.name), *_shown(entry.state)) for entry in containers))
+
+
+@lru_cache(maxsize=1024)
+def _shared(lines: tuple[ContainerLine, ...]) -> tuple[ContainerLine, ...]:
+    """Pods of all jobs have the same few: one of equal ones is kept."""
+    return lines
+
+
+def _shown(state: _State) -> tuple[str, int | None]:
+    if state.terminated:
+        return "Terminated", state.terminated.exit_code
+    return ("Running" if state.running else "Waiting"), None
 
 
 def _worst_exit(containers: Sequence[_ContainerStatus]) -> int | None:

@@ -49,6 +49,8 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     EventKind.USER_TF_CONFIG: "UserTFConfigKept",
     EventKind.TEMPLATE_RESTART_POLICY: "SetPodTemplateRestartPolicy",
     EventKind.TEMPLATE_SCHEDULER: "SetPodTemplateSchedulerName",
+    EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
+    EventKind.UNUSED_FIELDS: "UnusedFields",
 }
 
 

@@ -7,7 +7,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from support.fake_api import refused
-from support.fake_clock import FakeClock
 from tf_operator.app.http import metrics_auth
 from tf_operator.app.http import server as web
 from tf_operator.app.http.metrics_auth import CLIENT_BURST, UNKNOWN_BURST, Authorizer, Decision, Reviewer
@@ -39,11 +38,6 @@ class Apiserver:
     def reviews(self):
         """How many tokens were reviewed."""
         return self.asked.count("tokenreviews")
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 @pytest.fixture

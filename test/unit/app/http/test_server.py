@@ -197,19 +197,6 @@ async def test_a_connection_that_breaks_is_not_logged(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.fixture
-def authority():
-    return trustme.CA()
-
-
-@pytest.fixture
-def tls(authority):
-    """A context for a server at 127.0.0.1."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    return context
-
-
 def fetch_safely(address, authority):
     trust = ssl.create_default_context()
     authority.configure_trust(trust)

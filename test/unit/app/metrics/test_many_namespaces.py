@@ -3,7 +3,6 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from support.fake_clock import FakeClock
 from tf_operator.app.metrics import jobs
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 
@@ -24,8 +23,7 @@ def new_jobs(registry):
     return {one.labels["job_namespace"]: one.value for one in found if one.labels["phase"] == "New"}
 
 
-async def test_beyond_so_many_namespaces_jobs_count_without_their_namespace_until_they_are_gone(registry):
-    clock = FakeClock()
+async def test_beyond_so_many_namespaces_jobs_count_without_their_namespace_until_they_are_gone(registry, clock):
     metrics = jobs.JobMetrics(jobs.JobFamilies(registry), clock)
     for namespace in "abcd":
         metrics.phases.on_add(stored(namespace))

@@ -7,7 +7,6 @@ import ssl
 import pytest
 import structlog
 
-from support.fake_clock import FakeClock
 from tf_operator.app.webhook import certificate, keys
 from tf_operator.app.webhook.certificate import CRDS, SECRETS, KeptCertificate, NoCertificate
 from tf_operator.machinery.election.fence import NotLeading
@@ -63,11 +62,6 @@ def stored(cluster):
 
 def encoded(found):
     return {name: base64.b64encode(value).decode() for name, value in found.data().items()}
-
-
-@pytest.fixture
-def clock():
-    return FakeClock()
 
 
 async def test_a_leader_fills_the_secret_once_and_writes_the_authority_into_the_crd(clock):

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import os
-import ssl
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -210,13 +209,6 @@ def _is_alive(pid):
 
 
 # OpenID Connect
-
-
-@pytest.fixture(scope="module")
-def tls(authority):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    return context
 
 
 def jwt(**claims):

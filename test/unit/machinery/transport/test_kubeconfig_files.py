@@ -114,13 +114,6 @@ async def test_data_may_be_in_lines_as_base64_writes_them(folder, end):
     assert (await read(write(folder / "config", kubeconfig(user=user)))).key == long
 
 
-async def test_no_repr_shows_credentials(folder):
-    user = {"token": SECRET, "client-key-data": encoded(SECRET), "client-certificate-data": encoded("cert")}
-    cluster = {"server": "https://h", "proxy-url": f"http://u:{SECRET}@p"}
-
-    assert SECRET not in repr(await read(write(folder / "config", kubeconfig(cluster=cluster, user=user))))
-
-
 async def test_the_credentials_of_a_plugin_replace_all_others(folder):
     status = {"token": SECRET, "clientCertificateData": "its cert", "clientKeyData": "its key"}
     (folder / "answer").write_text(json.dumps({"apiVersion": "v1", "kind": "ExecCredential", "status": status}))
@@ -295,12 +288,14 @@ async def test_a_file_that_is_missing_or_cannot_be_read_is_named(tmp_path):
         await read(tmp_path / ("x" * 300))
 
 
-async def test_nothing_is_left_behind_in_temporary_files(tmp_path, monkeypatch):
+async def test_nothing_is_left_behind_in_temporary_files_and_no_repr_shows_credentials(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    user = {"client-certificate-data": encoded("cert"), "client-key-data": encoded(SECRET)}
-    cluster = {"server": "https://h", "certificate-authority-data": encoded("ca")}
+    user = {"client-certificate-data": encoded("cert"), "client-key-data": encoded(SECRET), "token": SECRET}
+    proxy = f"http://u:{SECRET}@p"
+    cluster = {"server": "https://h", "certificate-authority-data": encoded("ca"), "proxy-url": proxy}
 
     found = await read(write(tmp_path / "config", kubeconfig(cluster=cluster, user=user)))
 
-    assert (found.authorities, found.certificate, found.key) == ("ca", "cert", SECRET)
+    assert (found.authorities, found.certificate, found.key, found.proxy) == ("ca", "cert", SECRET, proxy)
+    assert SECRET not in repr(found)
     assert [path.name for path in tmp_path.iterdir()] == ["config"]

@@ -1,0 +1,356 @@
+"""TensorFlowTrainingJobs by themselves: how they are read, and what their status says in the course of their lives."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from support.pod_events import everything_runs, fails, is_deleted, is_evicted, main_ends, runs, succeeds, time_passes
+from support.simulator import Simulator
+from support.t9k import PHASES, condition, documented, job, over, replicas
+from tf_operator.app.metrics.phases import PHASES as PHASES_OF_METRICS
+from tf_operator.dialects.served import JobSummary
+from tf_operator.dialects.t9k.v1beta1 import API
+from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
+from tf_operator.job.training_job import CleanPodPolicy, Override, RestartPolicy
+from tf_operator.job.validation import validate
+from tf_operator.planning.plan import make_plan
+
+HEAD = {"uid": "u", "resourceVersion": "1", "generation": 1, "namespace": "team"}
+PAUSE = documented("fragments/pause")["spec"]
+
+
+def pause(simulator):
+    simulator.edit({"spec": over(PAUSE, {"runMode": {"pause": {"resumeSpecs": [{"type": "ps", "args": ["-x"]}]}}})})
+
+
+def resume(simulator):
+    simulator.edit({"spec": {"runMode": {"pause": {"enabled": False}}}})
+
+
+def begun(*roles, **spec):
+    body = job("t", *roles, **spec)
+    body["metadata"] |= HEAD
+    return Simulator(body, api=API)
+
+
+def lived(moves, *roles, **spec):
+    seen = begun(*roles, **spec)
+    seen.settle()
+    for move in moves:
+        move(seen)
+        seen.settle()
+    return seen
+
+
+def shown(seen):
+    status = seen.status
+    flags = "".join(entry["status"][0] for entry in status["conditions"])
+    counts = "/".join(str(status["aggregate"][phase]) for phase in PHASES)
+    return f"{status['phase']} {flags} {counts} {status['backoffCount']}"
+
+
+def retried(name, code=1):
+    return fails(name, code), time_passes(600), everything_runs
+
+
+WORKERS, CHIEF = replicas("worker", 4), replicas("chief", 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "spec", "moves", "expected"),
+    [
+        ("", {}, [], "Pending TFFFF 0/4/0/0/0/0/0 0"),
+        ("", {}, [runs("worker-1")], "Pending TFFFF 0/3/1/0/0/0/0 0"),
+        ("", {}, [everything_runs], "Running TTFFF 0/0/4/0/0/0/0 0"),
+        ("", {}, [everything_runs, succeeds("worker-0")], "Succeeded TFFTF 0/0/3/1/0/0/0 0"),
+        ("", {}, [everything_runs, main_ends("worker-0")], "Succeeded TFFTF 0/0/4/0/0/0/0 0"),
+        ("", {}, [everything_runs, fails("worker-1")], "Running TTFFT 1/0/3/0/0/0/0 1"),
+        ("", {}, [everything_runs, *retried("worker-1")], "Running TTFFF 0/0/4/0/0/0/0 1"),
+        ("", {}, [everything_runs, *retried("worker-0")], "Running TTFFF 0/0/4/0/0/0/0 1"),
+        (
+            "",
+            {},
+            [everything_runs, *(m for _ in range(50) for m in retried("worker-0"))],
+            "Running TTFFF 0/0/4/0/0/0/0 50",
+        ),
+        ("", {}, [everything_runs, is_evicted("worker-0")], "Running TTFFF 1/0/3/0/0/0/0 0"),
+        ("ExitCode", {}, [everything_runs, fails("worker-1", 139)], "Running TTFFT 0/0/3/0/1/0/0 0"),
+        ("ExitCode", {}, [everything_runs, fails("worker-1", 137, "OOMKilled")], "Running TTFFT 1/0/3/0/0/0/0 1"),
+        ("ExitCode", {}, [everything_runs, fails("worker-0", 129)], "Failed TFTFT 0/0/3/0/1/0/0 0"),
+        ("Never", {}, [everything_runs, fails("worker-1", 137)], "Running TTFFT 0/0/3/0/1/0/0 0"),
+        ("Never", {}, [everything_runs, is_evicted("worker-0")], "Failed TFTFT 0/0/3/0/1/0/0 0"),
+        ("Always", {}, [everything_runs, succeeds("worker-0")], "Running TTFFF 1/0/3/0/0/0/0 1"),
+        (
+            "Always",
+            {"runPolicy": {"backoffLimit": 1}},
+            [everything_runs, succeeds("worker-1"), time_passes(9), everything_runs, succeeds("worker-1")],
+            "Running TTFFF 0/0/3/1/0/0/0 1",
+        ),
+        (
+            "Always",
+            {"runPolicy": {"backoffLimit": 0}},
+            [everything_runs, succeeds("worker-0")],
+            "Succeeded TFFTF 0/0/3/1/0/0/0 0",
+        ),
+        (
+            "",
+            {"runPolicy": {"backoffLimit": 2}},
+            [everything_runs, *retried("worker-1"), *retried("worker-2"), fails("worker-3")],
+            "Running TTFFT 0/0/3/0/1/0/0 2",
+        ),
+        (
+            "",
+            {"runPolicy": {"backoffLimit": 2}},
+            [everything_runs, *retried("worker-1"), *retried("worker-2"), fails("worker-3"), fails("worker-0")],
+            "Failed TFTFT 0/0/2/0/2/0/0 2",
+        ),
+        ("", {"runPolicy": {"backoffLimit": 0}}, [everything_runs, fails("worker-0")], "Failed TFTFT 0/0/3/0/1/0/0 0"),
+        ("", {}, [pause], "Paused FFFFFT 0/0/0/0/0/0/4 0"),
+        ("", {}, [everything_runs, pause], "Paused FFFFFT 0/0/0/0/0/0/4 0"),
+        ("", {}, [everything_runs, pause, resume], "Resuming TFFFFF 0/4/0/0/0/0/0 0"),
+        ("", {}, [everything_runs, pause, resume, everything_runs], "Running TTFFFF 0/0/4/0/0/0/0 0"),
+        ("", {}, [everything_runs, succeeds("worker-1"), pause], "Paused FFFFFT 0/0/0/0/0/0/4 0"),
+        ("", {}, [everything_runs, succeeds("worker-1"), pause, resume], "Resuming TFFFFF 0/3/0/1/0/0/0 0"),
+        (
+            "",
+            {"runPolicy": {"cleanUpPolicy": "Unfinished"}},
+            [everything_runs, succeeds("worker-1"), succeeds("worker-0")],
+            "Succeeded TFFTF 0/0/0/2/0/0/2 0",
+        ),
+        (
+            "",
+            {"runPolicy": {"cleanUpPolicy": "All"}},
+            [everything_runs, succeeds("worker-0")],
+            "Succeeded TFFTF 0/0/0/0/0/0/4 0",
+        ),
+        ("", {}, [everything_runs, succeeds("worker-0"), is_deleted("worker-1")], "Succeeded TFFTF 0/0/2/1/0/0/1 0"),
+        ("", {"runPolicy": {"activeDeadlineSeconds": 5}}, [time_passes(6)], "Failed TFTFF 0/4/0/0/0/0/0 0"),
+    ],
+)
+def test_a_status_says_where_the_job_stands(policy, spec, moves, expected):
+    """Phase, conditions in their order, counts in the manual's order, and the restarts that count."""
+    assert shown(lived(moves, replicas("worker", 4, policy), **spec)) == expected
+
+
+def test_a_job_with_a_chief_is_not_decided_by_its_workers():
+    moves = [everything_runs, succeeds("worker-0")]
+
+    assert shown(lived(moves, CHIEF, WORKERS)) == "Running TTFFF 0/0/4/1/0/0/0 0"
+    assert shown(lived([*moves, succeeds("chief-0")], CHIEF, WORKERS)) == "Succeeded TFFTF 0/0/3/2/0/0/0 0"
+
+
+def test_the_status_before_any_pod_names_what_is_to_come_and_what_is_in_its_way():
+    seen = begun(WORKERS)
+    report = seen.look().report
+    status = API.write_status(report, {})
+
+    assert (status["phase"], status["aggregate"]["creating"]) == ("Pending", 4)
+    assert [entry["status"] for entry in status["conditions"]] == ["False"] * 5
+    assert status["tasks"] == [
+        {"type": "worker", "replicas": [{"name": f"t-worker-{index}", "phase": "Creating"} for index in range(4)]}
+    ]
+    (initialized, *_) = API.write_status(replace(report, note=" No room."), {})["conditions"]
+    assert initialized["message"] == "The job is being initialized. No room."
+
+
+def test_what_fails_and_who_waits_is_said_for_each_replica():
+    seen = lived([everything_runs, fails("worker-1", 7)], replicas("worker", 2))
+    (task,) = seen.status["tasks"]
+
+    assert task == {
+        "type": "worker",
+        "restartCount": 1,
+        "replicas": [
+            {"name": "t-worker-0", "phase": "Running", "uid": seen.pods["t-worker-0"].uid},
+            {"name": "t-worker-1", "phase": "Creating"},
+        ],
+    }
+    assert condition(seen.status, "ReplicaFailure")["message"] == "worker-1 (pod t-worker-1) exited with code 7"
+
+
+def test_a_time_moves_with_the_status_or_the_reason_and_not_with_the_message():
+    seen = lived([everything_runs, time_passes(60), fails("worker-1", 1), time_passes(60)], WORKERS)
+    seen.edit({"status": {"conditions": [{**entry, "message": "other"} for entry in seen.status["conditions"]]}})
+    before = {entry["type"]: entry["lastTransitionTime"] for entry in seen.status["conditions"]}
+    seen.now += timedelta(seconds=60)
+    seen.settle()
+
+    assert {entry["type"]: entry["lastTransitionTime"] for entry in seen.status["conditions"]} == before
+    assert condition(seen.status, "Running")["message"] == "All pods are running normally."
+
+
+def test_what_others_keep_in_a_status_stays():
+    seen = begun(WORKERS)
+    theirs = {"type": "Theirs", "status": "True"}
+    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [theirs]}})
+    seen.settle()
+
+    assert seen.status["tensorboard"] == {"ready": True}
+    assert seen.status["conditions"][-1] == theirs
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "cause"),
+    [
+        ({"conditions": [{"type": "Completed", "status": "True"}]}, JobPhase.SUCCEEDED, None),
+        ({"phase": "Succeeded"}, JobPhase.SUCCEEDED, None),
+        (
+            {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]},
+            JobPhase.FAILED,
+            FailureCause.DEADLINE_EXCEEDED,
+        ),
+        ({"phase": "Running", "conditions": [{"type": "Running", "status": "True"}]}, JobPhase.NEW, None),
+    ],
+)
+def test_a_job_that_the_product_has_ended_stays_as_it_is(status, phase, cause):
+    seen = begun(WORKERS)
+    seen.edit({"status": status})
+
+    assert (seen.record.phase, seen.record.failure) == (phase, cause)
+    seen.settle()
+    assert (seen.status == status, seen.pods == {}) == ((True, True) if phase is not JobPhase.NEW else (False, False))
+
+
+def test_a_manifest_is_read_with_its_defaults():
+    found = API.read_object(over(documented("tensorflow-example"), {"metadata": HEAD}))
+
+    (workers,) = found.replicas
+    assert (workers.type, workers.count, workers.restart_policy) == (ReplicaType.WORKER, 4, RestartPolicy.ON_FAILURE)
+    assert (found.run_policy.clean_pods, found.run_policy.backoff_limit) == (CleanPodPolicy.NONE, None)
+    assert validate(found) == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"replicaSpecs": "four"}, "spec.replicaSpecs: must name at least one replica type"),
+        ({"replicaSpecs": [replicas("master")]}, "spec.replicaSpecs[0].type: is no replica type; there are chief, "),
+        ({"replicaSpecs": [CHIEF, CHIEF]}, "spec.replicaSpecs[1].type: is chief again"),
+        ({"replicaSpecs": [replicas("chief", 2)]}, "spec.replicaSpecs[0].replicas: must be from 0 to 1, is 2"),
+        (
+            {"replicaSpecs": [replicas("ps", 2001)]},
+            "spec.replicaSpecs: must have at most 2000 replicas in all, has 2001",
+        ),
+        ({"replicaSpecs": [replicas("ps", 1, "Maybe")]}, "spec.replicaSpecs[0].restartPolicy: must be one of 'Always'"),
+        ({"runPolicy": {"cleanUpPolicy": "Some"}}, "spec.runPolicy.cleanUpPolicy: must be one of 'None', 'All'"),
+        ({"runPolicy": {"activeDeadlineSeconds": 0}}, "spec.runPolicy.activeDeadlineSeconds: must be at least 1, is 0"),
+        ({"runMode": {"pause": {"enabled": 1}}}, "spec.runMode.pause.enabled: must be true or false, is 1"),
+        ({"runMode": {"debug": {"enabled": True, "replicaSpecs": [{"type": "ps", "command": "x"}]}}}, "spec.runMode."),
+    ],
+)
+def test_each_problem_names_its_field_and_its_rule(spec, problem):
+    body = job("t", WORKERS)
+    found = validate(API.read_object({**body, "spec": body["spec"] | spec}))
+
+    assert str(found[0]).startswith(problem.replace("'Always'", "")) or problem in "; ".join(map(str, found))
+
+
+def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
+    seen = lived([everything_runs], replicas("worker", 2000))
+
+    assert len(msgspec.json.encode(seen.status)) < 500_000
+    assert (API.progress_waits(seen.job), API.progress_waits(lived([], WORKERS).job)) == (10.0, 1.0)
+
+
+def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_installed():
+    body = over(documented("tensorflow-example"), documented("fragments/scheduler"))
+    seen = Simulator(over(body, {"metadata": HEAD}), api=API)
+
+    group, *children = make_plan(replace(seen.observe(), offered_scheduler="t9k-scheduler")).actions
+    assert (group.resource.group, group.name) == ("scheduler.tensorstack.dev", "tensorflow-example")
+    assert group.body()["spec"] == {"minMember": 4, "queue": "default", "priority": 50}
+    pod = children[0].body()
+    assert pod["spec"]["schedulerName"] == "t9k-scheduler"
+    labels = {name: value for name, value in pod["metadata"]["labels"].items() if name.startswith("scheduler")}
+    assert {name.partition("/")[2]: value for name, value in labels.items()} == {
+        "group-name": "tensorflow-example",
+        "queue": "default",
+        "role": "worker",
+    }
+
+    seen.settle()
+    assert seen.group is None
+    sentence = "t9k-scheduler is not installed: the scheduler of the template places the pods, or the default one."
+    assert condition(seen.status, "Running")["message"] == f"The job is waiting for its replicas. {sentence}"
+    assert [event.message for plan in seen.plans for event in plan.events] == [sentence]
+
+
+def test_an_operator_that_is_killed_after_any_write_counts_no_restart_twice():
+    """The limit is used up by two workers, and then the main one fails."""
+    moves = [everything_runs, *retried("worker-1"), *retried("worker-2"), fails("worker-3"), fails("worker-0")]
+    policy = {"backoffLimit": 2, "cleanUpPolicy": "Unfinished"}
+    undisturbed = lived(moves, WORKERS, runPolicy=policy)
+
+    for write in range(1, undisturbed.writes + 1):
+        seen = begun(WORKERS, runPolicy=policy)
+        seen.crash_after = write
+        seen.settle()
+        for move in moves:
+            move(seen)
+            seen.settle()
+        assert (shown(seen), seen.shown_pods) == (shown(undisturbed), undisturbed.shown_pods), f"after write {write}"
+        assert max(record.restarts for record in seen.records) == 2
+
+
+def test_resume_specs_hold_from_the_first_pause_on_and_fall_back_to_the_template():
+    sshd = Override(("/usr/bin/sshd",), None, skips_init_containers=True)
+    arguments = Override(None, ("-x",))
+
+    for moves, expected in (([], [None, None]), ([pause], [sshd, arguments]), ([pause, resume], [sshd, arguments])):
+        assert [spec.override for spec in lived(moves, WORKERS, replicas("ps")).job.replicas] == expected
+
+
+def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image():
+    probes = {name: {"exec": {"command": ["x"]}} for name in ("livenessProbe", "startupProbe", "readinessProbe")}
+    roles = [replicas(kind, 1, initContainers=[{"name": "init", "image": "i"}]) for kind in ("worker", "ps")]
+    for role in roles:
+        role["template"]["spec"]["containers"][0] |= probes
+    mode = documented("fragments/debug")["spec"]["runMode"]
+    worker, ps = (action.body()["spec"] for action in begun(*roles, runMode=mode).look().actions)
+
+    assert [container["command"] for container in worker["containers"]] == [["/usr/bin/sshd"]]
+    assert [container["command"] for container in ps["containers"]] == [["sleep", "inf"]]
+    assert ["initContainers" in pod for pod in (worker, ps)] == [False, True]
+    (container,) = ps["containers"]
+    assert container["args"] == []
+    assert set(container) & set(probes) == {"readinessProbe"}
+
+
+@pytest.mark.parametrize(
+    ("moves", "phase", "is_waiting", "is_finished"),
+    [
+        ([], "Created", True, False),
+        ([everything_runs], "Running", False, False),
+        ([everything_runs, fails("worker-1")], "Restarting", True, False),
+        ([pause], "Suspended", False, False),
+        ([everything_runs, succeeds("worker-0")], "Succeeded", False, True),
+    ],
+)
+def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, is_waiting, is_finished):
+    seen = lived(moves, WORKERS)
+    found = API.summarize(seen.body["metadata"], b"{}", msgspec.json.encode(seen.status))
+
+    assert (found.phase, found.waits_since is not None, found.is_finished) == (phase, is_waiting, is_finished)
+    assert phase in PHASES_OF_METRICS
+
+
+def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
+    created = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+
+    assert API.summarize(created, b"{}", b"{}").waits_since is not None
+    assert API.summarize(created, b"{}", b'{"phase": 1}') == JobSummary()
+    assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
+
+
+def test_a_tensorboard_that_nobody_makes_is_announced_once():
+    body = over(over(documented("tensorflow-example"), documented("fragments/tensorboard")), {"metadata": HEAD})
+    seen = Simulator(body, api=API)
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+
+    (event,) = [event for plan in seen.plans for event in plan.events]
+    assert API.event_reason(event.kind) == "UnusedFields"
+    assert event.message == "spec.tensorboardSpec: accepted, and without effect in this operator"

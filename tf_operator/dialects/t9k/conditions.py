@@ -1,0 +1,165 @@
+"""The conditions and the phase of a TensorFlowTrainingJob.
+
+Every type has one entry, in the order of the T9k manual; Paused only once the job was paused. The time of an entry
+moves with its status or its reason, not with its message. When the job ends its conditions are written for the last
+time. What a condition said before is part of its rules: a job stays initialized until it is paused.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tf_operator.dialects.fields import entries
+from tf_operator.dialects.t9k import words
+from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
+from tf_operator.job.report import JobReport, ReplicaLine
+from tf_operator.meta import Body, rfc3339, text_of
+
+
+class Phase(StrEnum):
+    """``status.phase``."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    PAUSED = "Paused"
+    RESUMING = "Resuming"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class ConditionType(StrEnum):
+    """``status.conditions[].type``, in their order."""
+
+    INITIALIZED = "Initialized"
+    RUNNING = "Running"
+    FAILED = "Failed"
+    COMPLETED = "Completed"
+    REPLICA_FAILURE = "ReplicaFailure"
+    PAUSED = "Paused"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a condition says."""
+
+    reason: str
+    message: str
+    is_true: bool = False
+
+
+_PHASES: Mapping[JobPhase, Phase] = {
+    JobPhase.SUCCEEDED: Phase.SUCCEEDED,
+    JobPhase.FAILED: Phase.FAILED,
+    JobPhase.SUSPENDED: Phase.PAUSED,
+}
+_TYPES = frozenset(ConditionType)
+_MOST_NAMES = 5
+
+
+def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> Phase:
+    """The phase. A job is Running from the moment that its main replica runs, whatever happens to that then."""
+    record = report.record
+    if found := _PHASES.get(record.phase):
+        return found
+    leader = report.job.leader
+    kind = leader.type if leader else ReplicaType.WORKER
+    if any(line.type is kind and line.index == 0 and line.uid and line.phase == Phase.UNKNOWN for line in lines):
+        return Phase.UNKNOWN
+    if record.first_run_time:
+        return Phase.RUNNING
+    return Phase.RESUMING if record.resumed_at else Phase.PENDING
+
+
+def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, stored: Body) -> list[dict[str, Any]]:
+    """The list; what others keep in it stands behind ours."""
+    before = {text_of(entry, "type"): entry for entry in entries(stored.get("conditions"))}
+    ours = [
+        _entry(kind, said, before.get(kind), report.now) for kind, said in _said(report, lines, phase, before=before)
+    ]
+    return ours + [dict(entry) for kind, entry in before.items() if kind not in _TYPES]
+
+
+def _said(
+    report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, *, before: Mapping[str, Body]
+) -> Iterator[tuple[ConditionType, Said]]:
+    initialized = _initialized(report)
+    failed, completed = _ends(report)
+    yield ConditionType.INITIALIZED, initialized
+    yield ConditionType.RUNNING, _running(report, phase, initialized, failed if failed.is_true else completed)
+    yield ConditionType.FAILED, failed
+    yield ConditionType.COMPLETED, completed
+    yield ConditionType.REPLICA_FAILURE, _replica_failure(lines, before.get(ConditionType.REPLICA_FAILURE))
+    if paused := _paused(report, before.get(ConditionType.PAUSED)):
+        yield ConditionType.PAUSED, paused
+
+
+def _initialized(report: JobReport) -> Said:
+    """Whether all children of this run have been made: since the start, or since the last resume."""
+    if report.record.phase is JobPhase.SUSPENDED:
+        return Said(words.PAUSED, words.IS_PAUSED)
+    if report.record.all_created_time:
+        return Said(words.NO_REASON, words.IS_INITIALIZED, is_true=True)
+    return Said(words.NO_REASON, words.INITIALIZES + report.note)
+
+
+def _running(report: JobReport, phase: Phase, initialized: Said, end: Said) -> Said:
+    """While it does not run, or not all of it, the message says why; before that, the one of Initialized does."""
+    if phase in {Phase.SUCCEEDED, Phase.FAILED}:
+        return Said(end.reason, end.message)
+    if phase is Phase.PAUSED:
+        return Said(words.PAUSED, words.IS_PAUSED)
+    note = report.note if initialized.is_true else ""
+    if phase is Phase.RUNNING:
+        return Said(words.NO_REASON, words.MAIN_RUNS + note if note else words.ALL_RUN, is_true=True)
+    sentence = words.IS_UNKNOWN if phase is Phase.UNKNOWN else words.WAITS
+    return Said(words.NO_REASON, sentence + note)
+
+
+def _ends(report: JobReport) -> tuple[Said, Said]:
+    """Failed and Completed."""
+    record = report.record
+    if record.phase is JobPhase.SUCCEEDED:
+        reason, message = words.SUCCEEDED, words.HAS_SUCCEEDED
+    elif record.phase is JobPhase.FAILED:
+        reason = words.FAILURE_REASONS[record.failure or FailureCause.PERMANENT_FAILURE]
+        message = report.message
+    else:
+        reason, message = words.NO_REASON, words.GOES_ON
+    failed = Said(reason, message, is_true=record.phase is JobPhase.FAILED)
+    return failed, Said(reason, message, is_true=record.phase is JobPhase.SUCCEEDED)
+
+
+def _replica_failure(lines: tuple[ReplicaLine, ...], known: Body | None) -> Said:
+    """From the end of a replica that failed until its next pod runs, or for ever if there is none."""
+    if not any(line.has_failed for line in lines):
+        return Said(words.NO_REASON, words.ALL_RUN)
+    who = [line.failure for line in lines if line.has_failed and line.failure]
+    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
+    before = text_of(known, "message") if known is not None and known.get("status") == "True" else ""
+    return Said(words.POD_FAILED, "; ".join(who[:_MOST_NAMES]) + more or before, is_true=True)
+
+
+def _paused(report: JobReport, known: Body | None) -> Said | None:
+    if report.record.phase is JobPhase.SUSPENDED:
+        return Said(words.PAUSED, words.IS_PAUSED, is_true=True)
+    if report.record.resumed_at:
+        return Said(words.RESUMED, words.IS_RESUMED)
+    if known is None:
+        return None
+    return Said(text_of(known, "reason"), text_of(known, "message"), is_true=known.get("status") == "True")
+
+
+def _entry(kind: ConditionType, said: Said, known: Body | None, now: datetime) -> dict[str, Any]:
+    status = "True" if said.is_true else "False"
+    stays = known is not None and (known.get("status"), known.get("reason")) == (status, said.reason)
+    since = text_of(known, "lastTransitionTime") if known is not None and stays else ""
+    return {
+        "type": str(kind),
+        "status": status,
+        "reason": said.reason,
+        "message": said.message,
+        "lastTransitionTime": since or rfc3339(now),
+    }

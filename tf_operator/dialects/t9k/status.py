@@ -1,0 +1,65 @@
+"""The status of a TensorFlowTrainingJob: the record of the job from it, and the whole status from a report.
+
+The record is in ``status.operator``; all other fields are rendered from a report and never decide anything. A status
+without a record was written by the T9k product: a job that it has ended stays ended, and its status stays as it is.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tf_operator.dialects import record as codec
+from tf_operator.dialects.fields import entries
+from tf_operator.dialects.t9k import conditions, tasks, words
+from tf_operator.dialects.t9k.conditions import ConditionType, Phase
+from tf_operator.job.record import JobPhase, JobRecord
+from tf_operator.job.report import JobReport, ReplicaLine
+from tf_operator.meta import Body, parse_time, text_of
+
+RECORD: Final = "operator"
+_FIELDS: Final = frozenset({"conditions", "phase", "tasks", "aggregate", "backoffCount", RECORD})
+_ENDS: Final = {JobPhase.FAILED: Phase.FAILED, JobPhase.SUCCEEDED: Phase.SUCCEEDED}
+_NOTHING: Body = {}
+
+
+def read(found: object) -> JobRecord:
+    """What is remembered in a status, as far as it can be understood."""
+    body = found if isinstance(found, Mapping) else _NOTHING
+    return codec.read(body[RECORD]) if RECORD in body else _read_foreign(body)
+
+
+def write(report: JobReport, stored: Body) -> dict[str, Any]:
+    """The whole status: what is to be said, and what others keep in the stored one."""
+    kept = {name: value for name, value in stored.items() if name not in _FIELDS}
+    if report.job.record.is_finished and RECORD not in stored:
+        return dict(stored)
+    lines = tuple(report.lines())
+    if report.job.record.is_finished:  # only its replicas and its record still change
+        return {**stored, **tasks.write(report, lines), RECORD: codec.write(report.record)}
+    phase = conditions.phase_of(report, lines)
+    return kept | {
+        "conditions": conditions.write(report, lines, phase, stored),
+        "phase": str(phase),
+        **_replicas(report, lines, stored),
+        "backoffCount": report.record.restarts,
+        RECORD: codec.write(report.record),
+    }
+
+
+def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -> dict[str, Any]:
+    """Tasks and aggregate. Of a job that cannot be run nothing is counted: what was counted before stays."""
+    if report.counts is not None:
+        return tasks.write(report, lines)
+    nothing = tasks.write(report, ())
+    return {name: stored.get(name, empty) for name, empty in nothing.items()}
+
+
+def _read_foreign(body: Body) -> JobRecord:
+    """How the job ended; one that has not ended is a new job."""
+    found = {text_of(entry, "type"): entry for entry in entries(body.get("conditions"))}
+    for kind, phase in ((ConditionType.FAILED, JobPhase.FAILED), (ConditionType.COMPLETED, JobPhase.SUCCEEDED)):
+        entry = found.get(kind, _NOTHING)
+        if entry.get("status") == "True" or body.get("phase") == _ENDS[phase]:
+            cause = words.cause_of(text_of(entry, "reason")) if phase is JobPhase.FAILED else None
+            ended = parse_time(entry.get("lastTransitionTime"))
+            return JobRecord(phase=phase, failure=cause, completion_time=ended)
+    return JobRecord()
