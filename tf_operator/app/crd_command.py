@@ -29,7 +29,7 @@ def add_command(commands: "Commands") -> None:
         type=lambda text: tuple(text.split(",")),
         default=(),
         metavar="VERSIONS",
-        help="serve these versions, too, such as v1beta2,v1beta1,v1alpha2; needs --webhook",
+        help="serve these versions, too, such as v1beta2,v1beta1,v1alpha2,v1alpha1; needs --webhook",
     )
     parser.add_argument(
         "--webhook",

@@ -20,12 +20,18 @@ def reconcile_of(key: ObjectKey) -> Iterator[None]:
         with bound_contextvars(job_namespace=key.namespace, job_name=key.name, reconcile_id=uuid.uuid4().hex):
             yield
     finally:
-        unbind_contextvars("job_uid")
+        unbind_contextvars("job_uid", "runtime_id")
 
 
 def job_found(uid: str) -> None:
     """From here to the end of the reconcile: which job of this name it is."""
     bind_contextvars(job_uid=uid)
+
+
+def job_read(runtime_id: str) -> None:
+    """From here to the end of the reconcile: what is in the names of its pods, where something is."""
+    if runtime_id:
+        bind_contextvars(runtime_id=runtime_id)
 
 
 @contextmanager

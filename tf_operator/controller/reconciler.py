@@ -68,6 +68,7 @@ class Reconciler:
         return await self._carry_out(seen, plan)
 
     async def _carry_out(self, seen: Snapshot, plan: Plan) -> Result:
+        log_context.job_read(seen.job.runtime_id)
         uid = seen.job.uid
         before = self.notes.rejections.get(uid)
         result = await self.executor.carry_out(seen, plan)

@@ -107,3 +107,4 @@ class EventKind(Enum):
     TEMPLATE_RESTART_POLICY = auto()
     TEMPLATE_SCHEDULER = auto()
     SCHEDULER_UNAVAILABLE = auto()
+    UNUSED_FIELDS = auto()

@@ -24,7 +24,7 @@ def scheduler(name: str) -> str:
 def copies_annotation(name: str) -> bool:
     """Whether the group gets this annotation of the job, as in 1.9: what ``kubectl apply`` notes is not about it.
 
-    Nothing else reads annotations of jobs, so no others need be kept in memory.
+    Nothing but this, and the conversion between versions, reads annotations of jobs: no others are kept in memory.
     """
     return name != _LAST_APPLIED
 

@@ -345,4 +345,212 @@
                                 image:
                                   type: string
 {{- end }}
+{{- if has "v1alpha1" .Values.apis.kubeflow.oldVersions }}
+- name: v1alpha1
+  served: true
+  storage: false
+  subresources:
+    status: {}
+  additionalPrinterColumns:
+  - name: Kinds
+    type: string
+    jsonPath: .status.kinds
+    description: Kind, version and group of the object.
+  schema:
+    openAPIV3Schema:
+      description: A TFJob is a TensorFlow training job, in the oldest version of its API. New jobs should use v1.
+      type: object
+      required:
+      - spec
+      x-kubernetes-validations:
+      - optionalOldSelf: true
+        rule: oldSelf.hasValue() || self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')
+        fieldPath: .metadata.name
+        message: 'has to start with a lower-case letter, hold only lower-case letters, digits and ''-'', not end with ''-'',
+          and have at most 63 characters: Services and labels carry the name of the job'
+      properties:
+        apiVersion:
+          type: string
+        kind:
+          type: string
+        metadata:
+          type: object
+          properties:
+            name:
+              type: string
+              maxLength: 253
+        status:
+          description: The state of the job.
+          type: object
+          nullable: true
+          x-kubernetes-preserve-unknown-fields: true
+        spec:
+          description: What to run.
+          type: object
+          required:
+          - replicaSpecs
+          x-kubernetes-validations:
+          - rule: |-
+              self.replicaSpecs.exists(item,
+                item.tfReplicaType == self.?terminationPolicy.chief.replicaName.orValue('MASTER')
+                && item.replicas > self.?terminationPolicy.chief.replicaIndex.orValue(0))
+            message: 'needs the replica that decides the job: one item of the type MASTER, or the one that terminationPolicy
+              names'
+          - rule: '!has(oldSelf.RuntimeId) || !has(self.RuntimeId) || self.RuntimeId == oldSelf.RuntimeId'
+            fieldPath: .RuntimeId
+            message: 'cannot change: it is in the names of pods and Services'
+          - rule: '!has(self.min__dash__instance) || !has(self.max__dash__instance) || self.min__dash__instance <= self.max__dash__instance'
+            message: cannot have a min-instance above max-instance
+          properties:
+            RuntimeId:
+              description: A part of the names of all pods and Services of the job. Without it four characters that follow
+                from the UID of the job.
+              type: string
+              maxLength: 8
+              pattern: ^[a-z0-9]{1,8}$
+            runtimeid:
+              description: A part of the names of all pods and Services of the job. Without it four characters that follow
+                from the UID of the job.
+              type: string
+              maxLength: 8
+              pattern: ^[a-z0-9]{1,8}$
+            replicaSpecs:
+              description: 'The replicas: one item for each type.'
+              type: array
+              minItems: 1
+              maxItems: 3
+              x-kubernetes-validations:
+              - rule: self.all(item, self.exists_one(other, other.tfReplicaType == item.tfReplicaType))
+                message: has the same type twice; each type has one item, and one without a type is MASTER
+              items:
+                description: The replicas of one type.
+                type: object
+                x-kubernetes-validations:
+                - rule: self.tfReplicaType != 'MASTER' || self.replicas == 1
+                  fieldPath: .replicas
+                  message: must be 1 for the type MASTER
+                - rule: self.tfReplicaType == 'PS' || has(self.template)
+                  fieldPath: .template
+                  reason: FieldValueRequired
+                  message: is needed for the types MASTER and WORKER
+                - rule: self.tfReplicaType == 'PS' || !has(self.template) || self.template.spec.containers.exists(container,
+                    container.name == 'tensorflow')
+                  fieldPath: .template
+                  message: 'needs a container named tensorflow: it is the one that trains'
+                - rule: '!has(self.template) || self.template.spec.containers.all(c, has(c.image) && c.image != '''')'
+                  fieldPath: .template
+                  message: needs an image for each container
+                properties:
+                  replicas:
+                    description: How many; 1 for MASTER.
+                    type: integer
+                    format: int32
+                    default: 1
+                    minimum: 0
+                    maximum: 10000
+                  tfPort:
+                    description: The port of the TensorFlow server.
+                    type: integer
+                    format: int32
+                    default: 2222
+                    minimum: 1
+                    maximum: 65535
+                  tfReplicaType:
+                    description: What the processes are.
+                    type: string
+                    default: MASTER
+                    enum:
+                    - MASTER
+                    - WORKER
+                    - PS
+                  IsDefaultPS:
+                    description: Whether parameter servers run a standard TensorFlow server. They do so in any case if there
+                      is no container named tensorflow.
+                    type: boolean
+                  template:
+                    description: The pod, as in a Deployment. Its restartPolicy says when containers are restarted. PS may
+                      be without a container named tensorflow; it gets one that runs a TensorFlow server.
+                    type: object
+                    nullable: true
+                    required:
+                    - spec
+                    x-kubernetes-preserve-unknown-fields: true
+                    properties:
+                      spec:
+                        type: object
+                        required:
+                        - containers
+                        x-kubernetes-preserve-unknown-fields: true
+                        properties:
+                          containers:
+                            type: array
+                            maxItems: 1000
+                            items:
+                              type: object
+                              required:
+                              - name
+                              x-kubernetes-preserve-unknown-fields: true
+                              properties:
+                                name:
+                                  type: string
+                                  maxLength: 63
+                                image:
+                                  type: string
+            tfImage:
+              description: The image of parameter servers without a container named tensorflow.
+              type: string
+            terminationPolicy:
+              description: Which replica decides how the job ends; MASTER 0 when nothing is said.
+              type: object
+              nullable: true
+              properties:
+                chief:
+                  type: object
+                  nullable: true
+                  properties:
+                    replicaName:
+                      type: string
+                      enum:
+                      - MASTER
+                      - WORKER
+                      - PS
+                    replicaIndex:
+                      type: integer
+                      format: int32
+                      minimum: 0
+            cleanupPodPolicy:
+              description: What is deleted when the job has finished; Running when nothing is said.
+              type: string
+              enum:
+              - All
+              - Running
+              - None
+            schedulerName:
+              description: The scheduler of all pods.
+              type: string
+            tensorboard:
+              description: Accepted and kept; there is no TensorBoard.
+              type: object
+              nullable: true
+              x-kubernetes-preserve-unknown-fields: true
+            min-instance:
+              description: The fewest workers; kept.
+              type: integer
+              format: int32
+              minimum: 1
+            max-instance:
+              description: The most workers; kept.
+              type: integer
+              format: int32
+              minimum: 1
+            batch-size:
+              description: A note of the user; kept.
+              type: integer
+            total-number:
+              description: A note of the user; kept.
+              type: integer
+            modelName:
+              description: A note of the user; kept.
+              type: string
+{{- end }}
 {{- end }}

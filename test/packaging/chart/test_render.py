@@ -48,7 +48,7 @@ PROFILES = {
             "podMonitor": {"enabled": True},
         }
     },
-    "older versions": {"apis": {"kubeflow": {"oldVersions": ["v1beta2", "v1beta1", "v1alpha2"]}}},
+    "older versions": {"apis": {"kubeflow": {"oldVersions": ["v1beta2", "v1beta1", "v1alpha2", "v1alpha1"]}}},
     "older versions with a certificate": {
         "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"port": 9000, "certificateSecret": "tls"}}
     },

@@ -35,13 +35,13 @@ async def test_the_example_greets_what_was_there_before_and_what_comes_later(con
 
     await admin.create(config_maps, {"metadata": {"name": "before", "labels": {"greet": "yes"}}})
     async with running(control_plane.kubeconfig("admin")):
-        await eventually(lambda: is_greeted("before"), within=20)
+        await eventually(lambda: is_greeted("before"), within=60)
 
         await admin.create(config_maps, {"metadata": {"name": "after", "labels": {"greet": "yes"}}})
         await admin.create(config_maps, {"metadata": {"name": "unlabelled"}})
-        await eventually(lambda: is_greeted("after"), within=20)
+        await eventually(lambda: is_greeted("after"), within=60)
 
         await admin.patch(f"{config_maps}/before", {"data": {"greeting": "changed by hand"}})
-        await eventually(lambda: is_greeted("before"), within=20)
+        await eventually(lambda: is_greeted("before"), within=60)
 
     assert "data" not in await admin.get(f"{config_maps}/unlabelled")

@@ -15,6 +15,7 @@ from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import conditions, words
 from tf_operator.dialects.kubeflow.conditions import Condition, Conditions, ConditionType
 from tf_operator.dialects.record import count_of, object_of, present, write_time
+from tf_operator.job.profile import AfterEnd
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.meta import Body, parse_time, text_of
@@ -29,6 +30,8 @@ _FIELDS: Final = frozenset(
         "startTime",
         "completionTime",
         "allRunningTime",
+        "firstRunTime",
+        "cleanUpTime",
         "observedGeneration",
         "ready",
         "restarts",
@@ -42,7 +45,10 @@ _FIELDS: Final = frozenset(
     }
 )
 _COUNTS: Final = frozenset(
-    {"active", "succeeded", "failed", "pending", "restarts", "completedIndexes", "startedIndexes", "selector"}
+    {
+        *("active", "succeeded", "failed", "pending", "restarts"),
+        *("completedIndexes", "startedIndexes", "failedIndexes", "selector"),
+    }
 )
 
 
@@ -56,6 +62,8 @@ def read(found: object) -> JobRecord:
         start_time=parse_time(body.get("startTime")),
         completion_time=parse_time(body.get("completionTime")),
         all_running_time=parse_time(body.get("allRunningTime")),
+        first_run_time=parse_time(body.get("firstRunTime")),
+        clean_up_time=parse_time(body.get("cleanUpTime")),
         observed_generation=count_of(body, "observedGeneration"),
         replicas={
             kind: codec.read_replica(replicas[kind]) for kind in ReplicaType if isinstance(replicas.get(kind), Mapping)
@@ -71,13 +79,17 @@ def read(found: object) -> JobRecord:
 
 def write(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status: what is to be said, and what others keep in the stored one."""
-    record = report.record
+    record, after_end = report.record, report.job.profile.after_end
+    if report.job.record.is_finished and report.counts is None and not report.message:  # what comes after the end
+        return dict(stored) | present(cleanUpTime=write_time(record.clean_up_time))
     said = present(
         conditions=_conditions(report, stored),
         replicaStatuses=_replicas(report, object_of(stored, "replicaStatuses")),
         startTime=write_time(record.start_time),
         completionTime=write_time(record.completion_time),
         allRunningTime=write_time(record.all_running_time),
+        firstRunTime=write_time(record.first_run_time if after_end is not AfterEnd.NOTHING else None),
+        cleanUpTime=write_time(record.clean_up_time),
         observedGeneration=record.observed_generation,
         ready=text_of(stored, "ready") if report.counts is None else report.ready,
         restarts=record.restarts,

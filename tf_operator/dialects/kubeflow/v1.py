@@ -17,7 +17,7 @@ import msgspec
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
-from tf_operator.dialects.kubeflow import status, words
+from tf_operator.dialects.kubeflow import status, v1alpha1, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
@@ -25,6 +25,7 @@ from tf_operator.job import defaults
 from tf_operator.job.constants import GROUP, OWN_MANAGER
 from tf_operator.job.profile import ExitCodes, Labels, Profile
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import (
     CleanPodPolicy,
     FieldError,
@@ -55,6 +56,8 @@ PROFILE: Final = Profile(
         operator_name="tfjob-controller",
     ),
 )
+V1ALPHA1: Final = v1alpha1.profile_of(PROFILE)
+"""Of jobs that were created in v1alpha1."""
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _CLEAN_POD_POLICIES: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 
@@ -75,7 +78,14 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         record=status.read(stored),
         problems=tuple(problems),
     )
-    return defaults.with_defaults(job)
+    body = {"metadata": metadata, "spec": spec, "status": stored}
+    return v1alpha1.read(job, body, V1ALPHA1) if v1alpha1.has(body) else defaults.with_defaults(job)
+
+
+def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
+    """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
+    found = status.write(report, stored)
+    return found | v1alpha1.pinned(report.job) if report.job.profile is V1ALPHA1 else found
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
@@ -192,9 +202,9 @@ def _is_ours(spec: bytes) -> bool:
 
 API: Final = ServedAPI(
     resource=RESOURCE,
-    profiles=(PROFILE,),
+    profiles=(PROFILE, V1ALPHA1),
     read=read,
-    write_status=status.write,
+    write_status=write_status,
     summarize=summarize,
     crd=Crd(__package__, older="older_versions.json"),
     event_reasons=words.EVENT_REASONS,

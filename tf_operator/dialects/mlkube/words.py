@@ -1,32 +1,10 @@
-"""The words of ``mlkube.io/v1beta1``: its phases and states, and the reasons of events, which programs rely on."""
+"""The words of ``mlkube.io/v1beta1``: the reasons of events, which programs rely on."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final
 
 from tf_operator.job.record import FailureCause
 from tf_operator.job.report import EventKind
-
-
-class Phase(StrEnum):
-    """``status.phase``: where a job is in its life."""
-
-    CREATING = "Creating"
-    RUNNING = "Running"
-    CLEAN_UP = "CleanUp"
-    """It has ended, and some of its pods have not."""
-    FAILED = "Failed"
-    """Its spec is invalid. A job of which a replica failed is Done."""
-    DONE = "Done"
-
-
-class State(StrEnum):
-    """``status.state``, and the state of replicas."""
-
-    RUNNING = "Running"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-
 
 FAILURE_REASONS: Final[Mapping[FailureCause, str]] = {cause: f"TfJob{cause}" for cause in FailureCause}
 EVENT_REASONS: Final[Mapping[EventKind, str]] = {
@@ -46,4 +24,5 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     EventKind.TEMPLATE_RESTART_POLICY: "SetPodTemplateRestartPolicy",
     EventKind.TEMPLATE_SCHEDULER: "SetPodTemplateSchedulerName",
     EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
+    EventKind.UNUSED_FIELDS: "UnusedFields",
 }

@@ -5,30 +5,81 @@ is carried along, and the job reports it, because one object that cannot be conv
 everybody. What the target has no place for is kept in an annotation, as ``remainder`` describes, and is back in its
 place on the way back. Only ``spec``, ``status`` and annotations change, as the API server demands.
 
-Annotations are the user's: they restore fields of ``spec`` that one version has and another one lacks, and nothing
-else. A status, which the user may not be allowed to write, and the replicas are converted without them.
+Annotations are the user's: they restore what one version of ``spec`` has and another one lacks, and nothing else. A
+status, which the user may not be allowed to write, and the counts and templates of replicas are converted without them;
+only replicas of a type that the other version does not have are kept there as a whole.
+
+In v1alpha1 jobs have other rules than in the later versions, so it is noted in which version a job was created.
 
 The one exception: what is too large for an annotation is left out of the older version, with a mark, and an object with
 that mark cannot be written in that version.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from tf_operator.dialects.kubeflow.versions import remainder
-from tf_operator.dialects.kubeflow.versions.older_versions import REPLICAS, V1ALPHA2, V1BETA1, V1BETA2, Version
+from tf_operator.dialects.kubeflow.versions import older_versions, remainder, v1alpha1, v1alpha1_status
 from tf_operator.dialects.record import object_of
+from tf_operator.dialects.replica_lists import generated_runtime_id
 from tf_operator.dialects.served import Conversion, ConversionError
 from tf_operator.job.constants import GROUP
 from tf_operator.meta import Body, metadata_of, text_of
 
 STORED: Final = "v1"
-OLDER: Final = {version.name: version for version in (V1BETA2, V1BETA1, V1ALPHA2)}
-"""The versions that can be converted to v1 and back, the newest first."""
 _PREFIX: Final = "tf-operator.kubeflow.org"
 INCOMPLETE: Final = f"{_PREFIX}/incomplete"
 """On an object in an older version: parts of it are left out, so it can be read in this version and not be written."""
 _PARTS: Final = ("spec", "status")
+ORIGIN: Final = f"{_PREFIX}/origin"
+"""The version in which the job was created, where that is v1alpha1 and the object is not, or the other way round."""
+
+
+class Version(Protocol):
+    """One older version: how its ``spec`` and ``status`` are written in v1, and the other way round."""
+
+    @property
+    def name(self) -> str:
+        """As in ``apiVersion``."""
+
+    def normalized(self, spec: Body, uid: str, /) -> dict[str, Any]:
+        """The spec without what is shown although nobody gave it."""
+
+    def shown(self, spec: Body, runtime_id: str, /) -> dict[str, Any]:
+        """The spec with what is shown although nobody gave it, of a job that was created in this version."""
+
+    def spec_to_v1(self, spec: Body, /) -> dict[str, Any]:
+        """A normalized spec in v1."""
+
+    def spec_from_v1(self, spec: Body, /) -> dict[str, Any]:
+        """The spec in this version, normalized."""
+
+    def status_to_v1(self, parts: Body, /) -> dict[str, Any]:
+        """The status in v1 as a field of the object, if there is one there."""
+
+    def status_from_v1(self, parts: Body, spec: object, /) -> dict[str, Any]:
+        """The status in this version as a field of the object, if there is one there."""
+
+    def split(self, spec: Body, /) -> dict[str, Any]:
+        """What v1 may have no place for."""
+
+    def join(self, spec: Body, own: Body, /) -> dict[str, Any]:
+        """The spec with this in place of what ``split`` finds in it."""
+
+    def split_v1(self, spec: Body, /) -> dict[str, Any]:
+        """What this version may have no place for."""
+
+    def join_v1(self, spec: Body, own: Body, /) -> dict[str, Any]:
+        """The spec of v1 with this in place of what ``split_v1`` finds in it."""
+
+
+_VERSIONS: Final[tuple[Version, ...]] = (
+    older_versions.V1BETA2,
+    older_versions.V1BETA1,
+    older_versions.V1ALPHA2,
+    v1alpha1.V1Alpha1(),
+)
+OLDER: Final = {version.name: version for version in _VERSIONS}
+"""The versions that can be converted to v1 and back, the newest first."""
 
 
 def convert(body: Body, version: str) -> dict[str, Any]:
@@ -44,9 +95,40 @@ def convert(body: Body, version: str) -> dict[str, Any]:
 
 
 def without_notes(body: Body) -> dict[str, Any]:
-    """The object without what is noted for the way back to other versions: it stays in this one."""
-    notes = dict.fromkeys((*(_fields_of(name) for name in (STORED, *OLDER)), INCOMPLETE))
-    return _assembled(body, text_of(body, "apiVersion").rpartition("/")[2], _parts(body), notes)
+    """The object without what is noted for the way back to other versions: it stays in this one.
+
+    What was created in v1alpha1 keeps what its rules need.
+    """
+    needed = {ORIGIN, _fields_of(v1alpha1.NAME)} if origin_of(body) == v1alpha1.NAME else set()
+    notes = {*(_fields_of(name) for name in (STORED, *OLDER)), INCOMPLETE, ORIGIN} - needed
+    return _assembled(body, text_of(body, "apiVersion").rpartition("/")[2], _parts(body), dict.fromkeys(notes))
+
+
+def origin_of(body: Body) -> str:
+    """Whose rules a job in v1 has: those of v1alpha1 if it was created in it, and else those of v1.
+
+    From the first status on the status says so, and annotations change nothing any more.
+    """
+    status = object_of(body, "status")
+    if v1alpha1_status.ORIGIN in status:
+        found = status[v1alpha1_status.ORIGIN]
+    elif "conditions" in status and v1alpha1_status.BEFORE not in status:
+        found = STORED
+    else:
+        found = _annotations(body).get(ORIGIN)
+    return v1alpha1.NAME if found == v1alpha1.NAME else STORED
+
+
+def spec_in(body: Body, version: str) -> dict[str, Any] | None:
+    """The spec of a job in v1, in another version; ``None`` when it is no object."""
+    return _spec_from_v1(body, OLDER[version])
+
+
+def runtime_id_of(body: Body, given: str = "") -> str:
+    """The ``RuntimeId`` of a job in v1: what the status has, or is given, or else what follows from the UID."""
+    uid = text_of(metadata_of(body), "uid")
+    pinned = text_of(object_of(body, "status"), v1alpha1_status.RUNTIME_ID)
+    return pinned or given or (generated_runtime_id(uid) if uid else "")
 
 
 def _to_v1(body: Body, version: Version) -> dict[str, Any]:
@@ -55,59 +137,59 @@ def _to_v1(body: Body, version: Version) -> dict[str, Any]:
         raise ConversionError(
             f"metadata.annotations[{INCOMPLETE}]: parts of this job have no place in {version.name}; change it in v1"
         )
-    found = _parts_to_v1(_parts(body), version)
-    restored = _restored(found, annotations.get(_fields_of(STORED)))
-    # What a malformed object has there is not worth an annotation that is too large.
-    lost = _lost(_parts(body), _parts_from_v1(restored, version))
-    return _assembled(body, STORED, restored, {_fields_of(STORED): None, _fields_of(version.name): lost})
+    parts = _parts(body)
+    notes: dict[str, str | None] = {_fields_of(STORED): None, _fields_of(version.name): ""}
+    if isinstance(spec := parts.get("spec"), Mapping):
+        given = version.normalized(spec, text_of(metadata_of(body), "uid"))
+        found = version.spec_to_v1(given)
+        own = _restored(version.split_v1(found), annotations.get(_fields_of(STORED)))
+        parts["spec"] = found = version.join_v1(found, own)
+        # What a malformed object has there is not worth an annotation that is too large.
+        notes[_fields_of(version.name)] = _lost(version.split(given), version.split(version.spec_from_v1(found)))
+    if version.name == v1alpha1.NAME:
+        notes[ORIGIN] = None if annotations.get(ORIGIN) == STORED else version.name
+    return _assembled(body, STORED, _without_status(parts) | version.status_to_v1(parts), notes)
 
 
 def _from_v1(body: Body, version: Version) -> dict[str, Any]:
-    found = _parts_from_v1(_parts(body), version)
-    restored = _restored(found, _annotations(body).get(_fields_of(version.name)))
-    lost = _lost(_parts(body), _parts_to_v1(restored, version))
-    notes = {
-        _fields_of(version.name): None,
-        _fields_of(STORED): lost,
-        INCOMPLETE: "true" if lost is None else None,
-    }
-    return _assembled(body, version.name, restored, notes)
+    parts = _parts(body)
+    notes: dict[str, str | None] = {_fields_of(version.name): None}
+    found = _spec_from_v1(body, version)
+    if found is not None:
+        came_back = version.spec_to_v1(version.normalized(found, ""))
+        lost = _lost(version.split_v1(parts["spec"]), version.split_v1(came_back))
+        notes |= {_fields_of(STORED): lost, INCOMPLETE: "true" if lost is None else None}
+        is_own = origin_of(body) == version.name
+        parts["spec"] = version.shown(found, runtime_id_of(body)) if is_own else found
+    if version.name == v1alpha1.NAME:
+        notes[ORIGIN] = None if _annotations(body).get(ORIGIN) == version.name else STORED
+    return _assembled(body, version.name, _without_status(parts) | version.status_from_v1(parts, found), notes)
 
 
-def _restored(parts: Body, text: object) -> dict[str, Any]:
-    spec = parts.get("spec")
+def _spec_from_v1(body: Body, version: Version) -> dict[str, Any] | None:
+    spec = body.get("spec")
     if not isinstance(spec, Mapping):
-        return dict(parts)
-    own = _own({"spec": remainder.restore(_own(parts), remainder.decode(text))})
-    return dict(parts) | {"spec": own | {name: spec[name] for name in spec if name == REPLICAS}}
+        return None
+    found = version.spec_from_v1(spec)
+    return version.join(found, _restored(version.split(found), _annotations(body).get(_fields_of(version.name))))
+
+
+def _restored(own: Body, text: object) -> dict[str, Any]:
+    return remainder.restore(own, remainder.decode(text))
 
 
 def _lost(original: Body, came_back: Body) -> str | None:
     """What to note so that it comes back; empty for nothing, ``None`` when it is too large."""
-    lost = list(remainder.differences(_own(original), _own(came_back)))
+    lost = list(remainder.differences(original, came_back))
     return remainder.encode(lost) if lost else ""
-
-
-def _own(parts: Body) -> dict[str, Any]:
-    """The fields of ``spec`` that may be others in another version."""
-    return {name: value for name, value in object_of(parts, "spec").items() if name != REPLICAS}
 
 
 def _parts(body: Body) -> dict[str, Any]:
     return {part: body[part] for part in _PARTS if part in body}
 
 
-def _parts_to_v1(parts: Body, version: Version) -> dict[str, Any]:
-    return _mapped(parts, {"spec": version.spec_to_v1, "status": version.status_to_v1})
-
-
-def _parts_from_v1(parts: Body, version: Version) -> dict[str, Any]:
-    return _mapped(parts, {"spec": version.spec_from_v1, "status": version.status_from_v1})
-
-
-def _mapped(parts: Body, functions: Mapping[str, Any]) -> dict[str, Any]:
-    """What is no object is carried along as it is."""
-    return {name: functions[name](part) if isinstance(part, Mapping) else part for name, part in parts.items()}
+def _without_status(parts: Body) -> dict[str, Any]:
+    return {name: value for name, value in parts.items() if name != "status"}
 
 
 def _fields_of(version: str) -> str:

@@ -4,6 +4,7 @@ Their operators deleted the running pods of a finished job unless the job said o
 ``cleanPodPolicy`` is written out on the way to v1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,18 +40,40 @@ class Version:
         policies = {CLEAN: _DEFAULT_IN_V1} | dict(object_of(spec, "runPolicy"))
         return _only(policies, self.policies) | _only(spec, (REPLICAS,))
 
-    def status_to_v1(self, status: Body) -> dict[str, Any]:
-        """The status in v1."""
-        return self._renamed(status)
+    def status_to_v1(self, parts: Body) -> dict[str, Any]:
+        """The status in v1, if there is one."""
+        return self._renamed(parts)
 
-    def status_from_v1(self, status: Body) -> dict[str, Any]:
-        """The status in this version."""
-        return self._renamed(status)
+    def status_from_v1(self, parts: Body, _spec: object) -> dict[str, Any]:
+        """The status in this version, if there is one."""
+        return self._renamed(parts)
 
-    def _renamed(self, status: Body) -> dict[str, Any]:
-        """The two names change places, so that nothing is lost of a status that has both."""
+    def normalized(self, spec: Body, _uid: str) -> dict[str, Any]:
+        """The spec: nothing is shown in it that nobody gave."""
+        return dict(spec)
+
+    def shown(self, spec: Body, _runtime_id: str) -> dict[str, Any]:
+        """The spec: nothing is shown in it that nobody gave."""
+        return dict(spec)
+
+    def split(self, spec: Body) -> dict[str, Any]:
+        """The fields of ``spec`` that may be others in another version."""
+        return {name: value for name, value in spec.items() if name != REPLICAS}
+
+    def join(self, spec: Body, own: Body) -> dict[str, Any]:
+        """The spec with these fields in place of its own; the replicas stay."""
+        return self.split(own) | _only(spec, (REPLICAS,))
+
+    split_v1 = split
+    join_v1 = join
+
+    def _renamed(self, parts: Body) -> dict[str, Any]:
+        """The two names change places, so that nothing is lost of a status that has both. What is none stays."""
         other = {self.replica_statuses: _REPLICA_STATUSES, _REPLICA_STATUSES: self.replica_statuses}
-        return {other.get(name, name): value for name, value in status.items()}
+        found = parts.get("status")
+        if not isinstance(found, Mapping):
+            return _only(parts, ("status",))
+        return {"status": {other.get(name, name): value for name, value in found.items()}}
 
 
 V1ALPHA2: Final = Version("v1alpha2", _POLICIES, replica_statuses="tfReplicaStatuses")

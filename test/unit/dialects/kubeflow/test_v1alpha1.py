@@ -1,0 +1,306 @@
+"""kubeflow.org/v1alpha1: what it means in v1, what it shows, and by which rules its jobs are run."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
+from tf_operator.job.report import JobReport, ReplicaCounts
+from tf_operator.job.training_job import DecidingReplica, RestartPolicy, TrainingJob
+from tf_operator.meta import Body
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+EXAMPLES = Path(__file__).resolve().parents[4] / "manifests/examples/kubeflow-v1alpha1"
+CONTAINER = {"name": "tensorflow", "image": "i"}
+SERVER = {
+    "name": "tensorflow",
+    "image": "tensorflow/tensorflow:1.3.0",
+    "volumeMounts": [{"mountPath": "/ps-server", "name": "ps-config-volume"}],
+}
+LAST_STATUS = yaml.safe_load("""
+conditions: null
+controlPaused: false
+kinds: TFJob.v1alpha1.kubeflow.org
+phase: Done
+reason: ""
+replicaStatuses:
+- {ReplicasStates: {Succeeded: 1}, state: Succeeded, tf_replica_type: MASTER}
+- {ReplicasStates: {Running: 1}, state: Running, tf_replica_type: WORKER}
+- {ReplicasStates: {Running: 2}, state: Running, tf_replica_type: PS}
+state: Succeeded
+""")
+
+
+def example(file: str = "tf_job.yaml", *, status: Any = None, **spec: Any) -> dict[str, Any]:
+    body: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())
+    body["metadata"] |= {"namespace": "n", "uid": "u"}
+    body["spec"] |= spec
+    return body if status is None else body | {"status": status}
+
+
+def item(kind: str = "MASTER", *, container: Body | None = None, policy: str = "", **more: Any) -> dict[str, Any]:
+    pod = {"containers": [{**CONTAINER, **(container or {})}]} | ({"restartPolicy": policy} if policy else {})
+    return {"tfReplicaType": kind, "template": {"spec": pod}} | more
+
+
+def read(body: Body) -> TrainingJob:
+    return v1.API.read_object(convert(body, "v1"))
+
+
+def in_v1(*items: Any, **spec: Any) -> Any:
+    return convert(example(**{"replicaSpecs": list(items), **spec}), "v1")["spec"]
+
+
+def test_a_job_is_shown_with_everything_that_was_not_given() -> None:
+    given, shown = example(), convert(convert(example(), "v1"), "v1alpha1")
+    template = given["spec"]["replicaSpecs"][0]["template"]
+    server = {"spec": {"containers": [SERVER], "restartPolicy": "OnFailure"}}
+    assert shown == given | {
+        "spec": {
+            "RuntimeId": read(given).runtime_id,
+            "replicaSpecs": [
+                {"replicas": 1, "template": template, "tfPort": 2222, "tfReplicaType": "MASTER"},
+                {"replicas": 1, "template": template, "tfPort": 2222, "tfReplicaType": "WORKER"},
+                {"replicas": 2, "template": server, "tfPort": 2222, "tfReplicaType": "PS"},
+            ],
+            "tfImage": "tensorflow/tensorflow:1.3.0",
+        },
+        "status": {"kinds": "TFJob.v1alpha1.kubeflow.org"},
+    }
+
+
+def test_a_job_without_type_count_and_port_has_one_master() -> None:
+    shown = convert(convert(example("tf_job_defaults.yaml"), "v1"), "v1alpha1")["spec"]["replicaSpecs"]
+    assert [(entry["tfReplicaType"], entry["replicas"], entry["tfPort"]) for entry in shown] == [("MASTER", 1, 2222)]
+
+
+@pytest.mark.parametrize(
+    ("items", "spec", "replicas"),
+    [
+        ([item(policy="Never")], {}, {"Master": {"restartPolicy": "Never"}}),
+        ([item(), item("WORKER")], {}, {"Master": {"restartPolicy": "Always"}, "Worker": {"restartPolicy": "Always"}}),
+        ([item(tfPort=3000)], {}, {"Master": {"ports": [{"name": "tfjob-port", "containerPort": 3000}]}}),
+        ([item()], {"schedulerName": "s"}, {"Master": {"schedulerName": "s"}}),
+        ([item("PS", container={"name": "x"})], {"tfImage": "j"}, {"PS": {"images": ["i", "j"]}}),
+        ([item("PS")], {}, {"PS": {"images": ["i"]}}),
+        ([{"tfReplicaType": "PS", "template": None}], {}, {"PS": {"restartPolicy": "OnFailure"}}),
+    ],
+    ids=["policy", "no policy", "port", "scheduler", "server beside a container", "own server", "no template"],
+)
+def test_what_the_list_says_is_in_the_templates_of_v1(
+    items: list[Any], spec: dict[str, Any], replicas: dict[str, Any]
+) -> None:
+    found = in_v1(*items, **spec)
+    assert found["runPolicy"] == {"cleanPodPolicy": "Running"}
+    assert found["tfReplicaSpecs"].keys() == replicas.keys()
+    for kind, expected in replicas.items():
+        pod = found["tfReplicaSpecs"][kind]["template"]["spec"]
+        facts = {
+            "restartPolicy": found["tfReplicaSpecs"][kind]["restartPolicy"],
+            "ports": pod["containers"][0].get("ports"),
+            "schedulerName": pod.get("schedulerName"),
+            "images": [entry["image"] for entry in pod["containers"]],
+        }
+        assert {name: facts[name] for name in expected} == expected
+
+
+def test_what_v1_has_no_place_for_survives_an_edit_in_v1() -> None:
+    body = example(
+        replicaSpecs=[item("WORKER", replicas=2), item()],
+        RuntimeId="76no",
+        modelName="m",
+        terminationPolicy={"chief": {"replicaName": "WORKER", "replicaIndex": 1}},
+    )
+    stored = convert(body, "v1")
+    stored["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] = 3
+    shown = convert(stored, "v1alpha1")["spec"]
+    assert [entry["tfReplicaType"] for entry in shown["replicaSpecs"]] == ["WORKER", "MASTER"]
+    assert shown["replicaSpecs"][0]["replicas"] == 3
+    assert {name: shown[name] for name in ("RuntimeId", "modelName", "terminationPolicy")} == {
+        name: body["spec"][name] for name in ("RuntimeId", "modelName", "terminationPolicy")
+    }
+    assert "cleanupPodPolicy" not in shown
+
+
+def test_an_evaluator_is_kept_while_its_job_is_edited_in_v1alpha1() -> None:
+    entry = {"replicas": 1, "restartPolicy": "ExitCode", "template": {"spec": {"containers": [CONTAINER]}}}
+    stored = example() | {
+        "apiVersion": "kubeflow.org/v1",
+        "spec": {"tfReplicaSpecs": {"Chief": entry, "evaluator": entry}},
+    }
+    shown = convert(stored, "v1alpha1")
+    assert [found["tfReplicaType"] for found in shown["spec"]["replicaSpecs"]] == ["MASTER"]
+    assert convert(shown, "v1") == stored
+
+
+def test_the_port_beside_the_template_wins_over_the_one_in_it() -> None:
+    opened = {"ports": [{"name": "tfjob-port", "containerPort": 1}, {"name": "x", "containerPort": 2}]}
+    pod = in_v1(item(container=opened, tfPort=5))["tfReplicaSpecs"]["Master"]["template"]["spec"]
+    assert pod["containers"][0]["ports"] == [{"name": "tfjob-port", "containerPort": 5}, opened["ports"][1]]
+
+
+# --- Reading -------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_of_v1alpha1_is_run_by_the_rules_of_v1alpha1() -> None:
+    job = read(example())
+    assert not job.problems
+    assert job.profile is v1.V1ALPHA1
+    assert job.deciding == DecidingReplica(ReplicaType.MASTER, 0, "spec.replicaSpecs")
+    assert [(spec.type, spec.restart_policy, spec.is_default_server) for spec in job.replicas] == [
+        (ReplicaType.MASTER, RestartPolicy.ON_FAILURE, False),
+        (ReplicaType.PS, RestartPolicy.ON_FAILURE, True),
+        (ReplicaType.WORKER, RestartPolicy.ON_FAILURE, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "rules"),
+    [
+        ({}, v1.V1ALPHA1),
+        ({"status": {"origin": "v1alpha1", "conditions": []}, "metadata": {"annotations": {}}}, v1.V1ALPHA1),
+        ({"status": {"conditions": []}}, v1.PROFILE),
+        ({"metadata": {"annotations": {}}}, v1.PROFILE),
+    ],
+    ids=["noted", "recorded", "noted after a status was written", "nowhere"],
+)
+def test_the_version_in_which_a_job_was_created_decides_until_the_status_has_it(change: Body, rules: object) -> None:
+    assert v1.API.read_object(convert(example(), "v1") | dict(change)).profile is rules
+
+
+def test_a_job_of_v1_that_is_edited_in_v1alpha1_keeps_its_rules() -> None:
+    stored = without_notes(convert(example(), "v1")) | {"metadata": {"name": "j", "uid": "u"}}
+    shown = convert(stored, "v1alpha1")
+    assert shown["metadata"]["annotations"][ORIGIN] == "v1"
+    assert "RuntimeId" not in shown["spec"]
+    assert convert(shown, "v1") == stored
+
+
+def test_the_id_in_names_stays_when_the_given_one_is_removed() -> None:
+    stored = convert(example(RuntimeId="76no"), "v1")
+    assert v1.API.read_object(stored).runtime_id == "76no"
+    status = v1.API.write_status(report(v1.API.read_object(stored), phase=JobPhase.CREATED), {})
+    assert convert(stored | {"status": status}, "v1alpha1")["status"]["operator"]["runtimeId"] == "76no"
+    replaced = convert(example(status={"operator": status}), "v1")
+    assert v1.API.read_object(replaced).runtime_id == "76no"
+    assert convert(replaced, "v1alpha1")["spec"]["RuntimeId"] == "76no"
+
+
+@pytest.mark.parametrize(
+    ("items", "problem"),
+    [
+        ([item(), item()], "spec.replicaSpecs[1].tfReplicaType: is MASTER again: each type has one item"),
+        ([item("BOSS")], "spec.replicaSpecs[0].tfReplicaType: must be one of 'MASTER', 'PS', 'WORKER', is 'BOSS'"),
+        ([item(replicas=2)], "spec.replicaSpecs[0].replicas: must be 1 for the type MASTER, is 2"),
+        ([item(tfPort="x")], "spec.replicaSpecs[0].tfPort: must be a whole number, is 'x'"),
+        (["x"], "spec.replicaSpecs[0]: must be an object, is 'x'"),
+    ],
+)
+def test_what_is_wrong_is_named_as_it_is_written(items: list[Any], problem: str) -> None:
+    assert problem in [str(found) for found in read(example(replicaSpecs=items)).problems]
+
+
+def test_an_evaluator_that_was_added_in_v1_is_a_problem() -> None:
+    stored = convert(example(), "v1")
+    stored["spec"]["tfReplicaSpecs"]["Evaluator"] = {}
+    assert "spec.tfReplicaSpecs.Evaluator: cannot be in a job that was created in v1alpha1" in [
+        str(found) for found in v1.API.read_object(stored).problems
+    ]
+
+
+# --- The status ----------------------------------------------------------------------------------------------------
+
+
+def report(job: TrainingJob, **fields: Any) -> JobReport:
+    record = JobRecord(**{"start_time": NOW, "replicas": {kind: ReplicaRecord() for kind in ReplicaType}} | fields)
+    counts = {spec.type: ReplicaCounts() for spec in job.replicas}
+    return JobReport(job, record, NOW, counts=counts, message="What ended it.", note=" What it waits for.")
+
+
+def shown_status(**fields: Any) -> dict[str, Any]:
+    stored = convert(example(), "v1")
+    status = v1.API.write_status(report(v1.API.read_object(stored), **fields), {})
+    assert v1.API.read_object(stored | {"status": status}).record == replace(
+        report(read(example()), **fields).record, observed_generation=0
+    )
+    found: dict[str, Any] = convert(stored | {"status": status}, "v1alpha1")["status"]
+    assert found.pop("operator") == status
+    return found
+
+
+SUCCEEDED = {
+    "phase": JobPhase.SUCCEEDED,
+    "completion_time": NOW,
+    "replicas": {
+        ReplicaType.MASTER: ReplicaRecord(completed=Indexes.of([0])),
+        ReplicaType.WORKER: ReplicaRecord(),
+        ReplicaType.PS: ReplicaRecord(),
+    },
+}
+FAILED = {"phase": JobPhase.FAILED, "failure": FailureCause.PERMANENT_FAILURE, "completion_time": NOW}
+
+
+def test_a_job_that_has_succeeded_shows_the_status_of_the_document() -> None:
+    assert shown_status(**SUCCEEDED, clean_up_time=NOW) == LAST_STATUS
+
+
+@pytest.mark.parametrize(
+    ("fields", "phase", "state", "reason"),
+    [
+        ({"phase": JobPhase.CREATED}, "Creating", "Running", "What it waits for."),
+        ({"phase": JobPhase.RUNNING, "first_run_time": NOW}, "Running", "Running", "What it waits for."),
+        ({"phase": JobPhase.RESTARTING, "first_run_time": NOW}, "Running", "Running", "What it waits for."),
+        (SUCCEEDED, "CleanUp", "Succeeded", ""),
+        (FAILED, "CleanUp", "Failed", "What ended it."),
+        (FAILED | {"clean_up_time": NOW}, "Done", "Failed", "What ended it."),
+        (FAILED | {"failure": FailureCause.INVALID_SPEC}, "Failed", "Failed", "What ended it."),
+    ],
+)
+def test_phase_state_and_reason_follow_from_the_status_of_v1(
+    fields: dict[str, Any], phase: str, state: str, reason: str
+) -> None:
+    found = shown_status(**fields)
+    assert (found["phase"], found["state"], found["reason"]) == (phase, state, reason)
+
+
+def test_a_job_of_v1_is_done_when_it_has_ended() -> None:
+    stored = without_notes(convert(example(), "v1")) | {"metadata": {"name": "j"}}
+    assert v1.API.read_object(stored).profile is v1.PROFILE
+    status = v1.API.write_status(report(v1.API.read_object(stored), **SUCCEEDED), {})
+    assert "origin" not in status
+    assert convert(stored | {"status": status}, "v1alpha1")["status"]["phase"] == "Done"
+
+
+@pytest.mark.parametrize(
+    ("before", "phase", "condition"),
+    [
+        ({"phase": "Done", "state": "Succeeded"}, JobPhase.SUCCEEDED, "Succeeded"),
+        ({"phase": "CleanUp", "state": "Succeeded"}, JobPhase.SUCCEEDED, "Succeeded"),
+        ({"phase": "Done", "state": "Failed", "reason": "r"}, JobPhase.FAILED, "Failed"),
+        ({"phase": "Failed", "reason": "r"}, JobPhase.FAILED, "Failed"),
+        ({"phase": "Running", "state": "Running"}, JobPhase.NEW, None),
+        ({"phase": "Creating", "state": "Succeeded"}, JobPhase.NEW, None),
+    ],
+)
+def test_a_job_that_ended_under_an_operator_of_that_time_stays_ended(
+    before: dict[str, Any], phase: JobPhase, condition: str | None
+) -> None:
+    stored = convert(example(status=before), "v1")
+    assert v1.API.read_object(stored).record.phase is phase
+    conditions = stored["status"].get("conditions", [])
+    assert [(entry["type"], entry["message"]) for entry in conditions] == (
+        [(condition, before.get("reason", ""))] if condition else []
+    )
+    assert convert(stored, "v1alpha1")["status"] == before | {"kinds": "TFJob.v1alpha1.kubeflow.org"}
+    cleaned = JobReport(v1.API.read_object(stored), JobRecord(phase=phase, clean_up_time=NOW), NOW)
+    if condition:
+        stored["status"] = v1.API.write_status(cleaned, stored["status"])
+        shown = convert(stored, "v1alpha1")["status"]
+        assert shown["phase"] == ("Failed" if before["phase"] == "Failed" else "Done")

@@ -1,0 +1,69 @@
+"""Jobs that were created in ``kubeflow.org/v1alpha1``: stored and reconciled as v1, by the rules of v1alpha1.
+
+Their replicas are read as v1alpha1 shows them, so what is wrong is named as the user has written it. What v1alpha1 has
+no word for, such as a suspension, is read from v1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from tf_operator.dialects import replica_lists
+from tf_operator.dialects.fields import Fields
+from tf_operator.dialects.kubeflow.versions import conversion, v1alpha1, v1alpha1_status
+from tf_operator.dialects.kubeflow.versions.older_versions import REPLICAS
+from tf_operator.dialects.record import object_of
+from tf_operator.job import defaults
+from tf_operator.job.profile import Profile
+from tf_operator.job.training_job import CleanPodPolicy, FieldError, TrainingJob
+from tf_operator.meta import Body
+
+NAME: Final = v1alpha1.NAME
+
+
+def profile_of(stored: Profile) -> Profile:
+    """The rules of v1alpha1, for jobs that are stored in another version."""
+    return replica_lists.profile(
+        api_version=stored.api_version,
+        kind=stored.kind,
+        operator_name=stored.labels.operator_name,
+        group=stored.api_version.partition("/")[0],
+    )
+
+
+def has(body: Body) -> bool:
+    """Whether a job in v1 was created in v1alpha1."""
+    return conversion.origin_of(body) == NAME
+
+
+def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
+    """The job, as it was read in v1, by the rules of v1alpha1."""
+    problems = [found for found in job.problems if not found.field.startswith(job.profile.replicas_field)]
+    view = conversion.spec_in(body, NAME)
+    fields = Fields({"spec": body.get("spec") if view is None else view}, "", problems).below("spec")
+    given = replica_lists.read_runtime_id(fields)
+    replica_lists.read_clean_pods(fields, CleanPodPolicy.RUNNING)  # v1 has it, too
+    found = replace(
+        job,
+        profile=profile,
+        replicas=replica_lists.read_replicas(fields),
+        runtime_id=conversion.runtime_id_of(body, given),
+        deciding=replica_lists.read_deciding(fields),
+    )
+    return defaults.with_defaults(replace(found, problems=(*problems, *_not_listed(body, job.profile))))
+
+
+def pinned(job: TrainingJob) -> dict[str, str]:
+    """What the status has of such a job, so that nothing can change its rules and names any more."""
+    return {v1alpha1_status.ORIGIN: NAME, v1alpha1_status.RUNTIME_ID: job.runtime_id}
+
+
+def _not_listed(body: Body, stored: Profile) -> list[FieldError]:
+    """Replicas that somebody has added in v1, of types that v1alpha1 does not have."""
+    spec = body.get("spec")
+    if not isinstance(spec, Mapping):
+        return []
+    return [
+        FieldError(f"{stored.replicas_field}.{key}", "cannot be in a job that was created in v1alpha1")
+        for key in v1alpha1.not_listed(object_of(spec, REPLICAS))
+    ]

@@ -1,0 +1,280 @@
+"""v1alpha1: a list of replicas, with the restart policy in each pod template.
+
+What was filled in when nothing was said is shown: the types, counts and ports of replicas, the image and the container
+of parameter servers that bring none, and the ``RuntimeId``. The template of a replica is the same in both versions
+once it has been in v1. A list that is malformed is noted as it is, and v1 has no replicas then.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tf_operator.dialects import replica_lists
+from tf_operator.dialects.kubeflow.versions import v1alpha1_status
+from tf_operator.dialects.kubeflow.versions.older_versions import CLEAN, REPLICAS
+from tf_operator.dialects.phases import TYPES
+from tf_operator.dialects.record import object_of
+from tf_operator.dialects.replica_lists import CONTAINER, DEFAULT_IMAGE, PORT, PORT_NAME
+from tf_operator.job import defaults
+from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy
+from tf_operator.meta import Body, text_of
+
+NAME: Final = "v1alpha1"
+LIST: Final = replica_lists.REPLICAS
+RUNTIME_ID: Final = "RuntimeId"
+OTHERS: Final = "others"
+"""In the notes of v1: replicas for which a list has no place, such as evaluators."""
+_ITEMS: Final = f"{LIST}[]"
+_ENTRIES: Final = f"{REPLICAS}[]"
+"""What is noted of well-formed replicas, under names that no field has."""
+_KEYS: Final = "keys"
+_ORDER: Final = "order"
+_IMAGE: Final = "tfImage"
+_SCHEDULER: Final = "schedulerName"
+_CLEAN_UP: Final = "cleanupPodPolicy"
+_TYPE: Final = "tfReplicaType"
+_PORT: Final = "tfPort"
+_DEFAULT_PS: Final = "IsDefaultPS"
+_SHOWN_AS: Final = {"chief": "MASTER", "master": "MASTER", "worker": "WORKER", "ps": "PS"}
+"""The types in the list, by keys of v1 in lower case."""
+_POLICIES: Final = frozenset({RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, RestartPolicy.NEVER})
+
+
+def normalized(spec: Body, uid: str) -> dict[str, Any]:
+    """The spec with what is in force, and without what is shown in it although nobody gave it."""
+    found = {name: value for name, value in spec.items() if name != "runtimeid" or RUNTIME_ID in spec}
+    if "runtimeid" in spec and RUNTIME_ID not in spec:
+        found[RUNTIME_ID] = spec["runtimeid"]
+    if uid and found.get(RUNTIME_ID) == replica_lists.generated_runtime_id(uid):
+        del found[RUNTIME_ID]
+    if found.get(_IMAGE) == DEFAULT_IMAGE:
+        del found[_IMAGE]
+    items = _items(found)
+    return found if items is None else found | {LIST: items}
+
+
+def shown(spec: Body, runtime_id: str) -> dict[str, Any]:
+    """The spec as users read it, with what nobody gave."""
+    added = {_IMAGE: DEFAULT_IMAGE} | ({RUNTIME_ID: runtime_id} if runtime_id else {})
+    return added | dict(spec)
+
+
+def to_v1(spec: Body) -> dict[str, Any]:
+    """The spec in v1."""
+    found: dict[str, Any] = {"runPolicy": {CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
+    items = _items(spec)
+    if items is None:
+        return found
+    return found | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items}}
+
+
+def from_v1(spec: Body) -> dict[str, Any]:
+    """The spec in v1alpha1, as far as v1 knows it."""
+    found: dict[str, Any] = {_CLEAN_UP: object_of(spec, "runPolicy").get(CLEAN, str(CleanPodPolicy.NONE))}
+    replicas = spec.get(REPLICAS)
+    if not isinstance(replicas, Mapping):
+        return found
+    found[LIST] = [_item(kind, replicas[key]) for kind, key in _keys(replicas).items()]
+    schedulers = [_pod(item).get(_SCHEDULER) for item in found[LIST]]
+    scheduler = schedulers[0] if schedulers and schedulers[1:] == schedulers[:-1] else None
+    return found | ({_SCHEDULER: scheduler} if scheduler and isinstance(scheduler, str) else {})
+
+
+# --- What may be noted of a spec -----------------------------------------------------------------------------------
+
+
+def split(spec: Body) -> dict[str, Any]:
+    """What v1 may have no place for: the order of the list, and all but the counts and templates of its items."""
+    items = _items(spec)
+    if items is None:
+        return dict(spec)
+    noted: dict[str, Any] = {item[_TYPE]: _without(item, _TYPE, "replicas", "template") for item in items}
+    noted[_ORDER] = [item[_TYPE] for item in items]
+    return _without(spec, LIST) | {_ITEMS: noted}
+
+
+def join(spec: Body, own: Body) -> dict[str, Any]:
+    """The spec with what was noted; a list is noted only when it is malformed."""
+    found = _without(own, _ITEMS, LIST)
+    items = _items(spec)
+    if items is None:
+        return found | ({LIST: own[LIST]} if LIST in own and _items(own) is None else {})
+    noted = object_of(own, _ITEMS)
+    order = noted.get(_ORDER)
+    by_type: dict[str, Any] = {item[_TYPE]: _restored_item(item, object_of(noted, item[_TYPE])) for item in items}
+    wanted = order if isinstance(order, list) and sorted(map(str, order)) == sorted(by_type) else by_type
+    return found | {LIST: [by_type[kind] for kind in wanted]}
+
+
+def split_v1(spec: Body) -> dict[str, Any]:
+    """What v1alpha1 may have no place for: how keys are written, all but the templates, and what is not listed."""
+    replicas = spec.get(REPLICAS)
+    if not isinstance(replicas, Mapping):
+        return dict(spec)
+    keys = _keys(replicas)
+    noted: dict[str, Any] = {kind: _without(replicas[key], "template") for kind, key in keys.items()}
+    others = {key: [replicas[key]] for key in not_listed(replicas)}  # in lists, to be noted as a whole
+    return _without(spec, REPLICAS) | {_ENTRIES: noted | {_KEYS: keys, OTHERS: others}}
+
+
+def join_v1(spec: Body, own: Body) -> dict[str, Any]:
+    """The spec of v1 with what was noted; whatever is noted, counts and templates of what is listed stay."""
+    found = _without(own, _ENTRIES, REPLICAS)
+    replicas = spec.get(REPLICAS)
+    if not isinstance(replicas, Mapping):
+        return found | ({REPLICAS: own[REPLICAS]} if REPLICAS in own and not isinstance(own[REPLICAS], Mapping) else {})
+    noted = object_of(own, _ENTRIES)
+    names = object_of(noted, _KEYS)
+    listed = _keys(replicas)
+    joined: dict[str, Any] = {}
+    for kind, key in listed.items():
+        name = text_of(names, kind)
+        is_name = _SHOWN_AS.get(name.lower()) == kind
+        joined[name if is_name else key] = _restored_entry(replicas[key], object_of(noted, kind))
+    noted_others = {key: entry for key, entry in object_of(noted, OTHERS).items() if isinstance(entry, list)}
+    others = {key: entry[0] for key, entry in noted_others.items() if entry and _may_be_other(key, entry[0], listed)}
+    return found | {REPLICAS: others | joined}
+
+
+def _may_be_other(key: str, entry: object, listed: Mapping[str, str]) -> bool:
+    """Replicas that a list has a place for are not added to it by a note, unless that makes them malformed."""
+    kind = _SHOWN_AS.get(key.lower())
+    return kind is None or kind in listed or not isinstance(entry, Mapping)
+
+
+def _restored_item(item: Body, noted: Body) -> dict[str, Any]:
+    kept = {name: item[name] for name in (_TYPE, "replicas", "template") if name in item}
+    return _without(noted, _TYPE, "replicas", "template") | kept
+
+
+def _restored_entry(entry: Body, noted: Body) -> dict[str, Any]:
+    found = _without(noted, "template") | {name: entry[name] for name in ("template",) if name in entry}
+    # A count that v1 does not give, or gives as null, is 1 in the list.
+    return found | ({"replicas": entry["replicas"]} if noted.get("replicas") is not None else {})
+
+
+# --- The replicas --------------------------------------------------------------------------------------------------
+
+
+def _items(spec: Body) -> list[dict[str, Any]] | None:
+    """The items of a well-formed list, with type, count and port; ``None`` when there is none."""
+    found = spec.get(LIST)
+    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+        return None
+    items = [_with_defaults(item) for item in found]
+    types = {text_of(item, _TYPE) for item in items}
+    return items if len(types) == len(items) and types <= TYPES.keys() else None
+
+
+def _with_defaults(item: Body) -> dict[str, Any]:
+    filled: dict[str, Any] = {_TYPE: "MASTER", "replicas": defaults.REPLICAS, _PORT: PORT}
+    return dict(item) | {name: value for name, value in filled.items() if item.get(name) is None}
+
+
+def _keys(replicas: Body) -> dict[str, str]:
+    """The key of each type that is listed, in the order of the list; of several keys for one type the first."""
+    found: dict[str, str] = {}
+    for key in sorted(replicas):
+        if (kind := _SHOWN_AS.get(key.lower())) and isinstance(replicas[key], Mapping):
+            found.setdefault(kind, key)
+    return {kind: found[kind] for kind in TYPES if kind in found}
+
+
+def not_listed(replicas: Body) -> list[str]:
+    """The keys of v1 that have no place in the list."""
+    listed = _keys(replicas).values()
+    return [key for key in replicas if key not in listed]
+
+
+def _entry(item: Body, spec: Body) -> dict[str, Any]:
+    """An item as the replicas of one type in v1."""
+    found: dict[str, Any] = {"replicas": item["replicas"]}
+    template = item.get("template")
+    if item[_TYPE] == "PS" and _needs_server(item):
+        image = text_of(spec, _IMAGE) or DEFAULT_IMAGE
+        template = replica_lists.with_default_server(template if isinstance(template, Mapping) else {}, image)
+    if "template" in item or template:
+        found["template"] = _adapted(template, item, text_of(spec, _SCHEDULER))
+    policy = _pod(found).get("restartPolicy")
+    return found | {"restartPolicy": policy if policy in _POLICIES else str(RestartPolicy.ALWAYS)}
+
+
+def _item(kind: str, entry: Body) -> dict[str, Any]:
+    """The replicas of one type in v1 as an item."""
+    count, template = entry.get("replicas"), entry.get("template")
+    found = {_TYPE: kind, "replicas": defaults.REPLICAS if count is None else count, _PORT: _port_of(template)}
+    if "template" in entry:
+        found["template"] = template
+    return found | ({_DEFAULT_PS: False} if kind == "PS" and _needs_server(found) else {})
+
+
+def _needs_server(item: Body) -> bool:
+    """Whether it has no container to train in. Where there is one that says so, v1 has been without it."""
+    template = item.get("template")
+    is_open = template is None or (isinstance(template, Mapping) and isinstance(template.get("spec", {}), Mapping))
+    has_list = isinstance(_pod(item).get("containers", []), list)
+    return item.get(_DEFAULT_PS) is not False and is_open and has_list and not list(_main_containers(template))
+
+
+def _adapted(template: object, item: Body, scheduler: str) -> object:
+    """The template with the port and the scheduler that stand beside it; what is no template stays as it is."""
+    if not isinstance(template, Mapping) or not isinstance(template.get("spec"), Mapping):
+        return template
+    pod = {**template["spec"], **({_SCHEDULER: scheduler} if scheduler else {})}
+    port = item[_PORT]
+    is_port = isinstance(port, int) and not isinstance(port, bool) and 0 < port < 65536
+    if is_port and port != _port_of(template) and (main := next(_main_containers(template), None)):
+        pod["containers"] = [_opened(entry, port) if entry is main else entry for entry in pod["containers"]]
+    return {**template, "spec": pod}
+
+
+def _opened(container: Body, port: int) -> dict[str, Any]:
+    ports = container.get("ports")
+    listed = ports if isinstance(ports, list) else []
+    changed = [{**entry, "containerPort": port} if _is_ours(entry) else entry for entry in listed]
+    added = [] if any(map(_is_ours, listed)) else [{"name": PORT_NAME, "containerPort": port}]
+    return {**container, "ports": [*changed, *added]}
+
+
+def _port_of(template: object) -> object:
+    for main in _main_containers(template):
+        ports = main.get("ports")
+        for entry in ports if isinstance(ports, list) else []:
+            if _is_ours(entry):
+                return entry.get("containerPort", PORT)
+        break
+    return PORT
+
+
+def _is_ours(port: object) -> bool:
+    return isinstance(port, Mapping) and port.get("name") == PORT_NAME
+
+
+def _main_containers(template: object) -> Iterator[Body]:
+    found = _pod({"template": template}).get("containers")
+    for entry in found if isinstance(found, list) else []:
+        if isinstance(entry, Mapping) and entry.get("name") == CONTAINER:
+            yield entry
+
+
+def _pod(item: Body) -> Body:
+    return object_of(object_of(item, "template"), "spec")
+
+
+def _without(body: Body, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in names}
+
+
+class V1Alpha1:
+    """The functions above, as ``conversion`` needs them."""
+
+    name = NAME
+    spec_to_v1 = staticmethod(to_v1)
+    spec_from_v1 = staticmethod(from_v1)
+    status_to_v1 = staticmethod(v1alpha1_status.to_v1)
+    status_from_v1 = staticmethod(v1alpha1_status.from_v1)
+    normalized = staticmethod(normalized)
+    shown = staticmethod(shown)
+    split = staticmethod(split)
+    join = staticmethod(join)
+    split_v1 = staticmethod(split_v1)
+    join_v1 = staticmethod(join_v1)

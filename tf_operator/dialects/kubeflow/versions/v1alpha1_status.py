@@ -1,0 +1,107 @@
+"""The status of v1alpha1: that of v1 in ``operator``, whole, and beside it what it means in the words of v1alpha1.
+
+A status without ``operator`` is one of an operator of that time. In v1 it is kept in the field ``v1alpha1``, beside the
+end that it reports; and it is shown again for as long as nothing else is in the status of v1.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tf_operator.dialects import phases
+from tf_operator.dialects.fields import entries
+from tf_operator.dialects.kubeflow import status as v1_status
+from tf_operator.dialects.kubeflow.conditions import ConditionType
+from tf_operator.dialects.kubeflow.words import FAILURE_REASONS, Reason
+from tf_operator.dialects.phases import TYPES, Count
+from tf_operator.dialects.record import count_of, object_of
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
+from tf_operator.meta import Body, text_of
+
+KINDS: Final = "TFJob.v1alpha1.kubeflow.org"
+"""What ``kubectl get`` prints beside the name of a job."""
+_KINDS: Final = "kinds"
+_WHOLE: Final = "operator"
+BEFORE: Final = "v1alpha1"
+"""In v1: the status that an operator of that time has written."""
+ORIGIN: Final = "origin"
+"""In v1, written by the operator: the version in which the job was created, if its rules are those of that version."""
+RUNTIME_ID: Final = "runtimeId"
+"""In v1, written by the operator: what is in the names of the children; it never changes."""
+_ABSENT: Final = object()
+
+
+def to_v1(parts: Body) -> dict[str, Any]:
+    """The status in v1, as a field of the object; nothing when there is none."""
+    found = parts.get("status", _ABSENT)
+    if isinstance(found, Mapping) and _WHOLE in found:
+        return {"status": found[_WHOLE]}
+    before = {name: value for name, value in found.items() if name != _KINDS} if isinstance(found, Mapping) else found
+    return {} if before is _ABSENT or before == {} else {"status": {**_end_in(before), BEFORE: before}}
+
+
+def from_v1(parts: Body, spec: object) -> dict[str, Any]:
+    """The status in v1alpha1, for a job with this spec in v1alpha1."""
+    if "status" not in parts:
+        return {"status": {_KINDS: KINDS}}
+    status = parts["status"]
+    known = status if isinstance(status, Mapping) else {}
+    before = known.get(BEFORE, _ABSENT)
+    is_same = before is not _ABSENT and to_v1({"status": before}) == {"status": known}
+    if is_same and not (isinstance(before, Mapping) and _WHOLE in before):
+        return {"status": {_KINDS: KINDS, **before} if isinstance(before, Mapping) else before}
+    kept = before if isinstance(before, Mapping) else {}
+    return {"status": {**kept, _KINDS: KINDS, **_said(known, spec), _WHOLE: status}}
+
+
+def _end_in(before: object) -> dict[str, Any]:
+    """The end of a job as a condition: one that has ended is never started again."""
+    record = phases.end_in(before) if isinstance(before, Mapping) else JobRecord()
+    if not record.is_finished:
+        return {}
+    kind = ConditionType.FAILED if record.failure else ConditionType.SUCCEEDED
+    reason = FAILURE_REASONS[record.failure] if record.failure else Reason.SUCCEEDED
+    message = text_of(before if isinstance(before, Mapping) else {}, "reason")
+    return {"conditions": [{"type": kind.value, "status": "True", "reason": reason, "message": message}]}
+
+
+def _said(status: Body, spec: object) -> dict[str, Any]:
+    record = v1_status.read(status)
+    if record.phase is JobPhase.NEW:
+        return {}
+    is_own = ORIGIN in status
+    if record.phase in {JobPhase.RUNNING, JobPhase.RESTARTING} and not is_own:
+        record = record.changed(first_run_time=record.first_run_time or record.start_time)
+    said: dict[str, Any] = {
+        "phase": str(phases.phase_of(record, has_clean_up=is_own)),
+        "state": str(phases.state_of(record)),
+        "reason": _reason(status, record),
+        "conditions": None,
+        "controlPaused": record.phase is JobPhase.SUSPENDED,
+    }
+    if record.replicas:
+        said["replicaStatuses"] = phases.rows(_counts(status, record, spec))
+    return said
+
+
+def _reason(status: Body, record: JobRecord) -> str:
+    """How it failed, or what it waits for: a sentence after the first one of the current condition."""
+    said = [text_of(entry, "message") for entry in entries(status.get("conditions")) if entry.get("status") == "True"]
+    if not said or record.phase is JobPhase.SUCCEEDED:
+        return ""
+    if record.phase in {JobPhase.FAILED, JobPhase.SUSPENDED}:
+        return said[-1]
+    return said[-1].partition(". ")[2]
+
+
+def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[Count]:
+    replicas = object_of(status, "replicaStatuses")
+    for item in entries(object_of({"spec": spec}, "spec").get("replicaSpecs")):
+        name, wanted = text_of(item, "tfReplicaType"), item.get("replicas")
+        if name not in TYPES or not isinstance(wanted, int):
+            continue
+        kind = TYPES[name]
+        if kind is ReplicaType.MASTER and kind not in record.replicas:
+            kind = ReplicaType.CHIEF
+        known = record.of(kind)
+        failed = len(known.failed) or (0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed"))
+        yield Count(name, wanted, len(known.completed), failed)

@@ -1,0 +1,183 @@
+"""Specs that list their replicas, as ``mlkube.io`` and ``kubeflow.org/v1alpha1`` have them, and what they mean.
+
+Both have the same fields, some of them in two spellings, and the restart policy of each pod template in force. The
+profile differs, and what else a job may say.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Final
+
+from tf_operator.dialects.fields import Fields
+from tf_operator.dialects.phases import TYPES
+from tf_operator.job import defaults, templates
+from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, ReplicaSpec, RestartPolicy
+from tf_operator.meta import Body
+
+CONTAINER: Final = "tensorflow"
+PORT: Final = 2222
+PORT_NAME: Final = "tfjob-port"
+REPLICAS: Final = "replicaSpecs"
+_PERMANENT_EXIT_CODES: Final = frozenset({*range(1, 129), 139})
+DEFAULT_IMAGE: Final = "tensorflow/tensorflow:1.3.0"
+"""Of parameter servers that bring no container of their own."""
+_SERVER_FILES: Final = {"mountPath": "/ps-server", "name": "ps-config-volume"}
+"""Where the program of such a container is."""
+CLEAN_UP: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
+_RUNTIME_ID: Final = re.compile(r"[a-z0-9]{1,8}")
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class _Type(StrEnum):
+    MASTER = "MASTER"
+    PS = "PS"
+    WORKER = "WORKER"
+
+
+class _TemplateRestartPolicy(StrEnum):
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+
+def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> Profile:
+    """The rules of such an API: the deciding replica alone can fail the job, all others always run again."""
+    return Profile(
+        api_version=api_version,
+        kind=kind,
+        container=CONTAINER,
+        port_name=PORT_NAME,
+        port=PORT,
+        exit_codes=ExitCodes(frozenset(range(1, 256)) - _PERMANENT_EXIT_CODES, is_oom_final=True),
+        replicas_field=f"spec.{REPLICAS}",
+        labels=Labels(
+            job="training.kubeflow.org/job-name",
+            type="training.kubeflow.org/replica-type",
+            index="training.kubeflow.org/replica-index",
+            role="training.kubeflow.org/job-role",
+            operator_name=operator_name,
+            extra=(
+                (group, ""),
+                ("job_type", "{type}"),
+                ("runtime_id", "{runtime_id}"),
+                ("tf_job_name", "{job}"),
+                ("task_index", "{index}"),
+            ),
+        ),
+        names=NameStyle.GENERATED,
+        failure_scope=FailureScope.DECIDING,
+        restart_by=RestartBy.TEMPLATE,
+        after_end=AfterEnd.CLEAN_UP,
+        has_cluster_always=True,
+        service_port_name="tf-port",
+    )
+
+
+def generated_runtime_id(uid: str) -> str:
+    """The part of names of a job that gives none: the same at every reading, and another one for the next job."""
+    number, text = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big"), ""
+    for _ in range(4):
+        number, digit = divmod(number, len(_DIGITS))
+        text += _DIGITS[digit]
+    return text
+
+
+def key_of(fields: Fields, camel: str, snake: str) -> str:
+    """The spelling in which a field is written."""
+    if fields.body.get(snake) is None:
+        return camel
+    if fields.body.get(camel) is not None:
+        fields.wrong(snake, f"is {camel} in another spelling: only one of them can be given")
+    return snake
+
+
+def read_runtime_id(spec: Fields) -> str:
+    """What is given; empty for none."""
+    key = key_of(spec, "RuntimeId", "runtimeid")
+    found = spec.text(key)
+    if found and not _RUNTIME_ID.fullmatch(found):
+        spec.wrong(key, "must be 1 to 8 lower-case letters and digits")
+        return ""
+    return found
+
+
+def read_clean_pods(spec: Fields, default: CleanPodPolicy) -> CleanPodPolicy:
+    """Which pods go after the end."""
+    return spec.one_of(key_of(spec, "cleanupPodPolicy", "cleanup_pod_policy"), CLEAN_UP, default)
+
+
+def read_deciding(spec: Fields) -> DecidingReplica:
+    """Master 0, unless the job says otherwise."""
+    chief = spec.below(key_of(spec, "terminationPolicy", "termination_policy")).below("chief")
+    kind = chief.one_of(key_of(chief, "replicaName", "replica_name"), _Type, _Type.MASTER)
+    index = chief.integer(key_of(chief, "replicaIndex", "replica_index"))
+    return DecidingReplica(TYPES[kind], index or 0, chief.path if chief.body else f"spec.{REPLICAS}")
+
+
+def read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
+    """The replica specs in canonical order. Two items of one type are a problem."""
+    found: dict[ReplicaType, ReplicaSpec] = {}
+    image = spec.text("tfImage", DEFAULT_IMAGE)
+    for item in spec.items(key_of(spec, REPLICAS, "replica_specs")):
+        key = key_of(item, "tfReplicaType", "tf_replica_type")
+        replica = _read_replica(TYPES[item.one_of(key, _Type, _Type.MASTER)], item, image)
+        if replica.type in found:
+            item.wrong(key, f"is {replica.type.upper()} again: each type has one item")
+        else:
+            found[replica.type] = replica
+    return tuple(found[kind] for kind in ReplicaType if kind in found)
+
+
+def _read_replica(kind: ReplicaType, item: Fields, image: str) -> ReplicaSpec:
+    count, port = item.integer("replicas"), item.integer(key_of(item, "tfPort", "tf_port"))
+    if kind is ReplicaType.MASTER and count not in {None, 1}:
+        item.wrong("replicas", f"must be 1 for the type MASTER, is {count}")
+    template = item.below("template")
+    policy = template.below("spec").one_of("restartPolicy", _TemplateRestartPolicy, _TemplateRestartPolicy.ALWAYS)
+    replica = ReplicaSpec(
+        type=kind,
+        count=defaults.REPLICAS if count is None else count,
+        restart_policy=RestartPolicy(policy),
+        template=template.body,
+        path=item.path,
+        port=port,
+    )
+    if kind is not ReplicaType.PS:
+        return replica
+    if is_default_server(replica.template):
+        return replace(replica, is_default_server=True)
+    return replica if templates.main_containers(replica, CONTAINER) else _with_default_server(replica, image)
+
+
+def _with_default_server(replica: ReplicaSpec, image: str) -> ReplicaSpec:
+    policy = replica.restart_policy if replica.template else RestartPolicy.ON_FAILURE
+    template = with_default_server(replica.template, image)
+    return replace(replica, template=template, restart_policy=policy, is_default_server=True)
+
+
+def with_default_server(template: Body, image: str) -> dict[str, Any]:
+    """The template of parameter servers that bring no container, with one that runs a TensorFlow server."""
+    server = {"name": CONTAINER, "image": image, "volumeMounts": [_SERVER_FILES]}
+    found = template.get("spec")
+    pod: Body = found if found and isinstance(found, Mapping) else {"restartPolicy": RestartPolicy.ON_FAILURE.value}
+    containers = pod.get("containers")
+    listed = containers if isinstance(containers, list) else []
+    return {**template, "spec": {**pod, "containers": [*listed, server]}}
+
+
+def is_default_server(template: Body) -> bool:
+    """Whether the container of a template is one that was added here: it mounts a program that nobody has brought."""
+    pod = template.get("spec")
+    spec = pod if isinstance(pod, Mapping) else {}
+    main = next((found for found in _objects(spec.get("containers")) if found.get("name") == CONTAINER), {})
+    brought = [found.get("name") for found in _objects(spec.get("volumes"))]
+    return _SERVER_FILES in _objects(main.get("volumeMounts")) and _SERVER_FILES["name"] not in brought
+
+
+def _objects(found: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
