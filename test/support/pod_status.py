@@ -101,7 +101,7 @@ def finished(pod: Json, now: str, how: Exit = COMPLETED) -> Json:
     status = _status_of(pod)
     names = _containers(pod)
     for name in names:
-        outcome = how if MAIN_CONTAINER == name or len(names) == 1 else COMPLETED
+        outcome = how if name == MAIN_CONTAINER or len(names) == 1 else COMPLETED
         _write(pod, status, name, outcome.state(_started_at(status, name, now), now), is_ready=False)
     status["phase"] = "Failed" if how.code else "Succeeded"
     _set_readiness(status, now, is_ready=False, reason=f"Pod{'Failed' if how.code else 'Completed'}")
