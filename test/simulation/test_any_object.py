@@ -78,9 +78,7 @@ STATUS = {
     "restarts": 1,
     "disruptions": 1,
     "firstFailure": {"pod": "p", "exitCode": 1, "time": AT},
-    "restartRecords": [
-        {"replica": "Worker-0", "uid": "u", "inPlace": 1, "replaced": True, "attempts": 2, "time": AT},
-    ],
+    "restartRecords": [{"replica": "Worker-0", "uid": "u", "inPlace": 1, "replaced": True, "attempts": 2, "time": AT}],
 }
 METADATA = {"uid": "u", "resourceVersion": "1", "generation": 2, "creationTimestamp": AT}
 PODS = {"template": {"metadata": {"annotations": {"a": "b"}, "finalizers": []}}}

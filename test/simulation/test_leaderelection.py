@@ -187,17 +187,11 @@ class Election(RuleBasedStateMachine):
     def the_weather_changes(self, trouble, slowness):
         self.trouble, self.slowness = trouble, slowness
 
-    @rule(seconds=SPANS)
-    def the_leader_is_cut_off(self, seconds):
+    @rule(seconds=SPANS, is_heard=st.booleans())
+    def the_leader_is_cut_off_or_hears_nothing(self, seconds, is_heard):
         leader = self.leader()
-        leader.api.usual = lambda: Fate(is_carried_out=False, after=math.inf)
-        self.run(seconds)
-        leader.api.usual = self.fate
-
-    @rule(seconds=SPANS)
-    def the_leader_hears_nothing(self, seconds):
-        leader = self.leader()
-        leader.api.usual = lambda: Fate(after=self.random.choice([4.0, math.inf]))
+        delays = [4.0, math.inf] if is_heard else [math.inf]
+        leader.api.usual = lambda: Fate(is_carried_out=is_heard, after=self.random.choice(delays))
         self.run(seconds)
         leader.api.usual = self.fate
 
@@ -211,12 +205,12 @@ class Election(RuleBasedStateMachine):
         self.run(0)
 
     @rule(which=st.integers(0, PROCESSES - 1))
-    def a_process_is_stopped(self, which):
-        self.processes[which].clock.is_stopped = True
-
-    @rule(which=st.integers(0, PROCESSES - 1))
-    def a_process_is_continued(self, which):
-        self.in_the_loop(self.processes[which].clock.go_on)
+    def a_process_is_stopped_or_continued(self, which):
+        clock = self.processes[which].clock
+        if clock.is_stopped:
+            self.in_the_loop(clock.go_on)
+        else:
+            clock.is_stopped = True
 
     @rule(seconds=SPANS)
     def the_work_of_the_leader_is_stuck(self, seconds):

@@ -93,14 +93,15 @@ def running(pod: Json, now: str) -> Json:
 
 
 def finished(pod: Json, now: str, how: Exit = COMPLETED) -> Json:
-    """The pod is over: the main container ended so, the rest ended well. Succeeded or Failed.
+    """The pod is over: the main container, or the only one, ended so, the rest ended well. Succeeded or Failed.
 
     The phase is forced: a pod of policy OnFailure or Always becomes Failed too, which in life needs the
     kubelet to have killed it.
     """
     status = _status_of(pod)
-    for name in _containers(pod):
-        outcome = how if name == MAIN_CONTAINER else COMPLETED
+    names = _containers(pod)
+    for name in names:
+        outcome = how if name == MAIN_CONTAINER or len(names) == 1 else COMPLETED
         _write(pod, status, name, outcome.state(_started_at(status, name, now), now), is_ready=False)
     status["phase"] = "Failed" if how.code else "Succeeded"
     _set_readiness(status, now, is_ready=False, reason=f"Pod{'Failed' if how.code else 'Completed'}")

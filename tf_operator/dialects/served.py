@@ -90,6 +90,8 @@ class ServedAPI:
     conversion: Conversion = Conversion()
     framework: str = "tensorflow"
     """What its jobs train with: the label of their metrics, in the words of the Go operator."""
+    shows_containers: bool = False
+    """Whether its status says how each container of a pod stands."""
     gang_scheduler: str = ""
     """A gang scheduler that its jobs may ask for one by one, where it is installed."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5

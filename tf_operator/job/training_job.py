@@ -158,6 +158,8 @@ class TrainingJob:
     """Fields that are in force although they should stand elsewhere today."""
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
+    unused_fields: tuple[str, ...] = ()
+    """Fields of the manifest that are kept and have no effect; users are told so once."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     generation: int = 0
     is_being_deleted: bool = False

@@ -6,7 +6,7 @@ its node lost) has not failed: that is nobody's mistake, and costs no restart. N
 exits with 0 because it was stopped.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from tf_operator.job.profile import Profile, RestartBy
@@ -55,16 +55,17 @@ class Policy:
     profile: Profile
     ends_job: bool = True
     """Whether a permanent failure of the replica is the job's."""
+    judges_restarts: bool = field(init=False)
+    """Whether a container that ended for good has ended, although the kubelet starts it again."""
 
     @property
     def runs_again(self) -> bool:
         """Whether a new pod is made after one that has succeeded."""
         return self.restart is RestartPolicy.ALWAYS and self.profile.restart_by is RestartBy.NEW_POD
 
-    @property
-    def judges_restarts(self) -> bool:
-        """Whether a container that ended for good has ended, although the kubelet starts it again."""
-        return self.ends_job and self.profile.restart_by is RestartBy.TEMPLATE
+    def __post_init__(self) -> None:
+        by_template = self.profile.restart_by is RestartBy.TEMPLATE
+        object.__setattr__(self, "judges_restarts", self.ends_job and by_template)
 
     def is_final(self, ended: MainContainer | None) -> bool:
         """Whether a failure that ended so is not tried again."""

@@ -12,7 +12,7 @@ from typing import Self
 
 from tf_operator.job import naming
 from tf_operator.job.profile import FailureScope, RestartBy
-from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaType, RestartRecord
 from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
@@ -142,16 +142,18 @@ class ReplicaRules:
     job: TrainingJob
     stem: str
     """What the names of its Services begin with."""
-    record: ReplicaRecord
+    completed: frozenset[int]
+    """What is remembered; nothing if the kubelet starts what has completed again."""
+    started: frozenset[int]
+    failed: frozenset[int]
     is_dynamic: bool
     """Whether those that are lost for good are made again when their pod goes, and the job goes on without them."""
-    remembers: bool
-    """Whether it is final that one has completed: not if the kubelet starts it again."""
 
     @classmethod
     def of(cls, job: TrainingJob, spec: ReplicaSpec) -> Self:
         """The rules of a job for the replicas of one type."""
-        profile = job.profile
+        profile, known = job.profile, job.record.of(spec.type)
+        is_final = spec.restart_policy is not RestartPolicy.ALWAYS or profile.restart_by is not RestartBy.POLICY
         kind, index = job.main_replica
         main = Policy(spec.restart_policy, profile)
         return cls(
@@ -161,30 +163,23 @@ class ReplicaRules:
             main_index=index if kind is spec.type else -1,
             job=job,
             stem=naming.stem(job, spec.type),
-            record=job.record.of(spec.type),
+            completed=known.completed.members if is_final else frozenset(),
+            started=known.started.members,
+            failed=known.failed.members,
             is_dynamic=_is_dynamic(job, spec.type),
-            remembers=spec.restart_policy is not RestartPolicy.ALWAYS or profile.restart_by is not RestartBy.POLICY,
         )
-
-    def policy_of(self, index: int) -> Policy:
-        """By which its pods are judged."""
-        return self.main_policy if index == self.main_index else self.policy
-
-    def tolerates(self, index: int) -> bool:
-        """Whether the job goes on without it."""
-        return self.is_dynamic or not self.policy_of(index).ends_job
 
 
 def judge(rules: ReplicaRules, index: int, pods: Sequence[Pod], record: RestartRecord | None) -> Replica:
     """Judge one replica by its pods, of which at most one is not gone, and by what is remembered of it."""
-    spec, policy = rules.spec, rules.policy_of(index)
+    spec, policy = rules.spec, rules.main_policy if index == rules.main_index else rules.policy
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is recorded.
     pod = next((pod for pod in pods if not pod.is_gone), None)
     states = [(found, _outcome(found, rules, policy)) for found in ([pod] if pod else pods)]
     # Remembered, or seen now. Under Always only while its pod is there.
-    was_completed = index in rules.record.completed and rules.remembers
+    was_completed = index in rules.completed
     is_completed = was_completed or any(found is PodState.SUCCEEDED for _, found in states)
-    was_failed = index in rules.record.failed and not is_completed
+    was_failed = index in rules.failed and not is_completed
     service = f"{rules.stem}{index}"
     name = pod.name if pod else naming.pod_name(rules.job, service, record)
     return Replica(
@@ -198,7 +193,7 @@ def judge(rules: ReplicaRules, index: int, pods: Sequence[Pod], record: RestartR
         was_completed=was_completed,
         was_failed=was_failed,
         record=record,
-        loss=None if is_completed else _loss(rules, index, name, states, record=record),
+        loss=None if is_completed else _loss(rules, policy, index, name=name, states=states, record=record),
         departed=() if pod else tuple(pods),
     )
 
@@ -234,14 +229,16 @@ def _is_dynamic(job: TrainingJob, kind: ReplicaType) -> bool:
 
 def _loss(
     rules: ReplicaRules,
+    policy: Policy,
     index: int,
+    *,
     name: str,
     states: Sequence[tuple[Pod, PodState]],
-    *,
     record: RestartRecord | None,
 ) -> ReplicaLoss | None:
     """The pod of this replica that ended badly and is not recorded yet; or that the replica has none any more."""
-    had_started, was_failed = index in rules.record.started, index in rules.record.failed
+    had_started, was_failed = index in rules.started, index in rules.failed
+    is_tolerated = rules.is_dynamic or not policy.ends_job
     for pod, found in states:
         is_known = record is not None and record.replaced and record.uid == pod.uid
         if is_known or found not in _IS_LOST or (pod.is_gone and found is PodState.DISRUPTED and not had_started):
@@ -251,13 +248,13 @@ def _loss(
             index,
             name,
             PodState.PERMANENT_FAILURE if was_failed else found,
-            _as_ended(pod, rules.policy_of(index)),
-            is_tolerated=rules.tolerates(index),
+            _as_ended(pod, policy),
+            is_tolerated=is_tolerated,
         )
         return _judged(loss, rules, had_run=had_started or pod_state.has_run(pod))
     if states or was_failed or not had_started:
         return None
-    vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=rules.tolerates(index))
+    vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=is_tolerated)
     return _judged(vanished, rules, had_run=True)
 
 

@@ -128,7 +128,9 @@ def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRec
 
 
 def _all_created(view: JobView) -> bool:
-    return bool(view.replicas) and not any(replica.needs_pod or replica.loss for replica in view.replicas)
+    return bool(view.replicas) and not any(
+        replica.loss or (replica.pod is None and replica.needs_pod) for replica in view.replicas
+    )
 
 
 def _begun_again(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:

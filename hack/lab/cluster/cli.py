@@ -119,3 +119,7 @@ def _print(text: str) -> None:
 def _complain(text: str, code: int) -> int:
     sys.stderr.write(f"hack/cluster: {text}\n")
     return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -22,7 +22,6 @@ from lab.control_plane import cli as plane_cli
 from lab.control_plane import plane as control_plane
 from lab.control_plane import setup as plane_setup
 from lab.control_plane.access import ADMIN
-from lab.control_plane.api import BlockingApi
 from lab.control_plane.link import SupervisorLink
 from lab.control_plane.plane import ControlPlane, NoPlaneError
 from lab.tools.get import programs
@@ -40,6 +39,7 @@ class Cluster:
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         self.dir = plane.dir
+        self.has_swept = plane.has_swept
 
     @classmethod
     def up(cls, root: Path, *, nodes: int = 2, owner: int | None = None, say: Say = lambda _: None) -> Self:
@@ -74,14 +74,6 @@ class Cluster:
     @property
     def kubeconfig(self) -> Path:
         return self._plane.kubeconfig(ADMIN.name)
-
-    @property
-    def has_swept(self) -> bool:
-        return self._plane.has_swept
-
-    @property
-    def admin(self) -> BlockingApi:
-        return self._plane.admin
 
     @property
     def nodes(self) -> tuple[str, ...]:

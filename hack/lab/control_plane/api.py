@@ -93,11 +93,7 @@ class BlockingApi:
 
     def _send(self, method: str, path: str, body: str | None, kind: str) -> tuple[int, str]:
         connection = http.client.HTTPSConnection(self._address, timeout=self._timeout, context=self._tls)
-        headers = {
-            "Authorization": f"Bearer {self._token}",
-            "Content-Type": kind,
-            "Accept": "application/json",
-        }
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()

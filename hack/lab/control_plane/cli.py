@@ -143,3 +143,7 @@ def _server_state(root: Path, record: Mapping[str, Any]) -> str:
         return "up"
     is_ready = plane_servers.is_ready(plane_directory.Layout(root), binary=record["binary"], url=record["url"])
     return "up" if is_ready else "not ready"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

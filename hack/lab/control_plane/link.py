@@ -115,10 +115,7 @@ def _spawn_supervisor(root: Path, owner: int | None) -> tuple[int, int, int]:
             os.environ | {"PYTHONPATH": str(_HACK)},
             # From its first moment out of reach of a Ctrl-C in our terminal: it ends when we do, in good order.
             setsid=True,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, supervisor_input, 0),
-                (os.POSIX_SPAWN_DUP2, supervisor_output, 1),
-            ],
+            file_actions=[(os.POSIX_SPAWN_DUP2, supervisor_input, 0), (os.POSIX_SPAWN_DUP2, supervisor_output, 1)],
         )
     except BaseException:
         os.close(commands)

@@ -7,11 +7,7 @@ others at ``/registry/<group>/<plural>/...``; a few have names of old.
 from dataclasses import dataclass
 
 PREFIX = "/registry/"
-_OLD_NAMES = {
-    ("minions",): "nodes",
-    ("services", "specs"): "services",
-    ("services", "endpoints"): "endpoints",
-}
+_OLD_NAMES = {("minions",): "nodes", ("services", "specs"): "services", ("services", "endpoints"): "endpoints"}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -187,9 +187,7 @@ def _ask(layout: Layout, url: str, method: str, path: str, body: str | None = No
         http.client.HTTPConnection(parts.netloc, timeout=5)
         if parts.scheme == "http"
         else http.client.HTTPSConnection(
-            parts.netloc,
-            timeout=5,
-            context=ssl.create_default_context(cafile=str(layout.serving_cert)),
+            parts.netloc, timeout=5, context=ssl.create_default_context(cafile=str(layout.serving_cert))
         )
     )
     try:

@@ -30,10 +30,7 @@ _MANIFESTS: Final = Path(__file__).resolve().parents[3] / "manifests"
 # In the order in which `kubectl apply` gets them: folder by folder, by name.
 _INSTALLED: Final = ("crd", "rbac")
 _SETTLE_SECONDS: Final = 20.0
-_MORE_SERVERS: Final = {
-    "controller-manager": plane_servers.controller_manager,
-    "scheduler": plane_servers.scheduler,
-}
+_MORE_SERVERS: Final = {"controller-manager": plane_servers.controller_manager, "scheduler": plane_servers.scheduler}
 
 
 def binaries(features: AbstractSet[str]) -> list[str]:

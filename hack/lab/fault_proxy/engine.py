@@ -134,10 +134,7 @@ class Engine:
         return reply
 
     def _forward_later(
-        self,
-        call: Call,
-        forward: Callable[[AsyncExitStack], Awaitable[Reply]],
-        due: Callable[[], Awaitable[object]],
+        self, call: Call, forward: Callable[[AsyncExitStack], Awaitable[Reply]], due: Callable[[], Awaitable[object]]
     ) -> None:
         async def work() -> None:
             await due()

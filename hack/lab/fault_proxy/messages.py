@@ -105,11 +105,9 @@ class Reply:
         return header(self.headers, "Content-Type")
 
     def with_body(self, body: Body, *, length: int | None = None) -> Self:
-        """Return the same head with another body."""
         return replace(self, body=body, length=length)
 
     async def drain(self) -> None:
-        """Read the body to its end."""
         async with aclosing(self.body) as pieces:
             async for _ in pieces:
                 pass
@@ -121,7 +119,6 @@ class Reply:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
     def framed(self, piece: bytes) -> bytes:
-        """Return a piece of the body as it goes over the connection."""
         if self.length is not None or isinstance(piece, Raw):
             return piece
         return b"%x\r\n%b\r\n" % (len(piece), piece)

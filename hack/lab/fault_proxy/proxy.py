@@ -87,7 +87,6 @@ class FaultProxy:
         return path
 
     def url(self, client: str = "client") -> str:
-        """Return where *client* finds the proxy."""
         if client not in self._engine.listeners:
             self._do(lambda: self._engine.open_listener(client, self._context()))
         return f"https://127.0.0.1:{self._engine.listeners[client].port}"

@@ -115,13 +115,11 @@ class Rule:
         return f"{self.fault} on {self.trigger} (fitted {self.matched} times)"
 
     async def around(self, exchange: Exchange) -> Reply:
-        """Act on the request, or let it pass."""
         if not self._on_request or not self.trigger.fits(exchange.call) or not self._acts_on(exchange.call):
             return await exchange.proceed()
         return await self._on_request(self, exchange)
 
     async def on_line(self, line: Line, stream: WatchStream) -> Output:
-        """Act on the line, or let it pass."""
         fits = self._on_line and self.trigger.fits_line(stream.call, line) and self.fault.fits(line, stream)
         if not self._on_line or not fits or not self._acts_on(stream.call):
             return [line]

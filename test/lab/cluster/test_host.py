@@ -35,10 +35,7 @@ def make_program(path, text="#!/bin/sh\n"):
 
 @pytest.mark.parametrize(
     ("root", "platform", "reason"),
-    [
-        (False, "linux", "needs root, for network, mounts and control groups"),
-        (True, "darwin", "needs Linux"),
-    ],
+    [(False, "linux", "needs root, for network, mounts and control groups"), (True, "darwin", "needs Linux")],
     ids=["no root", "no Linux"],
 )
 def test_up_says_what_a_cluster_needs_in_one_line(*, monkeypatch, tmp_path, capsys, root, platform, reason):

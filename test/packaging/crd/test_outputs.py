@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from crd import outputs
+from crd import definition, outputs
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -48,6 +48,16 @@ def test_every_field_of_our_own_is_described(rendered, api):
     ]
 
     assert bare == []
+
+
+def test_a_rule_about_a_field_with_two_names_is_asked_of_both():
+    rule = {"spellings": ["a", "a_b"], "rule": "has(self.FIELD)", "fieldPath": ".FIELD"}
+
+    assert definition.resolve([rule, {"rule": "true"}], {}) == [
+        {"rule": "has(self.a)", "fieldPath": ".a"},
+        {"rule": "has(self.a_b)", "fieldPath": ".a_b"},
+        {"rule": "true"},
+    ]
 
 
 def test_a_crd_that_kubectl_apply_might_not_take_is_refused():

@@ -41,6 +41,7 @@ def test_check_runs_every_target_that_bites(tree):
     assert [tool for tool in tools if tool not in commands] == []
 
 
+@pytest.mark.timeout(400)  # mypy reads everything, on a machine that may be busy
 @pytest.mark.parametrize(
     ("path", "text", "target", "words"),
     [

@@ -1,5 +1,7 @@
 """What the API server says of a TensorFlowTrainingJob: the documented manifests, and each rule with its sentence."""
 
+import asyncio
+
 import pytest
 
 from support import t9k
@@ -95,3 +97,13 @@ async def test_modes_and_replicas_change_only_when_no_pod_contradicts_them(chang
     found = await changes(job("t", replicas("worker", 2), runMode=before), patch)
 
     assert ("metadata" in found) if field is None else (list(found) == [field])
+
+
+async def test_kubectl_shows_phase_restarts_and_age(changes, admin, namespace, kubectl):
+    await changes(job("t"))
+    status = {"phase": "Running", "backoffCount": 3, "aggregate": {"running": 2, "failed": 1}}
+    await admin.patch(TRAINING_JOBS.path(namespace, "t", "status"), {"status": status})
+    heads, row = (line.split() for line in (await asyncio.to_thread(kubectl, "get", "tj", "-o", "wide")).splitlines())
+
+    assert heads == ["NAME", "PHASE", "RESTARTS", "AGE", "RUNNING", "FAILED"]
+    assert [*row[:3], *row[4:]] == ["t", "Running", "3", "2", "1"]

@@ -15,6 +15,8 @@ from tf_operator.controller.projections.pods import pod_reader
 from tf_operator.controller.projections.services import service_reader
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
+from tf_operator.dialects.t9k import v1beta1 as t9k
+from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import FieldError, RestartPolicy
 from tf_operator.machinery.transport import raw_json, responses
@@ -418,3 +420,21 @@ def test_of_a_pod_group_that_no_job_controls_only_the_name_is_kept(owner):
 
 def test_a_problem_names_the_field():
     assert str(FieldError("spec", "is bad")) == "spec: is bad"
+
+
+def test_how_all_containers_stand_is_kept_only_for_the_api_that_shows_it():
+    states = {"tensorflow": {"terminated": {"exitCode": 3}}, "proxy": {"running": {}}, "late": {"waiting": {}}}
+    statuses = [{"name": name, "state": state} for name, state in states.items()]
+    body = pod(phase="Running", containerStatuses=statuses)
+    owner = body["metadata"]["ownerReferences"][0]
+    theirs = {**owner, "apiVersion": t9k.RESOURCE.api_version, "kind": t9k.RESOURCE.kind}
+    read_pod = pod_reader((v1.API, t9k.API))
+
+    assert read_pod(raw(body)).pod.containers == ()
+    metadata = {**body["metadata"], "ownerReferences": [theirs], "labels": {OPERATOR_LABEL: t9k.API.controller}}
+    shown = read_pod(raw({**body, "metadata": metadata})).pod
+    assert [tuple(line) for line in shown.containers] == [
+        ("tensorflow", "Terminated", 3),
+        ("proxy", "Running", None),
+        ("late", "Waiting", None),
+    ]

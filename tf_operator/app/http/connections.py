@@ -6,6 +6,9 @@ the new one. Half of the places are kept for connections that have sent no reque
 the oldest one whose reply is being sent is closed, otherwise the oldest of them. So the kubelet has the time to send
 its request, whatever the others do; without that, slow clients would have a healthy process restarted.
 
+A connection may be kept for another request, as long as its place is not needed: a TLS handshake costs more than the
+rest of a short request. Between two requests it counts as one that has sent none.
+
 One connection is one task of the loop that serves; ``server`` accepts them and reports how far each one is.
 """
 
@@ -18,13 +21,17 @@ from typing import Final
 
 import structlog
 
-from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.clock import Clock, Timer
 
 MOST: Final = 32
+MOST_KEPT: Final = 128
+"""Where connections are kept: an API server keeps up to 25, and there may be several."""
 REQUEST_WITHIN: Final = 5.0
-"""Seconds for the TLS handshake and the request, from accepting the connection."""
+"""Seconds for the TLS handshake and the request, or for the rest of a further request."""
 LONGEST: Final = 20.0
-"""Seconds for all of a connection; Prometheus waits for 10 s unless it is configured otherwise."""
+"""Seconds from a request to the end of its reply; Prometheus waits for 10 s unless it is configured otherwise."""
+IDLE: Final = 120.0
+"""Seconds between two requests. Go's clients close a connection after 90 s: none sends when it is closed here."""
 _TLS_SHUTDOWN: Final = 1.0
 
 _log = structlog.get_logger(__name__)
@@ -51,8 +58,10 @@ class Connection:
         self.protocol = protocol
         self.transport: asyncio.Transport | None = None
         self.stage = Stage.WAITING
-        self.has_asked = asyncio.Event()
+        self.is_idle = False
+        """Between two requests."""
         self.is_closed = asyncio.Event()
+        self.limit: Timer | None = None
         self.task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
@@ -98,6 +107,14 @@ class Connections:
         connection.task = self._tasks.create_task(self._serve(connection))
         # Not by the task itself: one that is cancelled before it begins never runs.
         connection.task.add_done_callback(lambda _: self._ended(connection))
+        self._limit(connection, REQUEST_WITHIN)
+
+    def begun(self, protocol: asyncio.Protocol) -> None:
+        """The connection of this protocol has sent the beginning of a request."""
+        connection = self._open.get(protocol)
+        if connection and connection.is_idle:
+            connection.is_idle = False
+            self._limit(connection, REQUEST_WITHIN)
 
     def asked(self, protocol: asyncio.Protocol) -> None:
         """The connection of this protocol has sent its request."""
@@ -107,43 +124,62 @@ class Connections:
         """The reply to this protocol's request is being sent."""
         self._reached(protocol, Stage.SENDING)
 
+    def kept(self, protocol: asyncio.Protocol) -> None:
+        """The reply to this protocol's request is sent, and another request may follow."""
+        connection = self._open.pop(protocol, None)
+        if connection is None:
+            return
+        self._open[protocol] = connection  # it is the latest now
+        if connection.stage is not Stage.CLOSING:
+            connection.stage, connection.is_idle = Stage.WAITING, True
+            self._limit(connection, IDLE)
+
     def lost(self, protocol: asyncio.Protocol) -> None:
         """The connection of this protocol is closed."""
         if connection := self._open.get(protocol):
-            connection.has_asked.set()
             connection.is_closed.set()
 
     def _reached(self, protocol: asyncio.Protocol, stage: Stage) -> None:
         connection = self._open.get(protocol)
         if connection and connection.stage is not Stage.CLOSING:
+            if connection.stage is Stage.WAITING:
+                self._limit(connection, LONGEST)
             connection.stage = stage
-            connection.has_asked.set()
 
     def _close_one(self) -> bool:
         """Close the one that has the least claim to its place; the place is free at once."""
         stages = (Stage.WAITING, Stage.SENDING)
         for stage in stages if self._count(Stage.WAITING) >= self._kept else reversed(stages):
             for connection in self._open.values():  # in the order in which they came
-                if connection.stage is stage and connection.task:
-                    connection.stage = Stage.CLOSING
-                    connection.task.cancel()
+                if connection.stage is stage:
+                    self._close(connection)
                     return True
         return False
+
+    def _limit(self, connection: Connection, seconds: float) -> None:
+        """Close it after this time, whatever was its limit before."""
+        if connection.limit:
+            connection.limit.cancel()
+        connection.limit = self._clock.call_at(self._clock.monotonic() + seconds, lambda: self._close(connection))
+
+    def _close(self, connection: Connection) -> None:
+        connection.stage = Stage.CLOSING
+        if connection.task:
+            connection.task.cancel()
 
     def _count(self, stage: Stage) -> int:
         return sum(connection.stage is stage for connection in self._open.values())
 
     def _ended(self, connection: Connection) -> None:
         self._open.pop(connection.protocol, None)
+        if connection.limit:
+            connection.limit.cancel()
         connection.close()
 
     async def _serve(self, connection: Connection) -> None:
         try:
-            async with self._clock.timeout(LONGEST):
-                async with self._clock.timeout(REQUEST_WITHIN):
-                    await self._start(connection)
-                    await connection.has_asked.wait()
-                await connection.is_closed.wait()
+            await self._start(connection)
+            await connection.is_closed.wait()
         except OSError:  # it broke, or was too slow
             pass
         except Exception:  # noqa: BLE001 (a bug must not end the others)

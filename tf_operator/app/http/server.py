@@ -2,7 +2,7 @@
 
 A thread of its own, because a liveness probe has to find out whether the operator's event loop is stuck; a server on
 that loop would be stuck with it. An event loop, because clients that are slow or silent then cost a socket and no
-thread. One connection is one request; ``connections`` bounds their number and their time.
+thread. ``connections`` bounds the number of connections and their time; after a page each is closed.
 
     with server.serving(Endpoint(address, {path: page})): ...     # ServerError when an address cannot be had
 
@@ -25,6 +25,7 @@ from typing import NamedTuple, NoReturn, cast
 import structlog
 from aiohttp import web
 
+from tf_operator.app.http import connections
 from tf_operator.app.http.connections import Connections
 from tf_operator.app.options.flag_types import Address
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -171,6 +172,7 @@ class _Site(web.Server):
             logger=_SILENT,
             access_log=None,
             lingering_time=0.0,
+            auto_decompress=False,
             max_field_size=_LONGEST_HEADER,
             max_headers=_MOST_HEADERS,
         )
@@ -179,7 +181,8 @@ class _Site(web.Server):
         self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
         self._room = _Room(MOST_BYTES, LARGEST_BODY)
         self._clock = clock
-        self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls)
+        most = connections.MOST_KEPT if self._answers else connections.MOST
+        self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls, most=most)
 
     async def accept(self, listener: socket.socket) -> NoReturn:
         """Accept connections until cancelled."""
@@ -200,7 +203,9 @@ class _Site(web.Server):
         self._open.lost(handler)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, and close its connection."""
+        """Answer one request, and close its connection unless it was one that others may follow."""
+        self._open.begun(request.protocol)
+        is_kept = False
         with self._room.taking() as take:  # until the reply has been read: a slow client must not make room for another
             try:
                 # Before this counts as a request: who never sends the end of a body has no claim to a place.
@@ -209,15 +214,20 @@ class _Site(web.Server):
                 self._open.asked(request.protocol)
                 reply = await self._reply(request, body)
                 take(max(0, len(reply.body) - len(body)) if has_body else 0)
+                is_kept = has_body and request.keep_alive
             except _NoRoom as error:
                 reply = Reply(413, f"There is room for {error.args[0]} bytes.\n".encode())
             self._open.answered(request.protocol)
-            return await self._send(request, reply)
+            response = await self._send(request, reply, is_kept=is_kept)
+        if is_kept:
+            self._open.kept(request.protocol)
+        return response
 
-    async def _send(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+    async def _send(self, request: web.BaseRequest, reply: Reply, *, is_kept: bool) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers={**reply.headers, "Server": "tf-operator"})
         response.content_length = len(reply.body)
-        response.force_close()
+        if not is_kept:
+            response.force_close()
         with suppress(ConnectionError):  # the client has gone
             await response.prepare(request)
             # In pieces: what a slow client has not read yet must not be copied for it.

@@ -7,7 +7,7 @@ rest. ``planning.pending`` decides what is reported, and after how long.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from sys import intern
@@ -107,20 +107,25 @@ _READ_POD: Final = decoder(_RawPod)
 def pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedPod]:
     """Reads the pods of the jobs of these APIs.
 
-    Of its containers, those are kept that decide in one of these APIs; which of them it is here, planning knows.
+    Of its containers, those are kept that decide in one of these APIs; which of them it is here, planning knows. How
+    all of them stand is kept only for the API that shows it.
     """
     owner_of = owner_reader(apis)
     deciding = {profile.container: profile.container for api in apis for profile in api.profiles}
     styles = {
         (api.resource.group, api.resource.kind): tuple({profile.names for profile in api.profiles}) for api in apis
     }
+    showing = {(api.resource.api_version, api.resource.kind) for api in apis if api.shows_containers}
 
     def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
         found = _READ_POD(raw)
         owner = owner_of(found.metadata)
         replica = _replica(found.metadata.name, owner, styles) if owner.uid else None
         core = found.metadata.core()
-        return CachedPod(core, owner.uid, _pod(found, *replica, deciding, core) if replica else None)
+        pod = _pod(found, *replica, deciding, core) if replica else None
+        if pod and showing and (owner.api_version, owner.kind) in showing:
+            pod = replace(pod, containers=_lines(found.status.container_statuses))
+        return CachedPod(core, owner.uid, pod)
 
     return read_pod
 
@@ -157,7 +162,6 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         main=_main(main.state) if main else None,
         max_exit_code=_worst_exit(status.container_statuses),
         last_termination=_last_end(main) if main else None,
-        containers=_lines(status.container_statuses),
         others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
         restarts=sum(entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses)),
         is_stopped=found.spec.active_deadline_seconds == cleanup.STOP_AFTER,

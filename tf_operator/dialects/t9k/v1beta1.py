@@ -57,6 +57,7 @@ MOST_REPLICAS: Final = 2000
 """The status lists each replica, in about 200 bytes."""
 _LARGE: Final = 200
 _SCHEDULER: Final = "t9kScheduler"
+_TENSORBOARD: Final = "tensorboardSpec"
 _HIGHEST_PRIORITY: Final = 100
 _TYPES: Final = {kind.label: kind for kind in ReplicaType if kind is not ReplicaType.MASTER}
 
@@ -85,6 +86,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         run_policy=_read_run_policy(fields),
         record=record,
         problems=tuple(problems),
+        unused_fields=(fields.at(_TENSORBOARD),) if fields.body.get(_TENSORBOARD) else (),
     )
     return defaults.with_defaults(replace(job, problems=(*job.problems, *_beyond_bounds(job))))
 
@@ -193,6 +195,7 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    shows_containers=True,
     gang_scheduler=T9K_SCHEDULER,
     progress_waits=_progress_waits,
 )

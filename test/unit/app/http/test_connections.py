@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tf_operator.app.http.connections import LONGEST, REQUEST_WITHIN, Connections
+from tf_operator.app.http.connections import IDLE, LONGEST, REQUEST_WITHIN, Connections
 
 
 class Client:
@@ -57,7 +57,7 @@ async def served(clock):
         yield served
         for client in served.clients:
             client.socket.close()
-        await clock.advance(LONGEST)
+        await clock.advance(IDLE)
 
 
 async def connected(clock, served):
@@ -111,3 +111,36 @@ async def test_a_connection_lasts_so_long_and_no_longer(served, clock, asks, sec
 
     await clock.advance(1)
     assert (await connected(clock, served), len(served.open)) == ([False], 0)
+
+
+async def test_the_one_that_was_idle_for_longest_makes_room(served, clock):
+    first, second = served.connect(), served.connect()
+    await connected(clock, served)
+    for client in (second, first):
+        served.open.asked(client.protocol)
+        served.open.kept(client.protocol)
+    served.connect()
+
+    assert await connected(clock, served) == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("reports", "seconds"),
+    [((), IDLE), (("begun",), REQUEST_WITHIN), (("begun", "asked"), LONGEST), (("begun", "asked", "kept"), IDLE)],
+)
+async def test_a_kept_connection_has_the_time_of_a_new_one_for_each_further_request(served, clock, reports, seconds):
+    client = served.connect()
+    for _ in range(2):
+        await connected(clock, served)
+        for report in ("begun", "asked", "answered", "kept"):
+            getattr(served.open, report)(client.protocol)
+        await clock.advance(REQUEST_WITHIN + LONGEST)
+    for report in reports:
+        getattr(served.open, report)(client.protocol)
+    await connected(clock, served)
+    left = seconds if reports else seconds - REQUEST_WITHIN - LONGEST
+    await clock.advance(left - 0.5)
+    assert await connected(clock, served) == [True]
+
+    await clock.advance(1)
+    assert await connected(clock, served) == [False]

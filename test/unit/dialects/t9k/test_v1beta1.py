@@ -8,7 +8,9 @@ import pytest
 
 from support.pod_events import everything_runs, fails, is_deleted, is_evicted, main_ends, runs, succeeds, time_passes
 from support.simulator import Simulator
-from support.t9k import PHASES, documented, job, over, replicas
+from support.t9k import PHASES, condition, documented, job, over, replicas
+from tf_operator.app.metrics.phases import PHASES as PHASES_OF_METRICS
+from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k.v1beta1 import API
 from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
 from tf_operator.job.training_job import CleanPodPolicy, Override, RestartPolicy
@@ -165,7 +167,7 @@ def test_what_fails_and_who_waits_is_said_for_each_replica():
             {"name": "t-worker-1", "phase": "Creating"},
         ],
     }
-    assert seen.condition("ReplicaFailure")["message"] == "worker-1 (pod t-worker-1) exited with code 7"
+    assert condition(seen.status, "ReplicaFailure")["message"] == "worker-1 (pod t-worker-1) exited with code 7"
 
 
 def test_a_time_moves_with_the_status_or_the_reason_and_not_with_the_message():
@@ -176,17 +178,19 @@ def test_a_time_moves_with_the_status_or_the_reason_and_not_with_the_message():
     seen.settle()
 
     assert {entry["type"]: entry["lastTransitionTime"] for entry in seen.status["conditions"]} == before
-    assert seen.condition("Running")["message"] == "All pods are running normally."
+    assert condition(seen.status, "Running")["message"] == "All pods are running normally."
 
 
 def test_what_others_keep_in_a_status_stays():
     seen = begun(WORKERS)
-    theirs = {"type": "Theirs", "status": "True"}
-    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [theirs]}})
+    theirs = [{"type": "Theirs", "status": "True"}, {"type": "Theirs", "status": "False"}]
+    ours = {"type": "Failed", "status": "False", "reason": "-", "lastTransitionTime": "today"}
+    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [*theirs, ours]}})
     seen.settle()
 
     assert seen.status["tensorboard"] == {"ready": True}
-    assert seen.status["conditions"][-1] == theirs
+    assert seen.status["conditions"][5:] == theirs
+    assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +275,7 @@ def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_ins
     seen.settle()
     assert seen.group is None
     sentence = "t9k-scheduler is not installed: the scheduler of the template places the pods, or the default one."
-    assert seen.condition("Running")["message"] == f"The job is waiting for its replicas. {sentence}"
+    assert condition(seen.status, "Running")["message"] == f"The job is waiting for its replicas. {sentence}"
     assert [event.message for plan in seen.plans for event in plan.events] == [sentence]
 
 
@@ -314,3 +318,41 @@ def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image():
     (container,) = ps["containers"]
     assert container["args"] == []
     assert set(container) & set(probes) == {"readinessProbe"}
+
+
+@pytest.mark.parametrize(
+    ("moves", "phase", "is_waiting", "is_finished"),
+    [
+        ([], "Created", True, False),
+        ([everything_runs], "Running", False, False),
+        ([everything_runs, fails("worker-1")], "Restarting", True, False),
+        ([pause], "Suspended", False, False),
+        ([everything_runs, succeeds("worker-0")], "Succeeded", False, True),
+    ],
+)
+def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, is_waiting, is_finished):
+    seen = lived(moves, WORKERS)
+    found = API.summarize(seen.body["metadata"], b"{}", msgspec.json.encode(seen.status))
+
+    assert (found.phase, found.waits_since is not None, found.is_finished) == (phase, is_waiting, is_finished)
+    assert phase in PHASES_OF_METRICS
+
+
+def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
+    created = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+
+    assert API.summarize(created, b"{}", b"{}").waits_since is not None
+    assert API.summarize(created, b"{}", b'{"phase": 1}') == JobSummary()
+    assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
+
+
+def test_a_tensorboard_that_nobody_makes_is_announced_once():
+    body = over(over(documented("tensorflow-example"), documented("fragments/tensorboard")), {"metadata": HEAD})
+    seen = Simulator(body, api=API)
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+
+    (event,) = [event for plan in seen.plans for event in plan.events]
+    assert API.event_reason(event.kind) == "UnusedFields"
+    assert event.message == "spec.tensorboardSpec: accepted, and without effect in this operator"
