@@ -150,13 +150,13 @@ def _read_replica(kind: ReplicaType, item: Fields, image: str) -> ReplicaSpec:
     if kind is not ReplicaType.PS:
         return replica
     if is_default_server(replica.template):
-        return replace(replica, is_default_server=True)
+        return replace(replica, template=_without_files(replica.template), is_default_server=True)
     return replica if templates.main_containers(replica, CONTAINER) else _with_default_server(replica, image)
 
 
 def _with_default_server(replica: ReplicaSpec, image: str) -> ReplicaSpec:
     policy = replica.restart_policy if replica.template else RestartPolicy.ON_FAILURE
-    template = with_default_server(replica.template, image)
+    template = _without_files(with_default_server(replica.template, image))
     return replace(replica, template=template, restart_policy=policy, is_default_server=True)
 
 
@@ -177,6 +177,17 @@ def is_default_server(template: Body) -> bool:
     main = next((found for found in _objects(spec.get("containers")) if found.get("name") == CONTAINER), {})
     brought = [found.get("name") for found in _objects(spec.get("volumes"))]
     return _SERVER_FILES in _objects(main.get("volumeMounts")) and _SERVER_FILES["name"] not in brought
+
+
+def _without_files(template: Body) -> dict[str, Any]:
+    """The template without the mount of what planning brings, which is shown to users and has no volume in it."""
+    containers = [
+        {**entry, "volumeMounts": [mount for mount in entry["volumeMounts"] if mount != _SERVER_FILES]}
+        if isinstance(entry, Mapping) and entry.get("name") == CONTAINER
+        else entry
+        for entry in template["spec"]["containers"]
+    ]
+    return {**template, "spec": {**template["spec"], "containers": containers}}
 
 
 def _objects(found: object) -> list[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tf_operator.cli import validate
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
 from tf_operator.job.ranges import Indexes
@@ -144,6 +145,15 @@ def test_the_port_beside_the_template_wins_over_the_one_in_it() -> None:
     opened = {"ports": [{"name": "tfjob-port", "containerPort": 1}, {"name": "x", "containerPort": 2}]}
     pod = in_v1(item(container=opened, tfPort=5))["tfReplicaSpecs"]["Master"]["template"]["spec"]
     assert pod["containers"][0]["ports"] == [{"name": "tfjob-port", "containerPort": 5}, opened["ports"][1]]
+
+
+@pytest.mark.parametrize("file", ["tf_job.yaml", "tf_job_gpu.yaml", "tf_job_defaults.yaml"])
+def test_an_example_has_no_errors_and_means_the_same_when_it_is_rewritten(file: str) -> None:
+    body: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())
+    checked, rewritten = validate.check(body), v1.API.in_own_version(body)
+    assert not checked.errors
+    assert validate.check(rewritten).job == checked.job
+    assert v1.API.in_own_version(rewritten) == rewritten
 
 
 # --- Reading -------------------------------------------------------------------------------------------------------
