@@ -85,7 +85,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix soak bench ## Mutants, other minors of Kubernetes, ten minutes of faults, and measurements
+nightly: mutants test-matrix round-trips soak bench ## Mutants, other minors of Kubernetes, ten minutes of faults, and measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -97,6 +97,10 @@ test-matrix: venv ## Run the integration tests on the other supported minors of 
 		echo "== Kubernetes $$minor"; \
 		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios || exit 1; \
 	done
+
+.PHONY: round-trips
+round-trips: venv ## Send 10,000 TFJobs through all versions of their API
+	ROUND_TRIPS=10000 $(BIN)/pytest -q test/simulation/test_conversion.py
 
 .PHONY: soak
 soak: venv ## Live for ten minutes (SOAK_SECONDS) under random faults of every kind

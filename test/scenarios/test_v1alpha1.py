@@ -3,6 +3,8 @@
 import asyncio
 import copy
 import json
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -284,3 +286,31 @@ async def test_an_edit_in_any_version_changes_nothing_else(here):
     assert after["status"]["origin"] == "v1alpha1"
     await here.succeed(pods["master", 0])
     await here.wait_shown("j", phase="Done", state="Succeeded")
+
+
+async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_ones_stay_ended(here):
+    """The definition of that time stores v1alpha1; it is replaced by ours, and then no v1alpha1 is stored."""
+    crd = await here.admin.get(CRD)
+    versions = [version | {"storage": version["name"] == "v1alpha1"} for version in crd["spec"]["versions"]]
+    await here.admin.patch(CRD, {"spec": {"versions": versions}})
+    ends = {"done": ("Succeeded", "Succeeded"), "failed": ("Failed", "Failed")}
+    for name, (state, _) in ends.items():
+        await eventually(partial(is_created, here, single(name)), within=PATIENCE)
+        await here.wait_shown(name, phase="Creating")
+        old = {"phase": "Done", "state": state, "operator": None}
+        await here.admin.patch(f"{here.path}/{name}/status", {"status": old})
+    assert "v1alpha1" in (await here.admin.get(CRD))["status"]["storedVersions"]
+    started = here.mark()
+    await here.admin.patch(CRD, {"spec": {"versions": crd["spec"]["versions"]}})
+
+    command = [sys.executable, "-m", "tf_operator", "crd", "migrate", f"--kubeconfig={here.plane.kubeconfig('admin')}"]
+    for least in (2, 0):
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout.split()[1]) >= least
+
+    assert (await here.admin.get(CRD))["status"]["storedVersions"] == ["v1"]
+    for name, (state, condition) in ends.items():
+        await here.wait_shown(name, phase="Done", state=state)
+        assert (await here.job(name))["status"]["conditions"][-1]["type"] == condition
+    assert here.created_pods(started) == 0

@@ -1,9 +1,10 @@
 """Conversion between the versions of kubeflow.org TFJob loses nothing, whatever was stored."""
 
 import json
+import os
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER, convert
@@ -75,6 +76,7 @@ def through(body: dict[str, Any], *versions: str) -> dict[str, Any]:
     return body
 
 
+@settings(max_examples=int(os.environ.get("ROUND_TRIPS", "100")), deadline=None)
 @given(parts=_PARTS, versions=st.lists(st.sampled_from(VERSIONS), min_size=1, max_size=5), data=st.data())
 def test_no_way_through_versions_loses_anything(
     parts: dict[str, Any], versions: list[str], data: st.DataObject

@@ -25,7 +25,7 @@ class ListedJobs(JobNamespace):
         """Wait until fields of the status have these values; the status."""
 
         async def check() -> Json:
-            status: Json = (await self.get(name))["status"]
+            status: Json = (await self.get(name)).get("status") or {}
             assert {field: status.get(field) for field in fields} == fields, f"{status}"
             return status
 

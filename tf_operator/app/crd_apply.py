@@ -6,7 +6,8 @@ Neighbours: ``dialects.registry`` has the definition, ``crd_command`` the comman
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -36,8 +37,7 @@ class NotServed(Exception):
 async def apply(crd: Mapping[str, Any], source: ConfigSource, clock: Clock) -> None:
     """Apply, and return when it is served. Raises ``ApiError``, ``ConfigurationError`` or ``NotServed``."""
     key = ObjectKey("", str(metadata_of(crd)["name"]))
-    async with Connection(source, clock=clock) as connection:
-        client = ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
+    async with connected(source, clock) as client:
         try:
             await client.send(make_request(key, crd))
         except errors.Invalid:
@@ -46,6 +46,13 @@ async def apply(crd: Mapping[str, Any], source: ConfigSource, clock: Clock) -> N
             await _end_conversion(client, key, crd)
             await client.send(make_request(key, crd))
         await _wait_served(client, key, clock)
+
+
+@asynccontextmanager
+async def connected(source: ConfigSource, clock: Clock) -> AsyncIterator[ApiClient]:
+    """A client of this cluster, for a command."""
+    async with Connection(source, clock=clock) as connection:
+        yield ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
 
 
 async def _end_conversion(client: ApiClient, key: ObjectKey, crd: Mapping[str, Any]) -> None:

@@ -22,7 +22,13 @@ def add_command(commands: "Commands") -> None:
         description="Prints a CustomResourceDefinition as JSON, fit for: kubectl apply -f -",
         allow_abbrev=False,
     )
-    parser.add_argument("kind", metavar="KIND", nargs="?", help="as for --enable-scheme of run (default: TFJob)")
+    parser.add_argument(
+        "words",
+        metavar="[migrate] KIND",
+        nargs="*",
+        help="KIND is as for --enable-scheme of run (default: TFJob); migrate has all its objects stored in the "
+        "version that is reconciled, so that older versions can be switched off",
+    )
     parser.add_argument("--apply", action="store_true", help="apply it instead, and wait until its objects are served")
     parser.add_argument(
         "--older-versions",
@@ -45,10 +51,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Print, or apply and report the result."""
     from tf_operator.dialects import registry  # noqa: PLC0415 (``run`` sets its signal handlers sooner without)
 
-    api = registry.DEFAULT if arguments.kind is None else registry.named(arguments.kind)
+    is_migration = arguments.words[:1] == ["migrate"]
+    kind = " ".join(arguments.words[is_migration:])
+    api = registry.named(kind) if kind else registry.DEFAULT
     if api is None:
-        sys.stderr.write(f"tf-operator crd: KIND must be {registry.kinds()}, is {arguments.kind!r}\n")
+        sys.stderr.write(f"tf-operator crd: KIND must be {registry.kinds()}, is {kind!r}\n")
         return 2
+    if is_migration:
+        if arguments.apply or arguments.older_versions or arguments.webhook:
+            arguments.fail("migrate goes with --kubeconfig alone")
+        return _migrate(str(api.resource), arguments.kubeconfig)
     if wrong := sorted(set(arguments.older_versions) - set(api.conversion.versions)):
         arguments.fail(f"--older-versions: there is {', '.join(api.conversion.versions)}, and no {', '.join(wrong)}")
     if bool(arguments.older_versions) != bool(arguments.webhook):
@@ -70,6 +82,24 @@ def _conversion(webhook: str, path: str) -> dict[str, Any]:
         namespace, _, name = webhook.rpartition("/")
         client = {"service": {"namespace": namespace or "default", "name": name, "path": path, "port": 443}}
     return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+
+
+def _migrate(crd: str, kubeconfig: str | None) -> int:
+    import asyncio  # noqa: PLC0415 (see above)
+
+    from tf_operator.app import crd_migrate  # noqa: PLC0415
+    from tf_operator.machinery.clock import SystemClock  # noqa: PLC0415
+    from tf_operator.machinery.transport.config import ConfigurationError  # noqa: PLC0415
+    from tf_operator.machinery.transport.errors import ApiError  # noqa: PLC0415
+    from tf_operator.machinery.transport.kubeconfig import KubeConfig  # noqa: PLC0415
+
+    try:
+        written = asyncio.run(crd_migrate.migrate(crd, KubeConfig(kubeconfig), SystemClock()))
+    except (ApiError, ConfigurationError, crd_migrate.NotMigrated) as error:
+        sys.stderr.write(f"tf-operator crd: {crd} was not migrated: {error}\n")
+        return 1
+    sys.stdout.write(f"{crd}: {written} objects written, no older version is stored any more\n")
+    return 0
 
 
 def _apply(body: Mapping[str, Any], kubeconfig: str | None) -> int:

@@ -107,5 +107,5 @@ class EventKind(Enum):
     TEMPLATE_RESTART_POLICY = auto()
     TEMPLATE_SCHEDULER = auto()
     SCHEDULER_UNAVAILABLE = auto()
-    UNUSED_FIELDS = auto()
     OUTDATED_FIELDS = auto()
+    UNUSED_FIELDS = auto()

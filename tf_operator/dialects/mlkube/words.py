@@ -24,6 +24,6 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     EventKind.TEMPLATE_RESTART_POLICY: "SetPodTemplateRestartPolicy",
     EventKind.TEMPLATE_SCHEDULER: "SetPodTemplateSchedulerName",
     EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
-    EventKind.UNUSED_FIELDS: "UnusedFields",
     EventKind.OUTDATED_FIELDS: "OutdatedFields",
+    EventKind.UNUSED_FIELDS: "UnusedFields",
 }

@@ -1,0 +1,62 @@
+"""Has every object of a kind stored in the storage version of its CRD, so that older versions can be switched off.
+
+Each object is written back as it is, in the storage version: the API server then stores it in that version. Only after
+the last one the definition is told that no other version is stored. What was begun and not finished is simply begun
+again. Neighbours: ``crd_apply`` has the client, ``crd_command`` the command line.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from tf_operator.app.crd_apply import CRDS, connected
+from tf_operator.machinery.cache import pager
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport import errors, responses
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.config import ConfigSource
+from tf_operator.machinery.transport.requests import EVERYWHERE, Resource
+from tf_operator.meta import Body, ObjectKey
+
+
+class NotMigrated(Exception):
+    """Some objects may still be stored in an older version; the message says why."""
+
+
+async def migrate(name: str, source: ConfigSource, clock: Clock) -> int:
+    """Migrate the objects of the CRD of this name; how many were written. Raises ``ApiError`` or ``NotMigrated``."""
+    key = ObjectKey("", name)
+    async with connected(source, clock) as client:
+        crd = await client.get(CRDS, key)
+        resource = _stored_as(crd)
+        if (crd.get("status") or {}).get("storedVersions") == [resource.version]:
+            return 0
+        written = 0
+        async with aclosing(_keys(client, resource)) as keys:
+            async for found in keys:
+                written += await _write(client, resource, found)
+        await client.merge_patch(CRDS, key, {"status": {"storedVersions": [resource.version]}}, subresource="status")
+        return written
+
+
+async def _keys(client: ApiClient, resource: Resource) -> AsyncGenerator[ObjectKey, None]:
+    async with aclosing(pager.pages(client.send, resource, EVERYWHERE)) as pages:
+        async for listed in pages:
+            for item in listed.page.items:
+                found = responses.read_metadata(item)
+                yield ObjectKey(found.namespace, found.name)
+
+
+async def _write(client: ApiClient, resource: Resource, key: ObjectKey) -> int:
+    try:
+        await client.merge_patch(resource, key, {})
+    except errors.NotFound:  # it was deleted meanwhile
+        return 0
+    except errors.Refused as error:
+        raise NotMigrated(f"{resource.kind} {key}: {error}") from None
+    return 1
+
+
+def _stored_as(crd: Body) -> Resource:
+    spec = crd["spec"]
+    version = next(entry["name"] for entry in spec["versions"] if entry["storage"])
+    return Resource(spec["group"], version, spec["names"]["plural"], spec["names"]["kind"])
