@@ -89,6 +89,9 @@ class Simulator:
         found: Json = self.body.get("status", {})
         return found
 
+    def condition(self, kind: str) -> Json | None:
+        return next((entry for entry in self.status.get("conditions", []) if entry["type"] == kind), None)
+
     def observe(self) -> Snapshot:
         return Snapshot(
             self.job,

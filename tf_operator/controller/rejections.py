@@ -46,7 +46,8 @@ class Rejections:
 
     def clear(self, uid: str) -> None:
         """Everything that was to be created has been, or the job is gone."""
-        self._rejected.pop(uid, None)
+        if self._rejected.pop(uid, None) is None:
+            return  # who waits for a name was rejected; the names of others may be many
         self._taken = {place: owner for place, owner in self._taken.items() if owner != uid}
 
     def clear_if_over(self, uid: str) -> None:

@@ -108,3 +108,4 @@ class EventKind(Enum):
     TEMPLATE_SCHEDULER = auto()
     SCHEDULER_UNAVAILABLE = auto()
     UNUSED_FIELDS = auto()
+    OUTDATED_FIELDS = auto()

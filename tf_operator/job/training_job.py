@@ -154,6 +154,8 @@ class TrainingJob:
     """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
     deciding: DecidingReplica | None = None
     """``None``: by type, see ``main_replica``."""
+    outdated_fields: tuple[str, ...] = ()
+    """Fields that are in force although they should stand elsewhere today."""
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
     unused_fields: tuple[str, ...] = ()

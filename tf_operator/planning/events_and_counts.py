@@ -143,6 +143,9 @@ def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:
     if job.unused_fields:
         message = f"{', '.join(job.unused_fields)}: accepted, and without effect in this operator"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
+    if job.outdated_fields:
+        message = f"{', '.join(job.outdated_fields)}: in force, but belongs into spec.runPolicy"
+        yield Event(EventKind.OUTDATED_FIELDS, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"
         yield Event(EventKind.USER_TF_CONFIG, message, is_warning=True)

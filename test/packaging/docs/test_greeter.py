@@ -5,8 +5,6 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from support.resources import CONFIG_MAPS
 from support.settle import eventually
 
@@ -24,12 +22,9 @@ async def running(kubeconfig):
         await process.wait()
 
 
-@pytest.fixture
-def config_maps(namespace):
-    return CONFIG_MAPS.path(namespace)
+async def test_the_example_greets_what_was_there_before_and_what_comes_later(control_plane, admin, namespace):
+    config_maps = CONFIG_MAPS.path(namespace)
 
-
-async def test_the_example_greets_what_was_there_before_and_what_comes_later(control_plane, admin, config_maps):
     async def is_greeted(name):
         return (await admin.get(f"{config_maps}/{name}")).get("data") == {"greeting": f"Hello, {name}!"}
 

@@ -2,83 +2,18 @@
 
 import asyncio
 import base64
-import subprocess
-import sys
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from lab.control_plane.api import ApiRefusedError
-from lab.control_plane.servers import free_port
 from support import builders
+from support.older_versions import HOST, SECRET, TEMPLATE, define, old_job, path, serving
 from support.operator_process import operator
 from support.resources import SECRETS, TFJOBS
 from support.settle import eventually
 from tf_operator.app.webhook import keys
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER
-
-ROOT = Path(__file__).resolve().parents[3]
-HOST = "localhost"
-SECRET = "webhook"
-TEMPLATE = {
-    "spec": {
-        "restartPolicy": "OnFailure",
-        "containers": [{"name": "tensorflow", "image": "<DOCKER_USERNAME>/tf-mnist"}],
-    }
-}
-
-
-def old_job(version, name="j", **spec):
-    replicas = {"MASTER": {"replicas": 1, "template": TEMPLATE}}
-    body = {"apiVersion": f"kubeflow.org/{version}", "kind": "TFJob", "metadata": {"name": name}}
-    return body | {"spec": {"tfReplicaSpecs": replicas} | spec}
-
-
-def path(version, namespace, name=""):
-    return TFJOBS.path(namespace, name).replace("/v1/", f"/{version}/")
-
-
-def define(plane, *arguments):
-    command = [sys.executable, "-m", "tf_operator", "crd", "--apply", f"--kubeconfig={plane.kubeconfig('admin')}"]
-    done = subprocess.run([*command, *arguments], check=False, timeout=60, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def secret(namespace, found):
-    data = {name: base64.b64encode(value).decode() for name, value in found.data().items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}, "data": data}
-
-
-@asynccontextmanager
-async def serving(plane, namespace, found=keys.Keys()):  # noqa: B008 (frozen)
-    """An operator whose webhook the API server knows."""
-    port = free_port()
-    plane.admin.create(SECRETS.path(namespace), secret(namespace, found))
-    await asyncio.to_thread(define, plane, f"--older-versions={','.join(OLDER)}", f"--webhook=https://{HOST}:{port}")
-    arguments = (
-        "--leader-elect=false",
-        f"--leader-election-namespace={namespace}",
-        f"--conversion-webhook-bind-address={HOST}:{port}",
-        f"--conversion-webhook-secret={SECRET}",
-        f"--conversion-webhook-host={HOST}",
-    )
-    try:
-        async with operator(plane, namespaces=[namespace], arguments=arguments, user="admin") as process:
-            await eventually(lambda: is_answered(plane, namespace), within=60)
-            yield process
-    finally:
-        await asyncio.to_thread(define, plane)
-
-
-def is_answered(plane, namespace):
-    """A job can be written in v1beta1."""
-    try:
-        plane.admin.create(path("v1beta1", namespace) + "?dryRun=All", old_job("v1beta1", "probe"))
-    except ApiRefusedError as refusal:
-        raise AssertionError(str(refusal)) from refusal
-    return True
 
 
 @pytest.fixture

@@ -16,10 +16,17 @@ async def test_everything_inside_of_a_pass_knows_it_also_tasks_that_were_started
     key = ObjectKey("ns", "mnist")
     with log_context.reconcile_of(key), log_context.replica("Worker-3"):
         log_context.job_found("uid-1")
+        log_context.job_read("76no")
         inside = await asyncio.create_task(asyncio.to_thread(bound))
 
     assert inside.pop("reconcile_id")
-    assert inside == {"job_namespace": "ns", "job_name": "mnist", "job_uid": "uid-1", "replica": "Worker-3"}
+    assert inside == {
+        "job_namespace": "ns",
+        "job_name": "mnist",
+        "job_uid": "uid-1",
+        "runtime_id": "76no",
+        "replica": "Worker-3",
+    }
     assert bound() == {}
 
 

@@ -41,7 +41,13 @@ _REVIEW: Final = msgspec.json.Decoder(_Review)
 
 async def answer(text: bytes, convert: Convert) -> bytes:
     """The answer to a review; raises ``ReviewError``. Between two objects the loop may do something else."""
-    request = _read(text)
+    try:
+        return await _answered(_read(text), convert)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ReviewError(f"the request is no {_KIND}: {error}") from None
+
+
+async def _answered(request: _Request, convert: Convert) -> bytes:
     version = request.desired_version.rpartition("/")[2]
     try:
         converted = [found async for found in _converted(request, convert, version)]
@@ -68,20 +74,15 @@ def _read(text: bytes) -> _Request:
         return _REVIEW.decode(text).request
     except RecursionError:
         return _read_deep(text)
-    except msgspec.DecodeError as error:
-        raise ReviewError(f"the request is no {_KIND}: {error}") from None
 
 
 def _read_deep(text: bytes) -> _Request:
     request = raw_json.split_object(raw_json.split_object(text).get("request", b"{}"))
-    try:
-        return _Request(
-            uid=msgspec.json.decode(request["uid"], type=str),
-            desired_version=msgspec.json.decode(request["desiredAPIVersion"], type=str),
-            objects=[msgspec.Raw(piece) for piece in raw_json.split_array(request.get("objects", b"[]"))],
-        )
-    except (KeyError, msgspec.DecodeError, RecursionError) as error:
-        raise ReviewError(f"the request is no {_KIND}: {error}") from None
+    return _Request(
+        uid=msgspec.json.decode(request.get("uid", b""), type=str),
+        desired_version=msgspec.json.decode(request.get("desiredAPIVersion", b""), type=str),
+        objects=[msgspec.Raw(piece) for piece in raw_json.split_array(request.get("objects", b"[]"))],
+    )
 
 
 def _object(found: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ started.
 ``API`` is all that the rest of the operator sees of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -17,7 +17,7 @@ import msgspec
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
-from tf_operator.dialects.kubeflow import status, v1alpha1, words
+from tf_operator.dialects.kubeflow import status, v1alpha1_rules, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
@@ -56,9 +56,10 @@ PROFILE: Final = Profile(
         operator_name="tfjob-controller",
     ),
 )
-V1ALPHA1: Final = v1alpha1.profile_of(PROFILE)
+V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
+_ONCE_IN_SPEC: Final = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
 _CLEAN_POD_POLICIES: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 
 
@@ -66,10 +67,12 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     """The job that a TFJob describes; with ``problems`` where it is none. Never raises."""
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
+    outdated = _outdated(fields)
     job = replace(
         job_metadata.job_of(metadata, stored, PROFILE),
         replicas=_read_replicas(fields),
-        run_policy=_read_run_policy(fields.below("runPolicy")),
+        run_policy=_read_run_policy(fields, outdated),
+        outdated_fields=tuple(fields.at(name) for name in outdated),
         success_policy=fields.one_of(
             "successPolicy", SuccessPolicy, SuccessPolicy.DEFAULT, other=SuccessPolicy.DEFAULT
         ),
@@ -79,13 +82,13 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         problems=tuple(problems),
     )
     body = {"metadata": metadata, "spec": spec, "status": stored}
-    return v1alpha1.read(job, body, V1ALPHA1) if v1alpha1.has(body) else defaults.with_defaults(job)
+    return v1alpha1_rules.read(job, body, V1ALPHA1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 
 
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
     found = status.write(report, stored)
-    return found | v1alpha1.pinned(report.job) if report.job.profile is V1ALPHA1 else found
+    return found | v1alpha1_rules.pinned(report.job) if report.job.profile is V1ALPHA1 else found
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
@@ -117,13 +120,24 @@ def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:
     )
 
 
-def _read_run_policy(policy: Fields) -> RunPolicy:
+def _outdated(spec: Fields) -> list[str]:
+    """The policies that stand where releases before 1.0 had them, and nowhere else."""
+    policy = spec.body.get("runPolicy")
+    known = policy if isinstance(policy, Mapping) else {}
+    # The schema writes None where nothing is said.
+    said = {name for name, value in known.items() if value is not None and (name, value) != ("cleanPodPolicy", "None")}
+    return [name for name in _ONCE_IN_SPEC if spec.body.get(name) is not None and name not in said]
+
+
+def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
+    policy = spec.below("runPolicy")
+    clean, ttl, deadline, limit = (spec if name in outdated else policy for name in _ONCE_IN_SPEC)
     return RunPolicy(
-        clean_pods=policy.one_of("cleanPodPolicy", _CLEAN_POD_POLICIES, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
-        ttl_seconds=policy.integer("ttlSecondsAfterFinished"),
-        deadline_seconds=policy.integer("activeDeadlineSeconds"),
+        clean_pods=clean.one_of("cleanPodPolicy", _CLEAN_POD_POLICIES, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
+        ttl_seconds=ttl.integer("ttlSecondsAfterFinished"),
+        deadline_seconds=deadline.integer("activeDeadlineSeconds"),
         startup_deadline_seconds=policy.integer("startupDeadlineSeconds"),
-        backoff_limit=policy.integer("backoffLimit"),
+        backoff_limit=limit.integer("backoffLimit"),
         is_suspended=policy.flag("suspend"),
         managed_by=policy.text("managedBy", OWN_MANAGER),
         scheduling=_read_scheduling(policy.below("schedulingPolicy")),

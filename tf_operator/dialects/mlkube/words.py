@@ -25,4 +25,5 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     EventKind.TEMPLATE_SCHEDULER: "SetPodTemplateSchedulerName",
     EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
     EventKind.UNUSED_FIELDS: "UnusedFields",
+    EventKind.OUTDATED_FIELDS: "OutdatedFields",
 }

@@ -15,7 +15,7 @@ from tf_operator.dialects.fields import entries
 from tf_operator.dialects.t9k import words
 from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaLine
-from tf_operator.meta import Body, rfc3339, text_of
+from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
 
 class Phase(StrEnum):
@@ -75,11 +75,12 @@ def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> Phase:
 
 def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, stored: Body) -> list[dict[str, Any]]:
     """The list; what others keep in it stands behind ours."""
-    before = {text_of(entry, "type"): entry for entry in entries(stored.get("conditions"))}
+    known = entries(stored.get("conditions"))
+    before = {text_of(entry, "type"): entry for entry in known}
     ours = [
         _entry(kind, said, before.get(kind), report.now) for kind, said in _said(report, lines, phase, before=before)
     ]
-    return ours + [dict(entry) for kind, entry in before.items() if kind not in _TYPES]
+    return ours + [dict(entry) for entry in known if text_of(entry, "type") not in _TYPES]
 
 
 def _said(
@@ -155,7 +156,8 @@ def _paused(report: JobReport, known: Body | None) -> Said | None:
 def _entry(kind: ConditionType, said: Said, known: Body | None, now: datetime) -> dict[str, Any]:
     status = "True" if said.is_true else "False"
     stays = known is not None and (known.get("status"), known.get("reason")) == (status, said.reason)
-    since = text_of(known, "lastTransitionTime") if known is not None and stays else ""
+    before = text_of(known, "lastTransitionTime") if known is not None and stays else ""
+    since = before if parse_time(before) else ""  # the API server would refuse anything else
     return {
         "type": str(kind),
         "status": status,

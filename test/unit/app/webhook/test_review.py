@@ -56,7 +56,12 @@ def test_an_object_too_deep_for_any_decoder_is_carried_along(place):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b"[]", b'{"request": {}}', DEEP.encode(), b'{"request":' + DEEP.encode() + b"}"]
+    "body",
+    [
+        *(b"", b"{}", b"[]", b'{"request": {}}', DEEP.encode(), b'{"request":' + DEEP.encode() + b"}"),
+        *(asked(text) for text in ('{"a": 1e999}', f'{{"a": {DEEP}, "b": nope}}', f'{{"a": {DEEP}, "\\x": 1}}')),
+        asked('{"a": "?"}').replace(b"?", b"\xff"),
+    ],
 )
 def test_what_is_no_review_is_refused_with_the_reason(body):
     with pytest.raises(review.ReviewError, match="the request is no ConversionReview: "):

@@ -47,6 +47,16 @@ def test_everything_that_can_be_said_is_read():
     assert job.annotations == {"a": "b"}
 
 
+def test_policies_directly_in_the_spec_are_in_force_where_the_run_policy_says_nothing():
+    old = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 5, "activeDeadlineSeconds": 6, "backoffLimit": 7}
+    policy = {"cleanPodPolicy": "None", "ttlSecondsAfterFinished": 8}
+    job = v1.API.read_object({"spec": old | {"runPolicy": policy}})
+    found = job.run_policy
+    assert (found.clean_pods, found.ttl_seconds) == (CleanPodPolicy.ALL, 8)
+    assert (found.deadline_seconds, found.backoff_limit) == (6, 7)
+    assert job.outdated_fields == ("spec.cleanPodPolicy", "spec.activeDeadlineSeconds", "spec.backoffLimit")
+
+
 @pytest.mark.parametrize("key", ["worker", "WORKER", "Worker", "wOrKeR"])
 def test_keys_are_read_in_any_letter_case(key):
     """training-operator: TestSetTypeNames."""

@@ -304,3 +304,4 @@ def test_a_job_that_ended_under_an_operator_of_that_time_stays_ended(
         stored["status"] = v1.API.write_status(cleaned, stored["status"])
         shown = convert(stored, "v1alpha1")["status"]
         assert shown["phase"] == ("Failed" if before["phase"] == "Failed" else "Done")
+        assert shown["reason"] == before.get("reason", "")

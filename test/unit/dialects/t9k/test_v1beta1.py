@@ -183,12 +183,14 @@ def test_a_time_moves_with_the_status_or_the_reason_and_not_with_the_message():
 
 def test_what_others_keep_in_a_status_stays():
     seen = begun(WORKERS)
-    theirs = {"type": "Theirs", "status": "True"}
-    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [theirs]}})
+    theirs = [{"type": "Theirs", "status": "True"}, {"type": "Theirs", "status": "False"}]
+    ours = {"type": "Failed", "status": "False", "reason": "-", "lastTransitionTime": "today"}
+    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [*theirs, ours]}})
     seen.settle()
 
     assert seen.status["tensorboard"] == {"ready": True}
-    assert seen.status["conditions"][-1] == theirs
+    assert seen.status["conditions"][5:] == theirs
+    assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
 
 
 @pytest.mark.parametrize(

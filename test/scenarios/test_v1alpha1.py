@@ -1,0 +1,286 @@
+"""TFJobs of kubeflow.org/v1alpha1: what the document of that time promises, on a real API server that converts them."""
+
+import asyncio
+import copy
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from lab.control_plane.plane import ControlPlane
+from support.api import Api, RefusedError
+from support.job_namespace import PATIENCE
+from support.kubectl import Kubectl
+from support.kubelet import Kubelet
+from support.listed_jobs import ListedJobs
+from support.older_versions import path, serving
+from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.pod_status import Exit
+from support.resources import CRDS, SERVICES, TFJOBS
+from support.settle import eventually
+
+pytestmark = ONE_OPERATOR
+EXAMPLES = Path(__file__).resolve().parents[2] / "manifests/examples/kubeflow-v1alpha1"
+CRD = CRDS.path(name="tfjobs.kubeflow.org")
+OPEN = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+SHARED = {"MASTER": 1, "WORKER": 1, "PS": 2}
+RUN = (("master", 0), ("worker", 0), ("ps", 0), ("ps", 1))
+
+
+def example(file="tf_job.yaml", name="j", **spec):
+    body = yaml.safe_load((EXAMPLES / file).read_text())
+    return {**body, "metadata": {"name": name}, "spec": body["spec"] | spec}
+
+
+def single(name, *, policy="OnFailure", **spec):
+    body = example("tf_job_defaults.yaml", name, **spec)
+    body["spec"]["replicaSpecs"][0]["template"]["spec"]["restartPolicy"] = policy
+    return body
+
+
+def rows(counts=SHARED, **states):
+    return [
+        {
+            "tf_replica_type": kind,
+            "state": states.get(kind, "Running"),
+            "ReplicasStates": {states.get(kind, "Running"): count},
+        }
+        for kind, count in counts.items()
+    ]
+
+
+@pytest.fixture(scope="module")
+def own_plane(tmp_path_factory, plane_programs):
+    """A plane of this module's own, with the collector of what has lost its owner."""
+    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager", "audit"})) as plane:
+        yield plane
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def process(own_plane):
+    namespace = await asyncio.to_thread(own_plane.make_namespace, "operator")
+    async with serving(own_plane, namespace, more=(QUICK,), namespaces=[]) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def here(own_plane, process):
+    namespace = await asyncio.to_thread(own_plane.make_namespace, "jobs")
+    async with Api(own_plane.kubeconfig("admin")) as admin, Api(own_plane.kubeconfig("kubelet")) as nodes:
+        yield ListedJobs(own_plane, admin, Kubelet(nodes, namespace), namespace, process, path("v1alpha1", namespace))
+
+
+async def begin(here, body):
+    """Create a job, and have all its pods run; its RuntimeId, and the pods by role and index."""
+    name = body["metadata"]["name"]
+    await here.create(body)
+    await here.wait_shown(name, state="Running")
+    shown = (await here.get(name))["spec"]
+    replicas = [
+        (entry["tfReplicaType"].lower(), index) for entry in shown["replicaSpecs"] for index in range(entry["replicas"])
+    ]
+    names = [f"{name}-{role}-{shown['RuntimeId']}-{index}" for role, index in replicas]
+    pods = dict(zip(replicas, [await here.run_replica(replica) for replica in names], strict=True))
+    await here.wait_shown(name, phase="Running")
+    return shown["RuntimeId"], pods
+
+
+async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
+    kubectl = Kubectl(here.plane.kubeconfig("admin"), tmp_path, here.namespace)
+    await asyncio.to_thread(kubectl.run, "create", f"--filename={EXAMPLES / 'tf_job.yaml'}")
+    header, line = (await asyncio.to_thread(kubectl.run, "get", "tfjobs.v1alpha1.kubeflow.org")).splitlines()
+    assert (header.split(), line.split()) == (["NAME", "KINDS"], ["example-job", "TFJob.v1alpha1.kubeflow.org"])
+
+    created = await here.wait_shown("example-job", phase="Creating", state="Running", reason="", conditions=None)
+    assert (created["controlPaused"], created["replicaStatuses"]) == (False, rows())
+    spec = (await here.get("example-job"))["spec"]
+    assert [entry["tfPort"] for entry in spec["replicaSpecs"]] == [2222] * 3
+    assert len(spec["RuntimeId"]) == 4
+    names = [f"example-job-{role}-{spec['RuntimeId']}-{index}" for role, index in RUN]
+    master, *others = [await here.run_replica(name) for name in names]
+    await here.wait_services(*names)
+
+    await here.wait_shown("example-job", phase="Running", state="Running", reason="", replicaStatuses=rows())
+    worker = await here.kubelet.pod(others[0])
+    (config,) = [entry["value"] for entry in worker["spec"]["containers"][0]["env"] if entry["name"] == "TF_CONFIG"]
+    found = json.loads(config)
+    assert (found["task"]["type"], found["task"]["index"]) == ("worker", 0)
+    assert {role: len(hosts) for role, hosts in found["cluster"].items()} == {"master": 1, "ps": 2, "worker": 1}
+
+    held = await here.kubelet.hold(others[0])
+    await here.succeed(master)
+    ends = {"state": "Succeeded", "reason": "", "replicaStatuses": rows(MASTER="Succeeded")}
+    await here.wait_shown("example-job", phase="CleanUp", **ends)
+    await here.kubelet.release(held["metadata"]["name"])
+    status = await here.wait_shown("example-job", phase="Done", conditions=None, controlPaused=False, **ends)
+    assert status["kinds"] == "TFJob.v1alpha1.kubeflow.org"
+    assert set(await here.pods()) == {master}
+
+    await here.admin.delete(f"{here.path}/example-job")
+    await here.wait_pods()
+    await here.wait_services()
+
+
+async def test_what_the_defaults_of_a_job_are_is_shown_in_it(here):
+    await here.create(example("tf_job_gpu.yaml", "gpu"))
+    entry, spec = (await here.get("gpu"))["spec"]["replicaSpecs"][0], (await here.get("gpu"))["spec"]
+    assert (entry["tfReplicaType"], entry["replicas"], entry["tfPort"]) == ("MASTER", 1, 2222)
+
+    pod = await here.pod(f"gpu-master-{spec['RuntimeId']}-0")
+    (container,) = pod["spec"]["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+    (config,) = [json.loads(found["value"]) for found in container["env"] if found["name"] == "TF_CONFIG"]
+    host = f"gpu-master-{spec['RuntimeId']}-0.{here.namespace}.svc:2222"
+    assert (config["cluster"], config["task"]) == ({"master": [host]}, {"type": "master", "index": 0})
+    await here.run(pod["metadata"]["name"])
+    await here.succeed(pod["metadata"]["name"])
+    only = {"MASTER": 1}
+    await here.wait_shown("gpu", phase="Done", state="Succeeded", replicaStatuses=rows(only, MASTER="Succeeded"))
+
+
+async def test_permanent_exit_codes_of_the_master_fail_the_job(here):
+    """Also when the kubelet has started it again in place, and also when it had too little memory."""
+    ends = {f"exit-{code}": Exit(code) for code in (1, 2, 126, 127, 128, 139)} | {"oom": Exit(137, reason="OOMKilled")}
+    pods = {name: (await begin(here, single(name)))[1]["master", 0] for name in (*ends, "again")}
+    started = here.mark()
+    for name, how in ends.items():
+        await here.kubelet.fail(pods[name], how)
+    await here.kubelet.restart(pods["again"], Exit(1))
+    for name in ends:
+        status = await here.wait_shown(name, phase="Done", state="Failed")
+        assert status["replicaStatuses"] == rows({"MASTER": 1}, MASTER="Failed")
+        assert pods[name] in status["reason"]
+        assert f"code {ends[name].code}" in status["reason"]
+    await here.wait_shown("again", state="Failed")
+    assert here.created_pods(started) == 0
+
+
+async def test_other_exit_codes_of_the_master_run_it_again(here):
+    """In its pod, if the kubelet restarts it, and otherwise in a pod of another name."""
+    codes = (130, 137, 138, 143, 129, 255)
+    for code in codes:
+        name = f"exit-{code}"
+        rid, pods = await begin(here, single(name, policy="Never"))
+        before = await here.kubelet.fail(pods["master", 0], Exit(code))
+        again = await here.run_replica(f"{name}-master-{rid}-0", other_than=before)
+        assert again != pods["master", 0]
+        await here.wait_shown(name, phase="Running", state="Running", replicaStatuses=rows({"MASTER": 1}))
+    _, pods = await begin(here, single("in-place"))
+    await here.kubelet.restart(pods["master", 0], Exit(143))
+    await here.succeed(pods["master", 0])
+    await here.wait_shown("in-place", state="Succeeded")
+
+
+async def test_workers_and_parameter_servers_run_again_and_never_fail_the_job(here):
+    rid, pods = await begin(here, example())
+    for code in (1, 137):
+        before = await here.kubelet.fail(pods["worker", 0], Exit(code))
+        pods["worker", 0] = await here.run_replica(f"j-worker-{rid}-0", other_than=before)
+    await here.wait_shown("j", phase="Running", state="Running", replicaStatuses=rows())
+    server = await here.delete_pod(pods["ps", 1])
+    await here.run_replica(f"j-ps-{rid}-1", other_than=server)
+    status = await here.wait_shown("j", phase="Running", state="Running", replicaStatuses=rows())
+    assert status["operator"]["disruptions"] == 1
+    assert "restarts" not in status["operator"]["replicaStatuses"]["PS"]
+
+    await here.succeed(pods["worker", 0])
+    await here.wait_shown("j", phase="Running", state="Running", replicaStatuses=rows(WORKER="Succeeded"))
+    await here.succeed(pods["master", 0])
+    await here.wait_shown("j", phase="Done", state="Succeeded")
+
+
+async def test_the_job_may_name_who_decides_and_what_is_cleaned_up(here):
+    worker = copy.deepcopy(example()["spec"]["replicaSpecs"][1:])
+    chief = {"terminationPolicy": {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}}
+    _, pods = await begin(here, example(name="worker", replicaSpecs=worker, cleanupPodPolicy="None", **chief))
+    _, all_pods = await begin(here, example(name="all", cleanupPodPolicy="All"))
+    await here.succeed(pods["worker", 0], all_pods["master", 0])
+    await here.wait_shown("worker", phase="Done", state="Succeeded")
+    await here.wait_shown("all", phase="Done", state="Succeeded")
+    assert set(await here.pods()) == set(pods.values())
+
+
+async def test_the_runtime_id_is_in_names_and_labels(here):
+    """Two jobs may have the same one."""
+    jobs = [await begin(here, example(name=name, RuntimeId="76no")) for name in ("one", "two")]
+    services = await here.admin.list(SERVICES.path(here.namespace))
+    assert {entry["metadata"]["labels"]["runtime_id"] for entry in services} == {"76no"}
+    assert {"one-ps-76no-0", "one-ps-76no-1", "two-ps-76no-1"} <= {entry["metadata"]["name"] for entry in services}
+    await here.succeed(*(pods["master", 0] for _, pods in jobs))
+    for name in ("one", "two"):
+        await here.wait_shown(name, phase="Done", state="Succeeded")
+
+
+MASTER, WORKER, SERVERS = example()["spec"]["replicaSpecs"]
+NO_CONTAINER = copy.deepcopy(WORKER)
+NO_CONTAINER["template"]["spec"]["containers"][0]["name"] = "main"
+MALFORMED = {
+    "no-master": ([WORKER], "needs the replica that decides the job: one item of the type MASTER"),
+    "two-masters": ([MASTER, MASTER], "has the same type twice"),
+    "count": ([MASTER | {"replicas": 2}], "must be 1 for the type MASTER"),
+    "no-container": ([MASTER, NO_CONTAINER], "needs a container named tensorflow"),
+    "type": ([MASTER, WORKER | {"tfReplicaType": "BOSS"}], 'Unsupported value: "BOSS"'),
+    "twice": ([MASTER, WORKER, WORKER], "has the same type twice"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+async def test_a_job_that_cannot_be_run_is_refused_with_the_rule(here, name):
+    replicas, sentence = MALFORMED[name]
+    with pytest.raises(RefusedError, match=sentence):
+        await here.create(example(name=name, replicaSpecs=replicas))
+
+
+async def test_the_id_of_a_job_never_changes(here):
+    await here.create(example(RuntimeId="76no"))
+    with pytest.raises(RefusedError, match="cannot change: it is in the names"):
+        await here.admin.patch(f"{here.path}/j", {"spec": {"RuntimeId": "x"}})
+
+
+async def is_created(here, body):
+    """The API server needs a moment until it goes by other rules."""
+    try:
+        return await here.create(body)
+    except RefusedError as refusal:
+        raise AssertionError(str(refusal)) from refusal
+
+
+async def test_a_job_that_got_past_the_rules_fails_and_hurts_no_other(here):
+    crd = await here.admin.get(CRD)
+    versions = [
+        version | ({"schema": OPEN} if version["name"] == "v1alpha1" else {}) for version in crd["spec"]["versions"]
+    ]
+    await here.admin.patch(CRD, {"spec": {"versions": versions}})
+    try:
+        for name, (replicas, _) in MALFORMED.items():
+            body = example(name=name, replicaSpecs=replicas)
+            await eventually(partial(is_created, here, body), within=PATIENCE)
+        for name in MALFORMED:
+            status = await here.wait_shown(name, phase="Failed", state="Failed")
+            assert "spec.replicaSpecs" in status["reason"]
+    finally:
+        await here.admin.patch(CRD, {"spec": {"versions": crd["spec"]["versions"]}})
+    assert not await here.pods()
+    _, pods = await begin(here, single("good"))
+    await here.succeed(pods["master", 0])
+    await here.wait_shown("good", state="Succeeded")
+    for version in ("v1", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1"):
+        assert len(await here.admin.list(path(version, here.namespace))) == len(MALFORMED) + 1
+
+
+async def test_an_edit_in_any_version_changes_nothing_else(here):
+    _, pods = await begin(here, example())
+    await here.wait_status(ready="4/4")
+    before, uids = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.uids()
+    for number, version in enumerate(("v1alpha1", "v1beta1", "v1")):
+        await here.admin.patch(path(version, here.namespace, "j"), {"metadata": {"labels": {"edit": str(number)}}})
+    after = await here.admin.get(TFJOBS.path(here.namespace, "j"))
+    assert (after["status"], after["spec"]) == (before["status"], before["spec"])
+    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+    assert await here.uids() == uids
+    assert after["status"]["origin"] == "v1alpha1"
+    await here.succeed(pods["master", 0])
+    await here.wait_shown("j", phase="Done", state="Succeeded")
