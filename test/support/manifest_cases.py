@@ -179,7 +179,7 @@ BAD: Final = (
         _template(topologySpreadConstraints=[_SPREAD, _SPREAD]),
         f"{_POD}.topologySpreadConstraints[1]",
     ),
-    _case("an unknown field", _spec(cleanPodPolicy="All"), "spec.cleanPodPolicy"),
+    _case("an unknown field", _spec(cleanupPolicy="All"), "spec.cleanupPolicy"),
     _case("an unknown field of the pods' metadata", _template({"uid": "u"}), f"{_META}.uid"),
     # The metadata.
     _case("no name", _metadata(name=None), "metadata.name"),

@@ -57,7 +57,7 @@ async def serving(
     found: keys.Keys = keys.Keys(),  # noqa: B008 (frozen)
     *,
     more: tuple[str, ...] = (),
-    **options: Any,  # noqa: ANN401 (those of operator)
+    **options: Any,  # noqa: ANN401 (as operator_process.start takes them)
 ) -> AsyncIterator[OperatorProcess]:
     """An operator whose webhook the API server knows, for this namespace or for those in the options."""
     port = free_port()

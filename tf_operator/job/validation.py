@@ -35,11 +35,14 @@ def _has_one_leader(job: TrainingJob) -> Iterator[FieldError]:
 
 
 def _has_a_deciding_replica(job: TrainingJob) -> Iterator[FieldError]:
+    is_needed = job.profile.failure_scope is FailureScope.DECIDING
+    if not (job.deciding or is_needed):
+        return
     kind, index = job.main_replica
     spec = job.spec_of(kind)
     if job.deciding and not (spec and 0 <= index < spec.count):
         yield FieldError(job.deciding.path, f"must name a replica of the job, and there is no {kind.label}-{index}")
-    elif job.profile.failure_scope is FailureScope.DECIDING and not spec and job.replicas:
+    elif is_needed and not spec and job.replicas:
         rule = "must have a chief, a master or a worker: it decides how the job ends"
         yield FieldError(job.profile.replicas_field, rule)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tf_operator.job.constants import MOST_REPLICAS
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import ReplicaType, RestartRecord
-from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartPolicy, TrainingJob
+from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.planning import gang, pod_state, stuck_pods
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
@@ -61,8 +61,10 @@ def view(snapshot: Snapshot) -> JobView:
         pods.setdefault((pod.type, pod.index), []).append(pod)
     records = {(entry.type, entry.index): entry for entry in job.record.restart_records}
     by_type: dict[ReplicaType, tuple[Replica, ...]] = {}
+    main_replica = job.main_replica
     for spec in job.replicas:
-        by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(snapshot, spec, pods, records))
+        rules = ReplicaRules.of(job, spec, main_replica=main_replica)
+        by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(rules, pods, records))
     if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
         by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
     replicas = tuple(replica for found in by_type.values() for replica in found)
@@ -81,13 +83,12 @@ def view(snapshot: Snapshot) -> JobView:
 
 
 def _replicas(
-    snapshot: Snapshot,
-    spec: ReplicaSpec,
+    rules: ReplicaRules,
     pods: dict[tuple[ReplicaType, int], list[Pod]],
     records: dict[tuple[ReplicaType, int], RestartRecord],
 ) -> Iterator[Replica]:
     """The replicas of one type; their pods are taken away from ``pods``."""
-    rules = ReplicaRules.of(snapshot.job, spec)
+    spec = rules.spec
     for index in range(min(spec.count, MOST_REPLICAS)):  # an invalid count must not cost memory
         place = (spec.type, index)
         found = pods.pop(place, [])

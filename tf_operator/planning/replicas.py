@@ -150,11 +150,11 @@ class ReplicaRules:
     """Whether those that are lost for good are made again when their pod goes, and the job goes on without them."""
 
     @classmethod
-    def of(cls, job: TrainingJob, spec: ReplicaSpec) -> Self:
-        """The rules of a job for the replicas of one type."""
+    def of(cls, job: TrainingJob, spec: ReplicaSpec, *, main_replica: tuple[ReplicaType, int]) -> Self:
+        """The rules of a job for the replicas of one type; ``main_replica`` is the job's."""
         profile, known = job.profile, job.record.of(spec.type)
         is_final = spec.restart_policy is not RestartPolicy.ALWAYS or profile.restart_by is not RestartBy.POLICY
-        kind, index = job.main_replica
+        kind, index = main_replica
         main = Policy(spec.restart_policy, profile)
         return cls(
             spec=spec,

@@ -185,6 +185,27 @@ def test_which_container_decides_is_up_to_the_profile_where_two_apis_share_the_c
     assert of_tfjob == read(phase="Running", containerStatuses=statuses), "as where one API is served"
 
 
+@pytest.mark.parametrize(
+    ("kind", "operator", "replica"),
+    [("Play", "play-operator", (ReplicaType.WORKER, 1)), ("Training", "toy-operator", None)],
+)
+def test_which_replica_a_pod_is_follows_from_how_its_owners_api_names_pods(kind, operator, replica):
+    body = pod("j-worker-76no-1-k3x9q")
+    body["metadata"]["ownerReferences"][0] |= {"apiVersion": "toys.example.org/v1", "kind": kind}
+    body["metadata"]["labels"]["training.kubeflow.org/operator-name"] = operator
+
+    found = pod_reader((toy_api.API, toy_api.PLAY_API))(raw(body)).pod
+    assert (found and (found.type, found.index)) == replica
+
+
+@pytest.mark.parametrize(("seconds", "is_stopped"), [(1, True), (3600, False)])
+def test_a_pod_is_stopped_when_its_deadline_is_at_once(seconds, is_stopped):
+    body = pod()
+    body["spec"]["activeDeadlineSeconds"] = seconds
+
+    assert READ_POD(raw(body)).pod.is_stopped is is_stopped
+
+
 @pytest.mark.parametrize("name", ["other-worker-1", "j-worker-01", "j-worker", "j-worker-1-x", "j-boss-0"])
 def test_a_pod_of_another_name_is_no_replica(name):
     assert READ_POD(raw(pod(name))).pod is None

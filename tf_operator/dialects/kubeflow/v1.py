@@ -17,7 +17,7 @@ import msgspec
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
-from tf_operator.dialects.kubeflow import status, v1alpha1, words
+from tf_operator.dialects.kubeflow import status, v1alpha1_rules, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
@@ -56,7 +56,7 @@ PROFILE: Final = Profile(
         operator_name="tfjob-controller",
     ),
 )
-V1ALPHA1: Final = v1alpha1.profile_of(PROFILE)
+V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _ONCE_IN_SPEC: Final = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
@@ -82,13 +82,13 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         problems=tuple(problems),
     )
     body = {"metadata": metadata, "spec": spec, "status": stored}
-    return v1alpha1.read(job, body, V1ALPHA1) if v1alpha1.has(body) else defaults.with_defaults(job)
+    return v1alpha1_rules.read(job, body, V1ALPHA1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 
 
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
     found = status.write(report, stored)
-    return found | v1alpha1.pinned(report.job) if report.job.profile is V1ALPHA1 else found
+    return found | v1alpha1_rules.pinned(report.job) if report.job.profile is V1ALPHA1 else found
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:

@@ -18,7 +18,7 @@ that mark cannot be written in that version.
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from tf_operator.dialects.kubeflow.versions import older_versions, remainder, v1alpha1, v1alpha1_status
+from tf_operator.dialects.kubeflow.versions import remainder, v1alpha1, v1alpha1_status, v1alpha2_to_v1beta2
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import generated_runtime_id
 from tf_operator.dialects.served import Conversion, ConversionError
@@ -73,9 +73,9 @@ class Version(Protocol):
 
 
 _VERSIONS: Final[tuple[Version, ...]] = (
-    older_versions.V1BETA2,
-    older_versions.V1BETA1,
-    older_versions.V1ALPHA2,
+    v1alpha2_to_v1beta2.V1BETA2,
+    v1alpha2_to_v1beta2.V1BETA1,
+    v1alpha2_to_v1beta2.V1ALPHA2,
     v1alpha1.V1Alpha1(),
 )
 OLDER: Final = {version.name: version for version in _VERSIONS}

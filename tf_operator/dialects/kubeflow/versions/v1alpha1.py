@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tf_operator.dialects import replica_lists
 from tf_operator.dialects.kubeflow.versions import v1alpha1_status
-from tf_operator.dialects.kubeflow.versions.older_versions import CLEAN, REPLICAS
+from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import CLEAN, REPLICAS
 from tf_operator.dialects.phases import TYPES
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import CONTAINER, DEFAULT_IMAGE, PORT, PORT_NAME
