@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from lab.control_plane.plane import ControlPlane
 from support import t9k
 from support.crds import create_crd
 from support.job_namespace import JobNamespace, moment
@@ -22,6 +23,13 @@ prepare = t9k.prepare
 EXAMPLE = documented("tensorflow-example")
 GROUPS = Resource("scheduler.tensorstack.dev", "v1beta1", "podgroups")
 WORKERS = [f"tensorflow-example-worker-{index}" for index in range(4)]
+
+
+@pytest.fixture(scope="module")
+def control_plane(tmp_path_factory, plane_programs):
+    """A plane of this module's own: it gives the operator rights that it has nowhere else."""
+    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
+        yield plane
 
 
 @pytest.fixture

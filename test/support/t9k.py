@@ -60,9 +60,14 @@ def replicas(kind: str, count: int = 1, policy: str = "", **pod: Any) -> Json:  
     return {"type": kind, "replicas": count, "template": template} | ({"restartPolicy": policy} if policy else {})
 
 
+async def serve(admin: Api) -> None:
+    """Serve the kind."""
+    await create_crd(admin, yaml.load(CRD.read_text(), yaml.CSafeLoader))
+
+
 async def prepare(admin: Api) -> None:
     """Serve the kind, and let the operator work for it, as manifests/overlays/t9k does."""
-    await create_crd(admin, yaml.load(CRD.read_text(), yaml.CSafeLoader))
+    await serve(admin)
     for file in RIGHTS.glob("*.yaml"):
         manifest = yaml.safe_load(file.read_text())
         path = f"/apis/{manifest['apiVersion']}/{manifest['kind'].lower()}s/{manifest['metadata']['name']}"

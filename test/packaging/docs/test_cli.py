@@ -17,7 +17,7 @@ EXAMPLE = re.compile(r"^```\n\$ tfjob (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
 def test_the_examples_are_what_the_program_prints(capsys, monkeypatch, tmp_path):
     wrong = tfjob("j").workers(1, template=Template()).backoff_limit(-1)
     template = {"spec": {"tolerance": []}}
-    spec = {"cleanPodPolicy": "All", "tfReplicaSpecs": {"Worker": {"template": template}}}
+    spec = {"suspend": True, "tfReplicaSpecs": {"Worker": {"template": template}}}
     (tmp_path / "job.yaml").write_text(kube_yaml.write(wrong.merged({"spec": spec}).body()))
     (tmp_path / "manifests").symlink_to(ROOT / "manifests")
     monkeypatch.chdir(tmp_path)

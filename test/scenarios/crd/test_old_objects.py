@@ -175,12 +175,12 @@ async def test_a_name_that_is_too_long_for_its_replicas_lets_them_become_fewer_a
         await upgrade.admin.patch(upgrade.path(name), {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 5}}}})
 
 
-async def test_policies_of_the_oldest_form_are_dropped(upgrade):
-    """Flat beside the replica specs: operators since 1.0 have not read them there."""
+async def test_policies_of_the_oldest_form_are_kept(upgrade):
+    """Flat beside the replica specs, where they are in force."""
     await upgrade.create(spec(None, {"cleanPodPolicy": "All", "backoffLimit": 3}, Worker={"template": TEMPLATE}))
     await upgrade.run()
 
     stored = (await upgrade.admin.get(upgrade.path()))["spec"]
 
-    assert set(stored) == {"tfReplicaSpecs", "runPolicy"}
-    assert stored["runPolicy"]["cleanPodPolicy"] == "None"
+    assert set(stored) == {"tfReplicaSpecs", "runPolicy", "cleanPodPolicy", "backoffLimit"}
+    assert (stored["cleanPodPolicy"], stored["backoffLimit"]) == ("All", 3)

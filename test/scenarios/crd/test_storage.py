@@ -84,7 +84,7 @@ async def test_what_cannot_be_set_in_the_metadata_of_a_template_is_dropped(admin
     assert stored["spec"]["tfReplicaSpecs"]["Worker"]["template"]["metadata"] == metadata
 
 
-@pytest.mark.parametrize("field", ["cleanPodPolicy", "runpolicy"])
+@pytest.mark.parametrize("field", ["cleanUpPolicy", "runpolicy"])
 async def test_a_field_that_tfjobs_do_not_have_is_refused_by_strict_clients(admin, namespace, field):
     with pytest.raises(RefusedError, match=f'unknown field "spec.{field}"'):
         await admin.create(TFJOBS.path(namespace), JOB.merged({"spec": {field: "All"}}).body())

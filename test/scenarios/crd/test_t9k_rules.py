@@ -22,7 +22,7 @@ def mode(**modes):
 @pytest.fixture
 async def changes(admin, namespace):
     """Create a job and change it; the last object as it is stored, or the complaints by field."""
-    await t9k.prepare(admin)
+    await t9k.serve(admin)
 
     async def change(body, *patches):
         try:
