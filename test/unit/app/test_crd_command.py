@@ -28,6 +28,15 @@ def test_the_definition_of_another_kind_is_asked_for_by_its_name(capsys, monkeyp
     assert capsys.readouterr().err == "tf-operator crd: KIND must be TFJob or Training, is 'PyTorchJob'\n"
 
 
+def test_older_versions_are_in_the_definition_with_the_webhook_that_converts_them(capsys):
+    assert command.main(["crd", "--older-versions=v1beta1", "--webhook=team/tf-operator-webhook"]) == 0
+
+    spec = json.loads(capsys.readouterr().out)["spec"]
+    assert [version["name"] for version in spec["versions"]] == ["v1", "v1beta1"]
+    service = spec["conversion"]["webhook"]["clientConfig"]["service"]
+    assert (service["namespace"], service["name"]) == ("team", "tf-operator-webhook")
+
+
 def test_applying_says_so(capsys, monkeypatch):
     applied = []
 

@@ -83,6 +83,19 @@ def test_what_is_too_large_for_an_annotation_can_be_read_in_an_older_version_and
         convert(seen, "v1")
 
 
+def test_what_is_too_deep_for_an_annotation_is_left_out_and_is_equal_to_nothing():
+    one, other = deep(), deep()
+    assert remainder.encode([remainder.Difference(("x",), 1, one)]) is None
+    assert remainder.restore({"x": one}, [remainder.Difference(("x",), other, 1)])["x"] is one
+
+
+def deep():
+    found = []
+    for _ in range(100_000):
+        found = [found]
+    return found
+
+
 @pytest.mark.parametrize(("source", "target"), [("v1", "v3"), ("v2", "v1")])
 def test_an_unknown_version_is_named(source, target):
     with pytest.raises(ConversionError, match=r"apiVersion: there is no version 'v[23]' of TFJob"):

@@ -25,11 +25,12 @@ except ValueError:
 """
 
 
-def pod(*, env=None, value="true", kind=ReplicaType.WORKER):
+def pod(*, env=None, value="true", kind=ReplicaType.WORKER, beside=()):
     patch = {"metadata": {"annotations": {JSON_LOGS_ANNOTATION: value}}}
     body = tfjob("j").in_namespace("team").chief().workers(2).merged(patch).body()
     for replica in body["spec"]["tfReplicaSpecs"].values():
         replica["template"]["spec"]["containers"][0]["env"] = env or []
+        replica["template"]["spec"]["containers"].extend(beside)
     return ChildBuilder(API.read_object(body), Settings()).pod(kind, 1, name="j-worker-1")
 
 
@@ -78,7 +79,10 @@ def test_the_modules_of_the_program_and_its_own_sitecustomize_are_still_found(tm
     assert [line["message"].splitlines()[0] for line in lines] == ["mine", "step 10", "failed"]
 
 
-def test_no_other_pod_has_a_trace_of_it():
+def test_other_containers_of_the_pod_and_other_pods_have_no_trace_of_it():
+    sidecar = {"name": "sidecar", "image": "i"}
+    assert pod(beside=[sidecar])["spec"]["containers"][1] == sidecar
+
     found = json.dumps(pod(value="false"))
 
     assert "json-logs" not in found

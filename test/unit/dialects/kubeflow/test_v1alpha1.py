@@ -141,6 +141,24 @@ def test_an_evaluator_is_kept_while_its_job_is_edited_in_v1alpha1() -> None:
     assert convert(shown, "v1") == stored
 
 
+def test_the_id_in_names_may_be_spelled_as_later_operators_did() -> None:
+    assert read(example(runtimeid="76no")).runtime_id == "76no"
+
+
+def test_the_port_of_a_template_is_found_behind_others() -> None:
+    ports = [{"name": "http", "containerPort": 80}, {"name": "tfjob-port", "containerPort": 5000}]
+    stored = {
+        **example(),
+        "apiVersion": "kubeflow.org/v1",
+        "spec": {"tfReplicaSpecs": {"Master": item(container={"ports": ports})}},
+    }
+    assert convert(stored, "v1alpha1")["spec"]["replicaSpecs"][0]["tfPort"] == 5000
+
+
+def test_a_spec_that_is_no_object_is_a_problem_and_not_an_error() -> None:
+    assert v1.API.read_object(convert(example(), "v1") | {"spec": "x"}).problems
+
+
 def test_the_port_beside_the_template_wins_over_the_one_in_it() -> None:
     opened = {"ports": [{"name": "tfjob-port", "containerPort": 1}, {"name": "x", "containerPort": 2}]}
     pod = in_v1(item(container=opened, tfPort=5))["tfReplicaSpecs"]["Master"]["template"]["spec"]
@@ -286,6 +304,19 @@ def test_a_job_of_v1_is_done_when_it_has_ended() -> None:
     status = v1.API.write_status(report(v1.API.read_object(stored), **SUCCEEDED), {})
     assert "origin" not in status
     assert convert(stored | {"status": status}, "v1alpha1")["status"]["phase"] == "Done"
+
+
+def test_a_job_of_v1_with_a_chief_shows_it_as_the_master_and_leaves_out_counts_that_are_none() -> None:
+    replicas = {"Chief": item(), "Worker": item(replicas="x")}
+    stored = {**example(), "apiVersion": "kubeflow.org/v1", "spec": {"tfReplicaSpecs": replicas}}
+    done = {ReplicaType.CHIEF: ReplicaRecord(completed=Indexes.of([0])), ReplicaType.WORKER: ReplicaRecord()}
+    status = v1.API.write_status(report(v1.API.read_object(stored), phase=JobPhase.RUNNING, replicas=done), {})
+    shown = convert(stored | {"status": status}, "v1alpha1")["status"]["replicaStatuses"]
+    assert [(row["tf_replica_type"], row["state"]) for row in shown] == [("MASTER", "Succeeded")]
+
+
+def test_a_job_that_was_never_reconciled_has_no_phase() -> None:
+    assert "phase" not in convert(convert(example(), "v1") | {"status": {"theirs": 1}}, "v1alpha1")["status"]
 
 
 @pytest.mark.parametrize(

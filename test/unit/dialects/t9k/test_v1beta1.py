@@ -1,7 +1,7 @@
 """TensorFlowTrainingJobs by themselves: how they are read, and what their status says in the course of their lives."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -12,7 +12,8 @@ from support.t9k import PHASES, condition, documented, job, over, replicas
 from tf_operator.app.metrics.phases import PHASES as PHASES_OF_METRICS
 from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k.v1beta1 import API
-from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
+from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaType
+from tf_operator.job.report import ContainerLine, JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import CleanPodPolicy, Override, RestartPolicy
 from tf_operator.job.validation import validate
 from tf_operator.planning.plan import make_plan
@@ -193,6 +194,35 @@ def test_what_others_keep_in_a_status_stays():
     assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
 
 
+def test_a_job_whose_main_pod_is_unknown_says_so_and_shows_its_containers():
+    ended, running = ContainerLine("tensorflow", "Terminated", 7), ContainerLine("sidecar", "Running", None)
+    line = ReplicaLine(ReplicaType.WORKER, 0, "t-worker-0", uid="u", phase="Unknown", containers=(ended, running))
+    job_of_one = API.read_object(job("t", replicas("worker")))
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    report = JobReport(
+        job_of_one, JobRecord(), now, counts={ReplicaType.WORKER: ReplicaCounts()}, lines=lambda: (line,)
+    )
+
+    status = API.write_status(report, {"conditions": [{"type": "Paused", "status": "False", "reason": "Resumed"}]})
+    assert status["phase"] == "Unknown"
+    assert condition(status, "Paused")["reason"] == "Resumed"
+    assert status["tasks"][0]["replicas"][0]["containers"] == [
+        {"name": "tensorflow", "state": "Terminated", "exitCode": 7},
+        {"name": "sidecar", "state": "Running"},
+    ]
+
+
+def test_an_edit_that_makes_a_paused_job_invalid_changes_neither_its_condition_nor_its_counts():
+    seen = lived([everything_runs, pause, resume, everything_runs], WORKERS)
+    before = seen.status
+    seen.edit({"spec": {"runPolicy": {"backoffLimit": -1}}})
+    seen.settle()
+
+    assert condition(seen.status, "Failed")["status"] == "True"
+    assert condition(seen.status, "Paused") == condition(before, "Paused")
+    assert seen.status["aggregate"] == before["aggregate"]
+
+
 @pytest.mark.parametrize(
     ("status", "phase", "cause"),
     [
@@ -239,6 +269,10 @@ def test_a_manifest_is_read_with_its_defaults():
         ({"runPolicy": {"cleanUpPolicy": "Some"}}, "spec.runPolicy.cleanUpPolicy: must be one of 'None', 'All'"),
         ({"runPolicy": {"activeDeadlineSeconds": 0}}, "spec.runPolicy.activeDeadlineSeconds: must be at least 1, is 0"),
         ({"runMode": {"pause": {"enabled": 1}}}, "spec.runMode.pause.enabled: must be true or false, is 1"),
+        (
+            {"scheduler": {"t9kScheduler": {"priority": 101}}},
+            "spec.scheduler.t9kScheduler.priority: must be from 0 to 100, is 101",
+        ),
         ({"runMode": {"debug": {"enabled": True, "replicaSpecs": [{"type": "ps", "command": "x"}]}}}, "spec.runMode."),
     ],
 )

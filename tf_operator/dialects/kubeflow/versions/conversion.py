@@ -44,8 +44,8 @@ class Version(Protocol):
     def normalized(self, spec: Body, uid: str, /) -> dict[str, Any]:
         """The spec without what is shown although nobody gave it."""
 
-    def shown(self, spec: Body, runtime_id: str, /) -> dict[str, Any]:
-        """The spec with what is shown although nobody gave it, of a job that was created in this version."""
+    def shown(self, spec: Body, runtime_id: str | None, /) -> dict[str, Any]:
+        """The spec with what is shown although nobody gave it; without an id of a job that has the rules of v1."""
 
     def spec_to_v1(self, spec: Body, /) -> dict[str, Any]:
         """A normalized spec in v1."""
@@ -159,8 +159,7 @@ def _from_v1(body: Body, version: Version) -> dict[str, Any]:
         came_back = version.spec_to_v1(version.normalized(found, ""))
         lost = _lost(version.split_v1(parts["spec"]), version.split_v1(came_back))
         notes |= {_fields_of(STORED): lost, INCOMPLETE: "true" if lost is None else None}
-        is_own = origin_of(body) == version.name
-        parts["spec"] = version.shown(found, runtime_id_of(body)) if is_own else found
+        parts["spec"] = version.shown(found, runtime_id_of(body) if origin_of(body) == version.name else None)
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if _annotations(body).get(ORIGIN) == version.name else STORED
     return _assembled(body, version.name, _without_status(parts) | version.status_from_v1(parts, found), notes)

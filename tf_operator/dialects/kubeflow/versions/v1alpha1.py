@@ -52,8 +52,10 @@ def normalized(spec: Body, uid: str) -> dict[str, Any]:
     return found if items is None else found | {LIST: items}
 
 
-def shown(spec: Body, runtime_id: str) -> dict[str, Any]:
-    """The spec as users read it, with what nobody gave."""
+def shown(spec: Body, runtime_id: str | None) -> dict[str, Any]:
+    """The spec as users read it, with what nobody gave, unless the job has the rules of v1."""
+    if runtime_id is None:
+        return dict(spec)
     added = {_IMAGE: DEFAULT_IMAGE} | ({RUNTIME_ID: runtime_id} if runtime_id else {})
     return added | dict(spec)
 

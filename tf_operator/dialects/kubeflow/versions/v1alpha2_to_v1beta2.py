@@ -52,7 +52,7 @@ class Version:
         """The spec: nothing is shown in it that nobody gave."""
         return dict(spec)
 
-    def shown(self, spec: Body, _runtime_id: str) -> dict[str, Any]:
+    def shown(self, spec: Body, _runtime_id: str | None) -> dict[str, Any]:
         """The spec: nothing is shown in it that nobody gave."""
         return dict(spec)
 
