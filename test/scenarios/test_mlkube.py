@@ -190,7 +190,7 @@ async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(con
         assert phases == {master: "Succeeded", worker: "Failed"}
         assert await here.services() == {"example-job-master-1234-0", "example-job-worker-1234-0"}
         await here.admin.delete(JOBS.path(here.namespace, "example-job"))
-        await here.wait_pods()
+        await here.wait_pods(within=90)  # the collector looks for new kinds every 30 s
         await here.wait_services()
 
 

@@ -122,7 +122,7 @@ async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
     assert set(await here.pods()) == {master}
 
     await here.admin.delete(f"{here.path}/example-job")
-    await here.wait_pods()
+    await here.wait_pods(within=90)  # the collector looks for new kinds every 30 s
     await here.wait_services()
 
 
