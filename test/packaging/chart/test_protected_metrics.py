@@ -10,6 +10,7 @@ from lab.tools.get import programs
 from support.helm import CHART, one
 
 PAGE = (CHART.parents[1] / "docs" / "operations.md").read_text()
+MONITORING = (CHART.parents[1] / "docs" / "monitoring.md").read_text()
 SECTION = PAGE.partition("## Protected metrics\n")[2].partition("\n## ")[0]
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
 
@@ -40,8 +41,11 @@ def test_the_values_have_everybody_speak_of_the_same_certificate(example, helm):
 
 
 def test_prometheus_accepts_its_configuration(example, tmp_path):
+    """What the page on monitoring has, and in it what is here."""
+    (scraping,) = re.findall(r"```yaml\n(rule_files:.*?)```", MONITORING, re.DOTALL)
+    (job,) = yaml.safe_load(scraping)["scrape_configs"]
     config = tmp_path / "prometheus.yml"
-    config.write_text(example("scrape_configs")[0])
+    config.write_text(yaml.safe_dump({"scrape_configs": [job | example("scheme")[1]]}))
     promtool = programs("promtool")["promtool"]
 
     command = [promtool, "check", "config", "--syntax-only", config]
