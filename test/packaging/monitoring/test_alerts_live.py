@@ -89,7 +89,7 @@ def test_every_query_of_the_page_on_monitoring_finds_series(monitored):
     queries = [query for query in queries_in(PAGES[0].read_text()) if query and "kube_tfjob" not in query]
     found = {query: monitored.prometheus.query(query) for query in queries}
 
-    assert len(found) > 12
+    assert len(found) >= 10
     assert [query for query, samples in found.items() if not samples] == []
 
 
