@@ -7,6 +7,7 @@ sentence is for people, and nothing reads it.
 from collections.abc import Mapping
 from typing import Final
 
+from tf_operator.dialects import event_reasons
 from tf_operator.job.record import FailureCause, Restarting
 from tf_operator.job.report import EventKind
 from tf_operator.job.training_job import TrainingJob
@@ -34,24 +35,12 @@ FAILURE_REASONS: Final[Mapping[FailureCause, str]] = {
 }
 _CAUSES: Final = {reason: cause for cause, reason in FAILURE_REASONS.items()}
 EVENT_REASONS: Final[Mapping[EventKind, str]] = {
+    **event_reasons.SHARED,
     EventKind.SUSPENDED: Reason.SUSPENDED,
     EventKind.RESUMED: Reason.RESUMED,
     EventKind.SUCCEEDED: Reason.SUCCEEDED,
     EventKind.FAILED: Reason.FAILED,
     EventKind.RESTARTING: Reason.RESTARTING,
-    EventKind.REPLICA_DISRUPTED: "ReplicaDisrupted",
-    EventKind.REPLICA_FAILED: "ReplicaFailed",
-    EventKind.RESTARTED_IN_PLACE: "ReplicaRestarted",
-    EventKind.REPLICA_PENDING: "ReplicaPending",
-    EventKind.CREATE_FAILED: "FailedCreatePod",
-    EventKind.CHILDREN_CREATED: "SuccessfulCreatePod",
-    EventKind.ANOTHER_CONTROLLER: "AnotherController",
-    EventKind.USER_TF_CONFIG: "UserTFConfigKept",
-    EventKind.TEMPLATE_RESTART_POLICY: "SetPodTemplateRestartPolicy",
-    EventKind.TEMPLATE_SCHEDULER: "SetPodTemplateSchedulerName",
-    EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
-    EventKind.OUTDATED_FIELDS: "OutdatedFields",
-    EventKind.UNUSED_FIELDS: "UnusedFields",
 }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tf_operator.dialects import event_reasons
 from tf_operator.job.record import FailureCause
 from tf_operator.job.report import EventKind
 
@@ -38,24 +39,12 @@ _CAUSES: Final = {
     "InvalidSpec": FailureCause.INVALID_SPEC,
 }
 EVENT_REASONS: Final[Mapping[EventKind, str]] = {
+    **event_reasons.SHARED,
     EventKind.SUSPENDED: PAUSED,
     EventKind.RESUMED: RESUMED,
     EventKind.SUCCEEDED: SUCCEEDED,
     EventKind.FAILED: FAILED,
     EventKind.RESTARTING: "ReplicaRestarting",
-    EventKind.REPLICA_DISRUPTED: "ReplicaDisrupted",
-    EventKind.REPLICA_FAILED: "ReplicaFailed",
-    EventKind.RESTARTED_IN_PLACE: "ReplicaRestarted",
-    EventKind.REPLICA_PENDING: "ReplicaPending",
-    EventKind.CREATE_FAILED: "FailedCreatePod",
-    EventKind.CHILDREN_CREATED: "SuccessfulCreatePod",
-    EventKind.ANOTHER_CONTROLLER: "AnotherController",
-    EventKind.USER_TF_CONFIG: "UserTFConfigKept",
-    EventKind.TEMPLATE_RESTART_POLICY: "SetPodTemplateRestartPolicy",
-    EventKind.TEMPLATE_SCHEDULER: "SetPodTemplateSchedulerName",
-    EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
-    EventKind.OUTDATED_FIELDS: "OutdatedFields",
-    EventKind.UNUSED_FIELDS: "UnusedFields",
 }
 
 
