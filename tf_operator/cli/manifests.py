@@ -4,6 +4,7 @@ Everything that kubectl reads after ``-f`` except folders and addresses. Objects
 may well hold the volume claim of a job beside it. Neighbours: ``kube_yaml`` parses, ``validate`` checks the objects.
 """
 
+import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,18 @@ class UnreadableFile(Exception):
 
 class ManifestError(Exception):
     """The text is no manifest; the message says why, without the file."""
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    """Put the files, as ``filename``, into the grammar of a command."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="YAML or JSON, with any number of documents; - for standard input; may be repeated",
+    )
 
 
 def text_of_file(name: str) -> str:

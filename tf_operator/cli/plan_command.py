@@ -36,14 +36,7 @@ def add_command(commands: "Commands") -> None:
         epilog=_EPILOG,
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        metavar="FILE",
-        help="YAML or JSON, with any number of documents; - for standard input; may be repeated",
-    )
+    manifests.add_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
