@@ -15,10 +15,11 @@ from lab.control_plane.plane import ControlPlane
 from support import builders, pod_status
 from support.api import Api, RefusedError
 from support.crds import create_crd
-from support.job_namespace import PATIENCE, JobNamespace
+from support.job_namespace import PATIENCE
 from support.kubectl import Kubectl
 from support.kubelet import Kubelet
-from support.operator_process import OperatorProcess, operator
+from support.listed_jobs import ListedJobs
+from support.operator_process import operator
 from support.pod_status import Exit
 from support.resources import CONFIG_MAPS, CRDS, LEASES, SERVICES, TFJOBS, Json, Resource
 from support.settle import eventually
@@ -71,38 +72,8 @@ async def install(plane: ControlPlane, crd: str) -> None:
 
 
 @dataclass(frozen=True)
-class TfJobs(JobNamespace):
-    """A namespace with TfJobs, and the operator that runs them."""
-
-    process: OperatorProcess | None
-
-    async def submit_tfjob(self, body: Json) -> Json:
-        return await self.admin.create(JOBS.path(self.namespace), body)
-
-    async def tfjob(self, name: str = "example-job") -> Json:
-        return await self.admin.get(JOBS.path(self.namespace, name))
-
-    async def wait_tfjob(self, name: str = "example-job", **fields: object) -> Json:
-        """Wait until fields of the status have these values; the status."""
-
-        async def check() -> Json:
-            status: Json = (await self.tfjob(name))["status"]
-            assert {field: status.get(field) for field in fields} == fields, f"{status}"
-            return status
-
-        return await eventually(check, within=PATIENCE)
-
-    async def pod(self, replica: str, *, other_than: Json | None = None) -> Json:
-        """Wait for the one pod of a replica, such as ``example-job-master-1234-0``; it may be asked for another one."""
-
-        async def check() -> Json:
-            found = [pod for name, pod in (await self.pods()).items() if name.startswith(f"{replica}-")]
-            there = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-            assert len(there) == 1, f"{sorted(await self.pods())}"
-            assert other_than is None or there[0]["metadata"]["uid"] != other_than["metadata"]["uid"]
-            return there[0]
-
-        return await eventually(check, within=PATIENCE)
+class TfJobs(ListedJobs):
+    """A namespace with TfJobs, and the operator that runs them, unless it runs elsewhere."""
 
     async def wait_pod(self, name: str) -> None:
         """Wait until there is a pod of this name, also of a kind whose CRD the operator still waits for."""
@@ -113,18 +84,12 @@ class TfJobs(JobNamespace):
 
         assert await eventually(check, within=60)
 
-    async def run_replica(self, replica: str, *, other_than: Json | None = None) -> str:
-        """Have the pod of a replica run; its name."""
-        name: str = (await self.pod(replica, other_than=other_than))["metadata"]["name"]
-        await self.run(name)
-        return name
-
     async def begin_example(self) -> tuple[str, str]:
         """Create the example, and have both pods run; their names."""
-        await self.submit_tfjob(example())
+        await self.create(example())
         master = await self.run_replica("example-job-master-1234-0")
         worker = await self.run_replica("example-job-worker-1234-0")
-        await self.wait_tfjob(phase="Running")
+        await self.wait_shown("example-job", phase="Running")
         return master, worker
 
     async def stop(self, name: str) -> None:
@@ -149,7 +114,7 @@ async def tfjobs(plane: ControlPlane, purpose: str, **options: object) -> AsyncI
         Api(plane.kubeconfig("kubelet")) as nodes,
         operator(plane, **{"namespaces": [namespace], "arguments": ALONE, **options}) as process,
     ):
-        yield TfJobs(plane, admin, Kubelet(nodes, namespace), namespace, process)
+        yield TfJobs(plane, admin, Kubelet(nodes, namespace), namespace, process, JOBS.path(namespace))
 
 
 async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_plane, tmp_path):
@@ -172,19 +137,21 @@ async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_
 async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(control_plane):
     """Nothing shows Running any more when it is done, and nothing is deleted before the TfJob is."""
     async with tfjobs(control_plane, "example") as here:
-        await here.submit_tfjob(example())
-        created = await here.wait_tfjob(phase="Creating", state="Running", reason="", conditions=None)
+        await here.create(example())
+        created = await here.wait_shown("example-job", phase="Creating", state="Running", reason="", conditions=None)
         assert created["replicaStatuses"] == rows(MASTER="Running", WORKER="Running")
         assert created["controlPaused"] is False
         master = await here.run_replica("example-job-master-1234-0")
-        assert await here.wait_tfjob(phase="Running", state="Running", replicaStatuses=created["replicaStatuses"])
+        assert await here.wait_shown(
+            "example-job", phase="Running", state="Running", replicaStatuses=created["replicaStatuses"]
+        )
         worker = await here.run_replica("example-job-worker-1234-0")
 
         await here.succeed(master)
         ends = rows(MASTER="Succeeded", WORKER="Running")
-        await here.wait_tfjob(phase="CleanUp", state="Succeeded", replicaStatuses=ends)
+        await here.wait_shown("example-job", phase="CleanUp", state="Succeeded", replicaStatuses=ends)
         await here.stop(worker)
-        await here.wait_tfjob(phase="Done", state="Succeeded", reason="", replicaStatuses=ends)
+        await here.wait_shown("example-job", phase="Done", state="Succeeded", reason="", replicaStatuses=ends)
 
         phases = {name: pod["status"]["phase"] for name, pod in (await here.pods()).items()}
         assert phases == {master: "Succeeded", worker: "Failed"}
@@ -203,7 +170,7 @@ async def test_a_permanent_failure_of_the_master_ends_the_job_and_keeps_the_pods
 
         for pod in (master, worker):
             await here.stop(pod)
-        status = await here.wait_tfjob(phase="Done", state="Failed")
+        status = await here.wait_shown("example-job", phase="Done", state="Failed")
         assert status["replicaStatuses"] == rows(MASTER="Failed", WORKER="Running")
         assert master in status["reason"]
         assert "exited with code 1" in status["reason"]
@@ -219,11 +186,11 @@ async def test_a_master_that_got_a_signal_runs_again(control_plane):
 
         again = await here.run_replica("example-job-master-1234-0", other_than=before)
         assert again != master
-        await here.wait_tfjob(
-            phase="Running", state="Running", replicaStatuses=rows(MASTER="Running", WORKER="Running")
+        await here.wait_shown(
+            "example-job", phase="Running", state="Running", replicaStatuses=rows(MASTER="Running", WORKER="Running")
         )
         await here.succeed(again)
-        await here.wait_tfjob(state="Succeeded")
+        await here.wait_shown("example-job", state="Succeeded")
 
 
 @pytest.mark.parametrize("end", ["fails", "is deleted"])
@@ -235,7 +202,7 @@ async def test_a_worker_runs_again_however_it_ended_and_the_job_goes_on(control_
         await (here.kubelet.fail(worker, Exit(1)) if end == "fails" else here.delete_pod(worker))
 
         await here.run_replica("example-job-worker-1234-0", other_than=before)
-        await here.wait_tfjob(phase="Running", state="Running", reason="")
+        await here.wait_shown("example-job", phase="Running", state="Running", reason="")
 
 
 async def test_a_rolling_update_of_the_operator_loses_no_job_and_makes_no_pod_twice(control_plane):
@@ -245,16 +212,16 @@ async def test_a_rolling_update_of_the_operator_loses_no_job_and_makes_no_pod_tw
     async with tfjobs(control_plane, "rolled", arguments=leading) as here:
         started = here.mark()
         for name in jobs[:10]:
-            await here.submit_tfjob(example(name=name))
+            await here.create(example(name=name))
         async with operator(control_plane, namespaces=[here.namespace], arguments=leading, until="listening") as fresh:
             for name in jobs[10:]:
-                await here.submit_tfjob(example(name=name))
+                await here.create(example(name=name))
             assert await here.process.terminate() == 0
             masters = await asyncio.gather(*(here.run_replica(f"{name}-master-1234-0") for name in jobs))
             await here.succeed(*masters)
             await fresh.wait_for("workers started")
             for name in jobs:
-                await here.wait_tfjob(name, state="Succeeded")
+                await here.wait_shown(name, state="Succeeded")
         assert here.created_pods(started) == 2 * len(jobs)
 
 
@@ -263,7 +230,7 @@ async def test_pods_of_a_job_that_asks_for_json_logs_know_which_replica_they_are
     async with tfjobs(control_plane, "logs") as here:
         body = example()
         body["metadata"]["annotations"] = {"tf-operator.kubeflow.org/json-logs": "true"}
-        await here.submit_tfjob(body)
+        await here.create(body)
 
         for role in ("master", "worker"):
             (container,) = (await here.pod(f"example-job-{role}-1234-0"))["spec"]["containers"]
@@ -281,14 +248,14 @@ async def test_the_operator_runs_outside_of_the_cluster_with_the_variables_of_th
         assert lease["spec"]["holderIdentity"].startswith(name.get("MY_POD_NAME", socket.gethostname()))
         master, _ = await here.begin_example()
         await here.succeed(master)
-        await here.wait_tfjob(state="Succeeded")
+        await here.wait_shown("example-job", state="Succeeded")
 
 
 async def test_parameter_servers_without_a_program_run_the_standard_server(control_plane):
     async with tfjobs(control_plane, "servers") as here:
         body = example()
         body["spec"]["replica_specs"].append({"tf_replica_type": "PS", "replicas": 2, "tf_port": 5000})
-        await here.submit_tfjob(body)
+        await here.create(body)
 
         for index in range(2):
             pod = await here.pod(f"example-job-ps-1234-{index}")
@@ -328,19 +295,19 @@ async def test_jobs_that_were_stored_before_there_were_rules_are_reported_and_en
         (version,) = (await here.admin.get(CRDS.path(name="tfjobs.mlkube.io")))["spec"]["versions"]
         await set_schema(here.admin, path, OPEN)
         for name, spec in MALFORMED.items():
-            await here.submit_tfjob({**example(name=name), "spec": spec})
+            await here.create({**example(name=name), "spec": spec})
         ended = {"phase": "Done", "state": "Succeeded", "reason": "", "replicaStatuses": []}
-        await here.submit_tfjob(example(name="ended"))
+        await here.create(example(name="ended"))
         await here.admin.patch(JOBS.path(here.namespace, "ended", "status"), {"status": ended})
         await set_schema(here.admin, path, version["schema"])
-        await here.submit_tfjob(example())
+        await here.create(example())
 
         for name in MALFORMED:
-            status = await here.wait_tfjob(name, phase="Failed", state="Failed")
+            status = await here.wait_shown(name, phase="Failed", state="Failed")
             assert status["reason"].startswith("The spec is invalid: spec"), status
         await here.run_replica("example-job-master-1234-0")
-        await here.wait_tfjob(phase="Running")
-        await here.wait_tfjob("ended", **ended)
+        await here.wait_shown("example-job", phase="Running")
+        await here.wait_shown("ended", **ended)
         assert {name.split("-1234-")[0] for name in await here.pods()} == {"example-job-master", "example-job-worker"}
 
 
@@ -348,7 +315,7 @@ async def test_a_tfjob_and_a_tfjob_of_kubeflow_of_one_name_share_nothing(control
     arguments = ("--enable-scheme=TFJob", *ALONE)
     async with tfjobs(control_plane, "both", arguments=arguments) as here:
         await install(control_plane, "tfjobs.yaml")
-        await here.submit_tfjob(example())
+        await here.create(example())
         await here.submit(builders.tfjob("example-job").master().workers(1))
         master = await here.run_replica("example-job-master-1234-0")
         await here.run_replica("example-job-worker-1234-0")
@@ -365,7 +332,7 @@ async def test_a_tfjob_and_a_tfjob_of_kubeflow_of_one_name_share_nothing(control
         assert (len(services), len(pods)) == (4, 4)
 
         await here.succeed(master, "example-job-master-0")
-        await here.wait_tfjob(state="Succeeded")
+        await here.wait_shown("example-job", state="Succeeded")
         await here.wait("example-job", "Succeeded")
         kubectl = Kubectl(control_plane.kubeconfig("admin"), tmp_path, here.namespace)
         assert kubectl.run("get", "tfjobs", "--output=name") == "tfjob.kubeflow.org/example-job\n"

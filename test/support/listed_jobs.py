@@ -12,7 +12,7 @@ from support.settle import eventually
 class ListedJobs(JobNamespace):
     """Jobs at a path, and the operator that runs them."""
 
-    process: OperatorProcess
+    process: OperatorProcess | None
     path: str
 
     async def create(self, body: Json) -> Json:
