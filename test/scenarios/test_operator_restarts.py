@@ -42,6 +42,7 @@ async def test_a_life_with_a_new_operator_at_every_step_is_the_same_life(job_nam
     assert states(found) == ["Created", "!Running", "Succeeded"]
     assert found["status"]["restarts"] == 1
     assert job_namespace.created_pods() == 5
+    await job_namespace.wait_event("TFJobSucceeded")
     assert len(await job_namespace.events("TFJobSucceeded")) == 1
 
 

@@ -246,8 +246,12 @@ async def test_a_job_gets_the_scheduler_of_t9k_as_soon_as_that_is_installed(here
     assert {pod["spec"]["schedulerName"] for pod in pods.values()} == {"default-scheduler"}
     status = await here.says("before", flags="TFFFF", pending=2)
     assert "t9k-scheduler is not installed" in condition(status, "Running")["message"]
-    (event,) = [event for event in await here.admin.list(EVENTS.path(here.namespace)) if event["type"] == "Warning"]
-    assert event["reason"] == "SchedulerUnavailable"
+
+    async def is_told() -> bool:
+        told = await here.admin.list(EVENTS.path(here.namespace))
+        return [event["reason"] for event in told if event["type"] == "Warning"] == ["SchedulerUnavailable"]
+
+    assert await eventually(is_told)
 
     await create_crd(here.admin, pod_group_crd(GROUPS))
 
