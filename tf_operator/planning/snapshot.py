@@ -18,7 +18,7 @@ from tf_operator.job.training_job import RestartPolicy, TrainingJob
 
 @dataclass(frozen=True, slots=True)
 class MainContainer:
-    """The container that decides, as its status tells. ``exit_code`` is ``None`` unless it is terminated now."""
+    """The container that decides, as its status shows it. ``exit_code`` is ``None`` unless it is terminated now."""
 
     exit_code: int | None = None
     reason: str = ""
@@ -165,7 +165,7 @@ _ROUNDED_UP = timedelta(seconds=1)
 def is_ahead(moment: datetime, now: datetime) -> bool:
     """Whether a moment that was noted as past is yet to come, by more than a status rounds up.
 
-    The clock that told it was wrong, or this one is: no wait may be counted from there, for it might last for years.
+    Its clock was wrong, or this one is: no wait may be counted from there, for it might last for years.
     """
     return moment - now > _ROUNDED_UP
 
