@@ -39,7 +39,7 @@ class RestartDelay:
 
 
 @dataclass(frozen=True, slots=True)
-class Election:
+class ElectionOptions:
     """Which Lease decides who works."""
 
     namespace: str = "tf-operator"
@@ -83,7 +83,7 @@ class Options:
     is_in_cluster: bool = False
     qps: float = 500.0
     burst: int = 1000
-    election: Election | None = field(default_factory=Election)
+    election: ElectionOptions | None = field(default_factory=ElectionOptions)
     """``None``: this process is the only one."""
     restart_delay: RestartDelay = RestartDelay()
     metrics_address: Address | None = _METRICS
@@ -145,7 +145,7 @@ def _unknown(kinds: Iterable[str]) -> Iterator[str]:
             yield f"--enable-scheme={kind} changes nothing: this operator does not know the kind"
 
 
-def _election(found: Mapping[str, Any]) -> Election:
+def _election(found: Mapping[str, Any]) -> ElectionOptions:
     seconds = found["leader-election-lease-duration"]
     if not seconds.is_integer():
         raise OptionError("--leader-election-lease-duration: must be whole seconds")
@@ -157,7 +157,7 @@ def _election(found: Mapping[str, Any]) -> Election:
         )
     except ValueError as error:
         raise OptionError(f"--leader-election-...: {error}") from None
-    return Election(found["leader-election-namespace"], found["leader-election-id"], config)
+    return ElectionOptions(found["leader-election-namespace"], found["leader-election-id"], config)
 
 
 def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:

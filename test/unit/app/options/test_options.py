@@ -7,7 +7,7 @@ import pytest
 from support import toy_api
 from tf_operator.app.options import flags, options
 from tf_operator.app.options.flag_types import Address
-from tf_operator.app.options.options import Election, OptionError, Options, Protection, RestartDelay, Webhook
+from tf_operator.app.options.options import ElectionOptions, OptionError, Options, Protection, RestartDelay, Webhook
 from tf_operator.dialects import registry
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
@@ -33,7 +33,7 @@ def test_the_defaults_are_a_production_set_up():
         workers=16,
         qps=500,
         burst=1000,
-        election=Election("tf-operator", "tf-operator", ElectionConfig(15, 10.0, 2.0)),
+        election=ElectionOptions("tf-operator", "tf-operator", ElectionConfig(15, 10.0, 2.0)),
         restart_delay=RestartDelay(1, 300, 600),
         metrics_address=Address("", 8080),
         health_address=Address("", 8081),
@@ -80,7 +80,7 @@ def test_every_flag_finds_its_place():
         kubeconfig="/etc/kubeconfig",
         qps=50.5,
         burst=100,
-        election=Election("kubeflow", "lease", ElectionConfig(60, 40, 5)),
+        election=ElectionOptions("kubeflow", "lease", ElectionConfig(60, 40, 5)),
         restart_delay=RestartDelay(0.5, 60, 3600),
         metrics_address=Address("127.0.0.1", 9090),
         metrics_protection=Protection("/certificates/metrics.crt", "/certificates/metrics.key"),
