@@ -72,6 +72,15 @@ FLAGS: tuple[Flag, ...] = (
         is_repeatable=True,
     ),
     Flag(
+        "v1alpha1-exit-codes",
+        SERVE,
+        flag_types.choice("default", "fork"),
+        "default",
+        "TABLE",
+        "After which exit codes a master of v1alpha1 is restarted: default (129 to 255 except 139), or fork (128 to "
+        "255, as in the fork with gang scheduling and auto-scaling).",
+    ),
+    Flag(
         "gang-scheduler-name",
         SERVE,
         flag_types.text,

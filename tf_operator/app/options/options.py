@@ -112,10 +112,9 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
 
 def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
-    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
-        apis=tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,),
+        apis=_apis(found),
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
@@ -136,6 +135,13 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         cluster_domain=_cluster_domain(environment),
         warnings=warnings,
     )
+
+
+def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
+    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
+    apis = tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,)
+    is_fork = found["v1alpha1-exit-codes"] == "fork"
+    return tuple(map(registry.with_codes_of_fork, apis)) if is_fork else apis
 
 
 def _unknown(kinds: Iterable[str]) -> Iterator[str]:

@@ -257,6 +257,20 @@ def test_the_kinds_that_are_chosen_are_served(monkeypatch, arguments, served):
     assert parse(*arguments).apis == served
 
 
+def test_the_exit_codes_of_the_fork_are_a_choice_for_kinds_that_have_a_version_v1alpha1():
+    kinds = "--enable-scheme=TFJob,TfJob.mlkube.io"
+    v1, mlkube = parse(kinds).apis
+    fork, same = parse(kinds, "--v1alpha1-exit-codes=fork").apis
+
+    assert [128 in profile.exit_codes.retryable for profile in (*v1.profiles, *fork.profiles)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert same is mlkube
+
+
 @pytest.mark.parametrize(
     ("level", "found"), [("debug", "debug"), ("5", "debug"), ("info", "info"), ("warn", "warning"), ("panic", "error")]
 )
