@@ -72,6 +72,15 @@ FLAGS: tuple[Flag, ...] = (
         is_repeatable=True,
     ),
     Flag(
+        "controller-config-file",
+        SERVE,
+        flag_types.text,
+        "",
+        "FILE",
+        "YAML with what accelerators need in pods of TfJobs and v1alpha1, and the program and image of their default "
+        "parameter servers. Read again when it changes.",
+    ),
+    Flag(
         "v1alpha1-exit-codes",
         SERVE,
         flag_types.choice("default", "fork"),

@@ -74,6 +74,7 @@ class Options:
     """Empty: all of them."""
     apis: tuple[ServedAPI, ...] = (registry.DEFAULT,)
     """Those that are served, each once."""
+    controller_config_file: str = ""
     gang_scheduler: str = ""
     workers: int = 16
     overrides_existing_controller: bool = False
@@ -115,6 +116,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
         apis=_apis(found),
+        controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
