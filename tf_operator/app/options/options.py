@@ -21,6 +21,7 @@ from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
 
+_JSON_LOGS = flags.Flag("json-log-format", flags.SHOW, flag_types.switch, "true", "", "--log-format, before 1.3.")
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
 _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error", "panic": "error"}
 
@@ -230,6 +231,8 @@ class _Reading:
             self._take_zap_level(value)
         elif name == "zap-encoder":
             self.take("log-format", value)
+        elif name == _JSON_LOGS.name:
+            self.take("log-format", "json" if _read(_JSON_LOGS, value, origin=f"--{name}={value}") else "console")
         else:
             self.warnings.append(f"--{name} changes nothing: {flags.IGNORED[name].why}")
 
@@ -288,6 +291,8 @@ def _is_switch(name: str) -> bool:
     """Whether the flag needs no value; ``OptionError`` when there is no such flag."""
     if flag := flags.BY_NAME.get(name) or flags.IGNORED.get(name):
         return flag.is_switch
+    if name == _JSON_LOGS.name:
+        return True
     if name in {"zap-log-level", "zap-encoder"}:
         return False
     close = difflib.get_close_matches(name, flags.BY_NAME, n=1)
