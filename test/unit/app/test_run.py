@@ -99,6 +99,13 @@ def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, 
     assert [life["drain_timeout"] for life in lives] == [3.5]
 
 
+def test_plans_depend_on_what_the_controller_config_says(kubeconfig, tmp_path):
+    (tmp_path / "config.yaml").write_text("tfImage: i")
+    file = str(tmp_path / "config.yaml")
+    run.run(Options(kubeconfig=kubeconfig, controller_config_file=file, **NOWHERE), make_controller=Idle)
+    assert Idle.made_of.settings().server_image == "i"
+
+
 def test_without_uvloop_the_loop_of_asyncio_is_used(kubeconfig, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvloop", None)
     options = Options(kubeconfig=kubeconfig, election=None, **NOWHERE)
@@ -113,13 +120,17 @@ def test_without_uvloop_the_loop_of_asyncio_is_used(kubeconfig, monkeypatch):
             {"is_in_cluster": True, "kubeconfig": "", **NOWHERE},
             "not inside a cluster: KUBERNETES_SERVICE_HOST is not set; give a kubeconfig instead",
         ),
+        (
+            {"controller_config_file": "/nowhere/config.yaml", **NOWHERE},
+            "/nowhere/config.yaml: cannot be read: No such file or directory",
+        ),
         ({"metrics_address": TAKEN}, "cannot listen on {taken}: Address already in use"),
         (
             {"metrics_address": ANYWHERE, "metrics_protection": Protection("/nowhere/tls.crt", "/nowhere/tls.key")},
             "/nowhere/tls.crt with /nowhere/tls.key cannot be used: No such file or directory",
         ),
     ],
-    ids=["a pod without its account", "an address that is taken", "a missing certificate"],
+    ids=["a pod without its account", "a missing config", "an address that is taken", "a missing certificate"],
 )
 def test_a_process_that_cannot_start_says_why_on_one_line(kubeconfig, capsys, monkeypatch, options, error):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)

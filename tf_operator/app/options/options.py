@@ -21,6 +21,7 @@ from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
 
+_JSON_LOGS = flags.Flag("json-log-format", flags.SHOW, flag_types.switch, "true", "", "--log-format, before 1.3.")
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
 _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error", "panic": "error"}
 
@@ -74,6 +75,7 @@ class Options:
     """Empty: all of them."""
     apis: tuple[ServedAPI, ...] = (registry.DEFAULT,)
     """Those that are served, each once."""
+    controller_config_file: str = ""
     gang_scheduler: str = ""
     workers: int = 16
     overrides_existing_controller: bool = False
@@ -112,10 +114,10 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
 
 def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
-    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
-        apis=tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,),
+        apis=_apis(found),
+        controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
@@ -136,6 +138,13 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         cluster_domain=_cluster_domain(environment),
         warnings=warnings,
     )
+
+
+def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
+    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
+    apis = tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,)
+    is_fork = found["v1alpha1-exit-codes"] == "fork"
+    return tuple(map(registry.with_codes_of_fork, apis)) if is_fork else apis
 
 
 def _unknown(kinds: Iterable[str]) -> Iterator[str]:
@@ -222,6 +231,8 @@ class _Reading:
             self._take_zap_level(value)
         elif name == "zap-encoder":
             self.take("log-format", value)
+        elif name == _JSON_LOGS.name:
+            self.take("log-format", "json" if _read(_JSON_LOGS, value, origin=f"--{name}={value}") else "console")
         else:
             self.warnings.append(f"--{name} changes nothing: {flags.IGNORED[name].why}")
 
@@ -280,6 +291,8 @@ def _is_switch(name: str) -> bool:
     """Whether the flag needs no value; ``OptionError`` when there is no such flag."""
     if flag := flags.BY_NAME.get(name) or flags.IGNORED.get(name):
         return flag.is_switch
+    if name == _JSON_LOGS.name:
+        return True
     if name in {"zap-log-level", "zap-encoder"}:
         return False
     close = difflib.get_close_matches(name, flags.BY_NAME, n=1)
