@@ -34,6 +34,7 @@ def make(tree, *targets):
     )
 
 
+@pytest.mark.documents("mlkube/tests")
 def test_check_runs_every_target_that_bites(tree):
     commands = make(tree, "--dry-run", "check").stdout
     tools = ("ruff check", "ruff format --check", "mypy", "lint-imports", "check-house", "pytest", "check-coverage")

@@ -21,6 +21,7 @@ def namespace(plane):
     return plane.make_namespace("older-versions")
 
 
+@pytest.mark.documents("v1beta1/object", "v1beta1/master-alone", "v1beta1/pod")
 async def test_a_manifest_of_v1beta1_runs_and_is_shown_in_each_version_as_it_was_written(plane, namespace):
     async with serving(plane, namespace):
         created = plane.admin.create(path("v1beta1", namespace), old_job("v1beta1"))

@@ -19,6 +19,7 @@ class Server:
 """
 
 
+@pytest.mark.documents("v1alpha1/default-server")
 @pytest.mark.parametrize("place", [pytest.param("train", id="1"), pytest.param("distribute", id="2")])
 def test_a_default_server_serves_its_place_in_the_cluster_until_it_is_ended_with_tensorflow_of_version(place, tmp_path):
     (tmp_path / "tensorflow.py").write_text(f"{TENSORFLOW}\n{place}.Server = Server", encoding="utf-8")
