@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from tf_operator.app import clients, lifecycle, logs, signals, wiring
+from tf_operator.app import clients, lifecycle, logs, signals, tensorboards, wiring
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
@@ -90,7 +90,10 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             controllers=metrics.controllers,
             conflicts=conflicts,
         )
-        controllers = {api.controller: make_controller(context, api) for api in options.apis}
+        controllers: dict[str, wiring.Runnable] = {
+            api.controller: make_controller(context, api) for api in options.apis
+        }
+        controllers |= tensorboards.make_controllers(context)
         probes.watch(informers, config=to_server.config)
         metrics.sample_informers(informers)
         for name, controller in controllers.items():
@@ -125,7 +128,7 @@ def _webhook(
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:
     return registry.Metrics(
-        controllers={api.controller: api.framework for api in options.apis},
+        controllers={api.controller: api.framework for api in options.apis} | tensorboards.frameworks(options),
         workers=options.workers,
         lease=options.election.name if options.election else "",
         namespaces=options.namespaces,

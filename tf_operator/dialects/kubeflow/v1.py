@@ -224,4 +224,5 @@ API: Final = ServedAPI(
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
     conversion=CONVERSION,
+    runs_tensorboards=True,
 )
