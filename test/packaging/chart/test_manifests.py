@@ -11,9 +11,18 @@ from lab.control_plane.api import ApiRefusedError
 from support.api import Api
 from support.crds import create_crd
 from support.helm import CHART, of_kind, one, parsed
+from tf_operator.app import controller_config
 
 ROOT = CHART.parents[1]
-OVERLAYS = ("cluster-wide", "high-availability", "mlkube", "namespaced", "protected-metrics", "t9k")
+OVERLAYS = (
+    "cluster-wide",
+    "high-availability",
+    "mlkube",
+    "mlkube-accelerators",
+    "namespaced",
+    "protected-metrics",
+    "t9k",
+)
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
@@ -40,7 +49,7 @@ def test_an_overlay_is_accepted_by_the_api_server_as_it_is(kubectl, plane, overl
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", folder
     )
 
-    name = "tf-job-operator" if overlay == "mlkube" else "tf-operator"
+    name = "tf-job-operator" if overlay.startswith("mlkube") else "tf-operator"
     assert f"deployment.apps/{name} serverside-applied (server dry run)" in printed
 
 
@@ -147,6 +156,19 @@ def test_the_overlay_for_mlkube_serves_its_jobs_and_no_others(render):
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert deployment["metadata"]["name"] == "tf-job-operator"
     assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io"]
+
+
+def test_the_overlay_with_accelerators_mounts_a_configuration_that_the_operator_reads(render, tmp_path):
+    objects = render("mlkube-accelerators")
+    spec = one(objects, "Deployment")["spec"]["template"]["spec"]
+    ((name, text),) = one(objects, "ConfigMap")["data"].items()
+    (tmp_path / name).write_text(text)
+
+    (accelerator,) = controller_config.read(tmp_path / name).accelerators
+    assert (accelerator.resource, len(accelerator.volumes)) == ("alpha.kubernetes.io/nvidia-gpu", 3)
+    (mount,) = spec["containers"][0]["volumeMounts"]
+    assert spec["containers"][0]["args"][-1] == f"--controller-config-file={mount['mountPath']}/{name}"
+    assert [volume["configMap"] for volume in spec["volumes"]] == [{"name": "tf-job-operator-config"}]
 
 
 def test_protected_metrics_come_with_the_right_to_ask_who_may_read_them(render):
