@@ -112,10 +112,9 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
 
 def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
-    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
-        apis=tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,),
+        apis=_apis(found["enable-scheme"]),
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
@@ -136,6 +135,13 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         cluster_domain=_cluster_domain(environment),
         warnings=warnings,
     )
+
+
+def _apis(kinds: Iterable[str]) -> tuple[ServedAPI, ...]:
+    chosen = tuple(dict.fromkeys(api for kind in kinds if (api := registry.named(kind))))
+    if len({api.controller for api in chosen}) < len(chosen):
+        raise OptionError("--enable-scheme: names a kind in two versions; it is reconciled in one")
+    return chosen or (registry.DEFAULT,)
 
 
 def _unknown(kinds: Iterable[str]) -> Iterator[str]:
