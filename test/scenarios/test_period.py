@@ -71,6 +71,7 @@ def without_ours(shown):
     return {name: value for name, value in shown.items() if name != "metadata"} | {"status": status}
 
 
+@pytest.mark.documents("v1alpha1/printed-list", "v1alpha1/printed-get")
 async def test_kubectl_prints_a_job_as_in_the_days_of_v1alpha1(own_plane, process, tmp_path):
     async with period(own_plane, process, "v1alpha1", tmp_path) as (kubectl, jobs):
         example = MANIFESTS / "examples/kubeflow-v1alpha1/tf_job.yaml"
@@ -89,9 +90,9 @@ async def test_kubectl_prints_a_job_as_in_the_days_of_v1alpha1(own_plane, proces
         await jobs.succeed(master)
         await jobs.wait_shown("example-job", phase="Done")
 
-        printed = yaml.safe_load((example.parent / "printed" / example.name).read_text())
+        printed = yaml.safe_load((example.parent / "status" / example.name).read_text())
         shown = yaml.safe_load(await kubectl("get", "-o", "yaml", "tfjobs", "example-job"))
-        assert without_ours(shown) == printed | {"spec": printed["spec"] | {"RuntimeId": rid}}
+        assert without_ours(shown) == without_ours(printed | {"spec": printed["spec"] | {"RuntimeId": rid}})
         assert "SuccessfulCreatePod" in await kubectl("describe", "tfjobs", "example-job")
 
         await kubectl("delete", "tfjobs", "example-job")
@@ -104,6 +105,7 @@ async def test_kubectl_prints_a_job_as_in_the_days_of_v1alpha1(own_plane, proces
         await eventually(is_empty, within=90)  # the collector looks for new kinds every 30 s
 
 
+@pytest.mark.documents("v1beta1/printed-list", "v1beta1/printed-pod")
 async def test_kubectl_prints_a_job_as_in_the_days_of_v1beta1(own_plane, process, tmp_path):
     async with period(own_plane, process, "v1beta1", tmp_path) as (kubectl, jobs):
         await kubectl("create", "-f", str(MANIFESTS / "examples/kubeflow-v1beta1/tf_job_gpu.yaml"))

@@ -28,6 +28,11 @@ ON_REQUEST: Final[tuple[ServedAPI, ...]] = (hub.API,)
 """Other versions of an API above, for clusters that do not serve that one: who wants it names its version."""
 
 
+def with_codes_of_fork(api: ServedAPI) -> ServedAPI:
+    """The API with the exit codes of the fork for jobs that were created in v1alpha1, if it has such jobs."""
+    return {v1.API: v1.FORK_API, hub.API: hub.FORK_API}.get(api, api)
+
+
 def kinds() -> str:
     """All kinds, for messages: ``TFJob or Training``."""
     return " or ".join(dict.fromkeys(api.resource.kind for api in SERVED))

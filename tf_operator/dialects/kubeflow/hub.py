@@ -9,18 +9,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tf_operator.dialects.kubeflow import v1
-from tf_operator.dialects.served import Crd
+from tf_operator.dialects.served import Crd, ServedAPI
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, text_of
 
 RESOURCE: Final = replace(v1.RESOURCE, version="hub")
-_PROFILES: Final = {found: replace(found, api_version=RESOURCE.api_version) for found in v1.API.profiles}
-
-
-def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
-    """As in v1."""
-    job = v1.read(metadata, spec, stored)
-    return replace(job, profile=_PROFILES[job.profile])
 
 
 def convert(body: Body, version: str) -> dict[str, Any]:
@@ -38,11 +31,22 @@ def _renamed(body: Body, old: GroupVersionResource, new: GroupVersionResource) -
     return {**body, "apiVersion": new.api_version} if is_old else dict(body)
 
 
-API: Final = replace(
-    v1.API,
-    resource=RESOURCE,
-    profiles=tuple(_PROFILES.values()),
-    read=read,
-    crd=Crd(__package__, file="hub.json", older="older_versions.json"),
-    conversion=replace(v1.API.conversion, convert=convert),
-)
+def _under_this_name(api: ServedAPI) -> ServedAPI:
+    profiles = {found: replace(found, api_version=RESOURCE.api_version) for found in api.profiles}
+
+    def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
+        job = api.read(metadata, spec, stored)
+        return replace(job, profile=profiles[job.profile])
+
+    return replace(
+        api,
+        resource=RESOURCE,
+        profiles=tuple(profiles.values()),
+        read=read,
+        crd=Crd(__package__, file="hub.json", older="older_versions.json"),
+        conversion=replace(api.conversion, convert=convert),
+    )
+
+
+API: Final = _under_this_name(v1.API)
+FORK_API: Final = _under_this_name(v1.FORK_API)
