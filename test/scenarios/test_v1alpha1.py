@@ -64,7 +64,7 @@ def own_plane(tmp_path_factory, plane_programs):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process(own_plane):
     namespace = await asyncio.to_thread(own_plane.make_namespace, "operator")
-    async with serving(own_plane, namespace, more=(QUICK,), namespaces=[]) as found:
+    async with serving(own_plane, namespace, is_own=True, more=(QUICK,), namespaces=[]) as found:
         yield found
 
 

@@ -268,8 +268,9 @@ def test_the_kinds_that_are_chosen_are_served(monkeypatch, arguments, served):
     assert parse(*arguments).apis == served
 
 
-def test_the_exit_codes_of_the_fork_are_a_choice_for_kinds_that_have_a_version_v1alpha1():
-    kinds = "--enable-scheme=TFJob,TfJob.mlkube.io"
+@pytest.mark.parametrize("kind", ["TFJob", "TFJob.hub.kubeflow.org"])
+def test_the_exit_codes_of_the_fork_are_a_choice_for_kinds_that_have_a_version_v1alpha1(kind):
+    kinds = f"--enable-scheme={kind},TfJob.mlkube.io"
     v1, mlkube = parse(kinds).apis
     fork, same = parse(kinds, "--v1alpha1-exit-codes=fork").apis
 
