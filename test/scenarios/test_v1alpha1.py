@@ -64,7 +64,7 @@ def own_plane(tmp_path_factory, plane_programs):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process(own_plane):
     namespace = await asyncio.to_thread(own_plane.make_namespace, "operator")
-    async with serving(own_plane, namespace, more=(QUICK,), namespaces=[]) as found:
+    async with serving(own_plane, namespace, is_own=True, more=(QUICK,), namespaces=[]) as found:
         yield found
 
 
@@ -323,20 +323,23 @@ async def test_an_edit_in_any_version_changes_nothing_else(here):
     _, pods = await begin(here, example())
     await here.wait_status(ready="4/4")
     await here.quiet()
-    before, uids = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.uids()
+    before, children = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.pods()
     for number, version in enumerate(("v1alpha1", "v1beta1", "v1")):
         await here.admin.patch(path(version, here.namespace, "j"), {"metadata": {"labels": {"edit": str(number)}}})
     after = await here.admin.get(TFJOBS.path(here.namespace, "j"))
     assert (after["status"], after["spec"]) == (before["status"], before["spec"])
     assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
-    assert await here.uids() == uids
+    assert await here.pods() == children
     assert after["status"]["origin"] == "v1alpha1"
     await here.succeed(pods["master", 0])
     await here.wait_shown("j", phase="Done", state="Succeeded")
 
 
 async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_ones_stay_ended(here):
-    """The definition of that time stores v1alpha1; it is replaced by ours, and then no v1alpha1 is stored."""
+    """The definition of that time stores v1alpha1; it is replaced by ours, and then no v1alpha1 is stored.
+
+    Jobs that had not ended, or have no status, run.
+    """
     crd = await here.admin.get(CRD)
     versions = [version | {"storage": version["name"] == "v1alpha1"} for version in crd["spec"]["versions"]]
     await here.admin.patch(CRD, {"spec": {"versions": versions}})
@@ -346,12 +349,19 @@ async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_one
         await here.wait_shown(name, phase="Creating")
         old = {"phase": "Done", "state": state, "operator": None}
         await here.admin.patch(f"{here.path}/{name}/status", {"status": old})
+    pods = {}
+    for name, old in {"without-status": None, "under-way": {"phase": "Running", "state": "Running"}}.items():
+        await eventually(partial(is_created, here, single(name, RuntimeId="76no")), within=PATIENCE)
+        await here.wait_shown(name, phase="Creating")
+        pods[name] = (await here.pod(f"{name}-master-76no-0"))["metadata"]["name"]
+        if old:
+            await here.admin.patch(f"{here.path}/{name}/status", {"status": old | {"operator": None}})
     assert "v1alpha1" in (await here.admin.get(CRD))["status"]["storedVersions"]
     started = here.mark()
     await here.admin.patch(CRD, {"spec": {"versions": crd["spec"]["versions"]}})
 
     command = [sys.executable, "-m", "tf_operator", "crd", "migrate", f"--kubeconfig={here.plane.kubeconfig('admin')}"]
-    for least in (2, 0):
+    for least in (4, 0):
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         assert int(done.stdout.split()[1]) >= least
@@ -360,4 +370,8 @@ async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_one
     for name, (state, condition) in ends.items():
         await here.wait_shown(name, phase="Done", state=state)
         assert (await here.job(name))["status"]["conditions"][-1]["type"] == condition
+    for name, pod in pods.items():
+        await here.run(pod)
+        await here.succeed(pod)
+        await here.wait_shown(name, phase="Done", state="Succeeded")
     assert here.created_pods(started) == 0
