@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -20,6 +21,8 @@ from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
 _ROOT = Path(__file__).resolve().parents[2]
 HOST = "localhost"
+WITH_SUPPORT = {"PYTHONPATH": os.pathsep.join(sys.path)}
+"""The environment of a program of this folder."""
 SECRET = "webhook"
 TEMPLATE = {
     "spec": {
