@@ -322,6 +322,7 @@ async def test_a_job_that_got_past_the_rules_fails_and_hurts_no_other(here):
 async def test_an_edit_in_any_version_changes_nothing_else(here):
     _, pods = await begin(here, example())
     await here.wait_status(ready="4/4")
+    await here.quiet()
     before, uids = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.uids()
     for number, version in enumerate(("v1alpha1", "v1beta1", "v1")):
         await here.admin.patch(path(version, here.namespace, "j"), {"metadata": {"labels": {"edit": str(number)}}})

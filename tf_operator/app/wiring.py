@@ -58,6 +58,8 @@ class ControllerContext:
     """The measures of each, by its name."""
     conflicts: ConflictDetector
     """Watches the jobs for changes by other controllers."""
+    settings: Callable[[], Settings]
+    """What plans depend on at the moment."""
     slots: Slots = field(default_factory=Slots)
     """For writes in flight: however many controllers there are, the API server sees one operator."""
 
@@ -115,7 +117,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         jobs=found.jobs.resource,
         reporter=PlanReporter(found.jobs.resource, context.recorder, metrics.jobs, api),
     )
-    observer = Observer(found, notes, context.client, clock, api, settings(options))
+    observer = Observer(found, notes, context.client, clock, api, context.settings)
     return Controller(
         queue=queue,
         jobs=jobs,
@@ -128,7 +130,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
 
 
 def settings(options: Options) -> Settings:
-    """What plans depend on."""
+    """What plans depend on, but for what a file says."""
     delay = options.restart_delay
     return Settings(
         cluster_domain=options.cluster_domain,

@@ -55,7 +55,8 @@ class Observer:
     client: ApiClient
     clock: Clock
     api: ServedAPI
-    settings: Settings
+    settings: Callable[[], Settings]
+    """What plans depend on at the moment."""
 
     def stored(self, key: ObjectKey) -> StoredJob | None:
         """The job that has this key now, as it is cached. Its spec is decoded later, because that is expensive."""
@@ -102,7 +103,7 @@ class Observer:
 
         What was written of them stays pending then, and nothing is created: the cached group may be out of date.
         """
-        if self.caches.groups is None or (not self.settings.gang_scheduler and self.caches.groups.is_absent):
+        if self.caches.groups is None or (not self.settings().gang_scheduler and self.caches.groups.is_absent):
             return ()
         resource = self.caches.groups.resource
         try:
@@ -140,7 +141,7 @@ class Observer:
 
     def _unserved(self, namespace: str, *, is_listed: bool) -> RejectedWrite | None:
         """PodGroups are wanted, and cannot be read: nothing is created until they can."""
-        groups = self.caches.groups if self.settings.gang_scheduler else None
+        groups = self.caches.groups if self.settings().gang_scheduler else None
         if groups is None or (is_listed and groups.has_synced and not groups.is_stale(namespace)):
             return None
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
@@ -165,7 +166,7 @@ class Observer:
             services=tuple(found.service for found in children.services if _is_child(found, job)),
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
-            settings=self.settings,
+            settings=self.settings(),
             offered_scheduler="" if groups is None or groups.is_absent else self.api.gang_scheduler,
         )
 

@@ -110,7 +110,7 @@ class ReplicaSpec:
 
 @dataclass(frozen=True, slots=True)
 class SchedulingPolicy:
-    """What a gang scheduler is told."""
+    """What a gang scheduler gets."""
 
     min_available: int | None = None
     queue: str = ""
@@ -159,7 +159,7 @@ class TrainingJob:
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
     unused_fields: tuple[str, ...] = ()
-    """Fields of the manifest that are kept and have no effect; users are told so once."""
+    """Fields of the manifest that are kept and have no effect; an event says so once."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     generation: int = 0
     is_being_deleted: bool = False

@@ -11,6 +11,7 @@ import yaml
 from tf_operator.cli import validate
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
@@ -188,6 +189,22 @@ def test_codes_up_to_128_and_that_of_a_segmentation_fault_are_permanent() -> Non
 )
 def test_the_version_in_which_a_job_was_created_decides_until_the_status_has_it(change: Body, rules: object) -> None:
     assert v1.API.read_object(convert(example(), "v1") | dict(change)).profile is rules
+
+
+@pytest.mark.parametrize(
+    ("api", "final"),
+    [(v1.API, {*range(1, 129), 139}), (v1.FORK_API, set(range(1, 128)))],
+    ids=["default", "fork"],
+)
+def test_the_operator_chooses_which_exit_codes_of_a_master_are_final(api: ServedAPI, final: set[int]) -> None:
+    """A later reading, when the status has the version, is by the same rules."""
+    stored = convert(example(), "v1")
+    job = api.read_object(stored)
+    codes = job.profile.exit_codes
+    assert {code for code in range(1, 256) if not codes.are_retryable(code, "Error")} == final
+    assert not codes.are_retryable(137, "OOMKilled")
+    status = api.write_status(JobReport(job, job.record, NOW), {})
+    assert api.read_object(stored | {"status": status, "metadata": {}}).profile is job.profile
 
 
 def test_a_job_of_v1_that_is_edited_in_v1alpha1_keeps_its_rules() -> None:
