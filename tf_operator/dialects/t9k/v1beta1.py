@@ -48,6 +48,8 @@ PROFILE: Final = Profile(
         operator_name="tensorflowtrainingjob-controller",
         extra=(("tensorstack.dev/owner-name", "{job}"),),
     ),
+    clean_up_field="cleanUpPolicy",
+    clean_up_words={CleanPodPolicy.RUNNING: "cleanUpPolicy Unfinished"},
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.NEW_POD,
     after_end=AfterEnd.REPLICAS,
