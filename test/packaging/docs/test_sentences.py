@@ -14,7 +14,6 @@ AWAITED = frozenset(
         *("v1beta1/container-ends", "v1beta1/volume", "v1beta1/claims", "v1beta1/waits-for-image"),
         *("v1alpha1/printed-list", "v1alpha1/printed-get", "v1beta1/printed-example", "v1beta1/printed-exercise"),
         *("v1beta1/printed-list", "v1beta1/printed-pod", "v1beta1/printed-volume"),
-        *("fork/exit-codes", "fork/accelerators"),
         *("fork/printed-example", "fork/printed-gpu", "fork/printed-yaml"),
         *("t9k/tensorboard", "t9k/tensorboard-status", "t9k/printed-tensorboard-status"),
     }
