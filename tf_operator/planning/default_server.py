@@ -22,40 +22,9 @@ FILE: Final = "grpc_tensorflow_server.py"
 PROGRAM: Final = '''\
 """Runs the TensorFlow server of one replica, until its pod is deleted. For Python 2.7 and 3, TensorFlow 1 and 2."""
 
-import atexit
 import json
 import os
 import signal
-import threading
-import time
-
-
-def write_as_json(lines, out, fields):
-    """One JSON object a line, as all programs of the job write; what is one already stays as it is."""
-    for line in iter(lines.readline, b""):
-        if not line.startswith(b"{"):
-            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            text = line.decode("utf-8", "replace").rstrip()
-            line = json.dumps(dict(fields, severity="INFO", message=text, timestamp=now)).encode() + b"\\n"
-        os.write(out, line)
-
-
-if "TF_OPERATOR_LOG_FIELDS" in os.environ:  # what TensorFlow itself writes does not go through logging
-    out, (read, write) = os.dup(1), os.pipe()
-    os.dup2(write, 1)
-    os.dup2(write, 2)
-    fields = json.loads(os.environ["TF_OPERATOR_LOG_FIELDS"])
-    thread = threading.Thread(target=write_as_json, args=(os.fdopen(read, "rb"), out, fields))
-    thread.daemon = True
-    thread.start()
-
-    def drain():
-        for copy in (1, 2):
-            os.dup2(out, copy)
-        os.close(write)
-        thread.join()
-
-    atexit.register(drain)  # an error that ends the program is its last line
 
 import tensorflow as tf
 
