@@ -28,6 +28,11 @@ FURTHER: Final = (
         Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"),
         Path("tf_operator/dialects/t9k/crd.json"),
     ),
+    (
+        Path("hack/crd/tensorboard.yaml"),
+        Path("manifests/crd/tensorboard/tensorboards.yaml"),
+        Path("tf_operator/dialects/tensorboard/crd.json"),
+    ),
 )
 # `kubectl apply` keeps all of it in an annotation, which may have 262,144 bytes; room is left for what comes.
 MOST_BYTES: Final = 200_000

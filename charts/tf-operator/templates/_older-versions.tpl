@@ -529,7 +529,7 @@
               description: The scheduler of all pods.
               type: string
             tensorboard:
-              description: Accepted and kept; there is no TensorBoard.
+              description: A TensorBoard (logDir, volumes, volumeMounts, serviceType), if the operator runs them.
               type: object
               nullable: true
               x-kubernetes-preserve-unknown-fields: true

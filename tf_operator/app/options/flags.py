@@ -99,6 +99,15 @@ FLAGS: tuple[Flag, ...] = (
         "run by the scheduler of that name. Without it, or with none: no gang scheduling.",
     ),
     Flag(
+        "tensorboards",
+        SERVE,
+        flag_types.choice("off", "serve", "external"),
+        "off",
+        "WHO",
+        "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
+        "users create. external: another controller runs those of tensorstack.dev. off: jobs get none.",
+    ),
+    Flag(
         "controller-threads",
         SERVE,
         flag_types.whole(least=1, most=1000),

@@ -33,11 +33,13 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
     job = job_metadata.job_of(metadata, stored, PROFILE)
+    runtime_id = replica_lists.read_runtime_id(fields) or replica_lists.generated_runtime_id(job.uid)
     job = replace(
         job,
         replicas=replica_lists.read_replicas(fields),
         run_policy=RunPolicy(clean_pods=replica_lists.read_clean_pods(fields, CleanPodPolicy.STOP)),
-        runtime_id=replica_lists.read_runtime_id(fields) or replica_lists.generated_runtime_id(job.uid),
+        runtime_id=runtime_id,
+        tensorboard=replica_lists.read_tensorboard(fields, runtime_id),
         deciding=replica_lists.read_deciding(fields),
         record=status.read(job.stored_status),
         problems=tuple(problems),
@@ -63,4 +65,5 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    runs_tensorboards=True,
 )

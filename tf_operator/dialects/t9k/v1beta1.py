@@ -87,7 +87,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         run_policy=_read_run_policy(fields),
         record=record,
         problems=tuple(problems),
-        unused_fields=(fields.at(_TENSORBOARD),) if fields.body.get(_TENSORBOARD) else (),
+        tensorboard_spec=fields.below(_TENSORBOARD).body if fields.body.get(_TENSORBOARD) is not None else None,
     )
     return defaults.with_defaults(replace(job, problems=(*job.problems, *_beyond_bounds(job))))
 
@@ -179,5 +179,6 @@ API: Final = ServedAPI(
     failure_reasons=words.FAILURE_REASONS,
     shows_containers=True,
     gang_scheduler=T9K_SCHEDULER,
+    makes_tensorboards=True,
     progress_waits=_progress_waits,
 )

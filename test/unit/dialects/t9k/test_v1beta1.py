@@ -204,10 +204,10 @@ def test_what_others_keep_in_a_status_stays():
     seen = begun(WORKERS)
     theirs = [{"type": "Theirs", "status": "True"}, {"type": "Theirs", "status": "False"}]
     ours = {"type": "Failed", "status": "False", "reason": "-", "lastTransitionTime": "today"}
-    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [*theirs, ours]}})
+    seen.edit({"status": {"theirs": {"ready": True}, "conditions": [*theirs, ours]}})
     seen.settle()
 
-    assert seen.status["tensorboard"] == {"ready": True}
+    assert seen.status["theirs"] == {"ready": True}
     assert seen.status["conditions"][5:] == theirs
     assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
 
@@ -405,15 +405,3 @@ def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
     assert API.summarize(created, b"{}", b"{}").waits_since is not None
     assert API.summarize(created, b"{}", b'{"phase": 1}') == JobSummary()
     assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
-
-
-def test_a_tensorboard_that_nobody_makes_is_announced_once():
-    body = over(over(documented("tensorflow-example"), documented("fragments/tensorboard")), {"metadata": HEAD})
-    seen = Simulator(body, api=API)
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-
-    (event,) = [event for plan in seen.plans for event in plan.events]
-    assert API.event_reason(event.kind) == "UnusedFields"
-    assert event.message == "spec.tensorboardSpec: accepted, and without effect in this operator"
