@@ -144,7 +144,7 @@ verify: venv ## Everything generated is what its source says
 
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
-	$(BIN)/pytest test/packaging/chart
+	$(PYTEST) test/packaging/chart
 
 .PHONY: monitoring
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
