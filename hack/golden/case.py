@@ -22,6 +22,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
 from tf_operator.planning import tensorboards
+from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
     Cause,
     MainContainer,
@@ -185,8 +186,18 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
 
 
 def _settings(entry: Yaml) -> Settings:
-    _refuse_others(entry, {"gangScheduler", "clusterDomain"}, "settings")
-    return Settings(cluster_domain=entry.get("clusterDomain", ""), gang_scheduler=entry.get("gangScheduler", ""))
+    texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
+    texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
+    _refuse_others(entry, {*texts.values(), "accelerators"}, "settings")
+    accelerators = tuple(_accelerator(name, found) for name, found in entry.get("accelerators", {}).items())
+    return Settings(**{name: entry.get(field, "") for name, field in texts.items()}, accelerators=accelerators)
+
+
+def _accelerator(resource: str, entry: Yaml) -> Accelerator:
+    _refuse_others(entry, {"volumes", "variables", "replacement"}, "settings.accelerators")
+    volumes = tuple(HostVolume(name, *paths) for name, paths in entry.get("volumes", {}).items())
+    variables = tuple(entry.get("variables", {}).items())
+    return Accelerator(resource, volumes, variables, entry.get("replacement", ""))
 
 
 def _time(text: object, default: datetime) -> datetime:

@@ -35,6 +35,8 @@ BY_TEMPLATE: Final = Profile(
     after_end=AfterEnd.CLEAN_UP,
     has_cluster_always=True,
     service_port_name="mesh",
+    has_operator_config=True,
+    server_image="server:default",
 )
 BY_NEW_POD: Final = replace(
     BY_TEMPLATE,
@@ -45,6 +47,7 @@ BY_NEW_POD: Final = replace(
     after_end=AfterEnd.REPLICAS,
     has_cluster_always=False,
     service_port_name="",
+    has_operator_config=False,
 )
 BY_NAME: Final = {"by-template": BY_TEMPLATE, "by-new-pod": BY_NEW_POD}
 FIELDS: Final = frozenset({"profile", "runtimeId", "deciding", "cleanPods", "replicas"})

@@ -32,7 +32,7 @@ from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, S
 
 _log = structlog.get_logger(__name__)
 
-_NO_TENSORBOARDS: Final = "this operator makes no TensorBoards: it runs with --tensorboards=off"
+_NO_TENSORBOARDS: Final = "this operator makes no TensorBoards: it runs with --tensorboards=none"
 _PAGE: Final = 100
 """A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 
@@ -56,7 +56,8 @@ class Observer:
     client: ApiClient
     clock: Clock
     api: ServedAPI
-    settings: Settings
+    settings: Callable[[], Settings]
+    """What plans depend on at the moment."""
 
     def stored(self, key: ObjectKey) -> StoredJob | None:
         """The job that has this key now, as it is cached. Its spec is decoded later, because that is expensive."""
@@ -103,7 +104,7 @@ class Observer:
 
         What was written of them stays pending then, and nothing is created: the cached group may be out of date.
         """
-        if self.caches.groups is None or (not self.settings.gang_scheduler and self.caches.groups.is_absent):
+        if self.caches.groups is None or (not self.settings().gang_scheduler and self.caches.groups.is_absent):
             return ()
         resource = self.caches.groups.resource
         try:
@@ -141,7 +142,7 @@ class Observer:
 
     def _unserved(self, namespace: str, *, is_listed: bool) -> RejectedWrite | None:
         """PodGroups are wanted, and cannot be read: nothing is created until they can."""
-        groups = self.caches.groups if self.settings.gang_scheduler else None
+        groups = self.caches.groups if self.settings().gang_scheduler else None
         if groups is None or (is_listed and groups.has_synced and not groups.is_stale(namespace)):
             return None
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
@@ -179,7 +180,7 @@ class Observer:
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             tensorboards=self._tensorboards(job),
-            settings=self.settings,
+            settings=self.settings(),
             offered_scheduler="" if groups is None or groups.is_absent else self.api.gang_scheduler,
         )
 

@@ -26,6 +26,11 @@ DEFAULT: Final = v1.API
 """What is meant where no API is named."""
 
 
+def with_codes_of_fork(api: ServedAPI) -> ServedAPI:
+    """The API with the exit codes of the fork for jobs that were created in v1alpha1, if it has such jobs."""
+    return v1.FORK_API if api is v1.API else api
+
+
 def kinds() -> str:
     """All kinds, for messages: ``TFJob or Training``."""
     return " or ".join(dict.fromkeys(api.resource.kind for api in SERVED))

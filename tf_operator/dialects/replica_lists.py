@@ -82,6 +82,8 @@ def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> P
         after_end=AfterEnd.CLEAN_UP,
         has_cluster_always=True,
         service_port_name="tf-port",
+        has_operator_config=True,
+        server_image=DEFAULT_IMAGE,
     )
 
 

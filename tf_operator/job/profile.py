@@ -117,3 +117,7 @@ class Profile:
     """Whether a job of a single replica has TF_CONFIG, too."""
     service_port_name: str = ""
     """What Services call the port of the cluster; empty for ``port_name``."""
+    has_operator_config: bool = False
+    """Whether the operator's configuration adds to its pods what accelerators need."""
+    server_image: str = ""
+    """Of default servers where nobody names one, not even the operator's configuration."""

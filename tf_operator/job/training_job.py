@@ -111,7 +111,7 @@ class ReplicaSpec:
 
 @dataclass(frozen=True, slots=True)
 class SchedulingPolicy:
-    """What a gang scheduler is told."""
+    """What a gang scheduler gets."""
 
     min_available: int | None = None
     queue: str = ""

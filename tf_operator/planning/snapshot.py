@@ -14,11 +14,13 @@ from typing import Any
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
+from tf_operator.planning import accelerators
+from tf_operator.planning.accelerators import Accelerator
 
 
 @dataclass(frozen=True, slots=True)
 class MainContainer:
-    """The container that decides, as its status tells. ``exit_code`` is ``None`` unless it is terminated now."""
+    """The container that decides, as its status shows it. ``exit_code`` is ``None`` unless it is terminated now."""
 
     exit_code: int | None = None
     reason: str = ""
@@ -167,6 +169,10 @@ class Settings:
     """Whether jobs get the TensorBoard that they ask for."""
     server_program: str = ""
     """What default servers run; empty for the program that comes with the operator."""
+    server_image: str = ""
+    """Of default servers of jobs that name none; empty for that of the profile."""
+    accelerators: tuple[Accelerator, ...] = ()
+    """What pods get that ask for them, in APIs whose users rely on the operator for that."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
@@ -195,7 +201,7 @@ _ROUNDED_UP = timedelta(seconds=1)
 def is_ahead(moment: datetime, now: datetime) -> bool:
     """Whether a moment that was noted as past is yet to come, by more than a status rounds up.
 
-    The clock that told it was wrong, or this one is: no wait may be counted from there, for it might last for years.
+    Its clock was wrong, or this one is: no wait may be counted from there, for it might last for years.
     """
     return moment - now > _ROUNDED_UP
 
@@ -219,9 +225,12 @@ class Snapshot:
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
 
-        No job waits for a scheduler that is not there: it has the operator's, or none.
+        No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
+        accelerators need.
         """
         container, offered, settings = self.job.profile.container, self.offered_scheduler, self.settings
         if offered and offered == self.job.run_policy.scheduling.scheduler:
             settings = replace(settings, gang_scheduler=offered)
-        return replace(self, pods=tuple(pod.decided_by(container) for pod in self.pods), settings=settings)
+        pods = tuple(pod.decided_by(container) for pod in self.pods)
+        job = accelerators.attached(self.job, settings.accelerators) if settings.accelerators else self.job
+        return replace(self, job=job, pods=pods, settings=settings)

@@ -28,7 +28,7 @@ _PORT_NAME: Final = "http"
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class TensorBoardChild:
     """The Deployment or the Service, as far as it matters."""
 
     name: str
@@ -49,8 +49,8 @@ class Observed:
     owner: OwnerRef
     wanted: TensorBoard | None
     """``None``: not any more."""
-    deployments: tuple[Child, ...] = ()
-    services: tuple[Child, ...] = ()
+    deployments: tuple[TensorBoardChild, ...] = ()
+    services: tuple[TensorBoardChild, ...] = ()
     has_ended: bool = False
     """The job has: what is there stays, and nothing is created."""
     rejected: str = ""
@@ -85,7 +85,7 @@ def plan(seen: Observed) -> TensorBoardPlan:
     )
 
 
-def _message(seen: Observed, running: Child | None, wanted: TensorBoard) -> str:
+def _message(seen: Observed, running: TensorBoardChild | None, wanted: TensorBoard) -> str:
     return seen.rejected or ("it is suspended" if wanted.is_suspended else running.message if running else "")
 
 

@@ -11,6 +11,9 @@
 - --enable-scheme={{ . }}
 {{- end }}
 {{- end }}
+{{- if ne .Values.apis.tensorboards "none" }}
+- --tensorboards={{ .Values.apis.tensorboards }}
+{{- end }}
 {{- with .Values.controller }}
 - --controller-threads={{ int .workers }}
 {{- with .gangSchedulerName }}

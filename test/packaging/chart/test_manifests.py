@@ -138,11 +138,14 @@ def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
     assert container["args"] == ["run", "--namespace=default"]
 
 
+@pytest.mark.documents("mlkube/deployment", "mlkube/printed-deployment")
 def test_the_overlay_for_mlkube_serves_its_jobs_and_no_others(render):
     objects = render("mlkube")
 
     assert [crd["metadata"]["name"] for crd in of_kind(objects, "CustomResourceDefinition")] == ["tfjobs.mlkube.io"]
-    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    deployment = one(objects, "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert deployment["metadata"]["name"] == "tf-job-operator"
     assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io"]
 
 

@@ -21,13 +21,19 @@ def namespace(plane):
     return plane.make_namespace("older-versions")
 
 
+@pytest.mark.documents("v1beta1/object", "v1beta1/master-alone", "v1beta1/pod")
 async def test_a_manifest_of_v1beta1_runs_and_is_shown_in_each_version_as_it_was_written(plane, namespace):
     async with serving(plane, namespace):
         created = plane.admin.create(path("v1beta1", namespace), old_job("v1beta1"))
         await asyncio.to_thread(plane.admin.wait_for, f"/api/v1/namespaces/{namespace}/pods/j-master-0")
-        await eventually(lambda: plane.admin.get(path("v1beta1", namespace, "j")).get("status"))
 
-        stored, shown = (plane.admin.get(path(version, namespace, "j")) for version in ("v1", "v1beta1"))
+        def versions():
+            """The job as both versions show it, once it has a status and none was written between the two reads."""
+            found = [plane.admin.get(path(version, namespace, "j")) for version in ("v1", "v1beta1")]
+            version, other = (job["metadata"]["resourceVersion"] for job in found)
+            return "status" in found[0] and version == other and found
+
+        stored, shown = await eventually(versions, within=30)
         assert stored["spec"]["runPolicy"]["cleanPodPolicy"] == "Running"
         assert shown["spec"] == created["spec"]
         assert shown["spec"].keys() == {"tfReplicaSpecs"}

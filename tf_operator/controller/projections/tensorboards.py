@@ -14,14 +14,14 @@ from tf_operator.controller.projections.children import NOBODY, Child, ChildMeta
 from tf_operator.controller.projections.jobs import FieldManager
 from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.machinery.cache.interning import Interned, Labels, decoder
+from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.meta import text_of
 from tf_operator.planning import tensorboards
 from tf_operator.planning.snapshot import TensorBoardObject
 
 
 class _TensorBoardMeta(ChildMeta, frozen=True, rename="camel"):
-    annotations: Labels = Labels()
+    annotations: InternedLabels = InternedLabels()
     generation: int = 0
     managed_fields: tuple[FieldManager, ...] = ()
 
@@ -33,7 +33,7 @@ class _RawTensorBoard(msgspec.Struct, frozen=True):
 
 
 class _ChildMeta(ChildMeta, frozen=True, rename="camel"):
-    annotations: Labels = Labels()
+    annotations: InternedLabels = InternedLabels()
     generation: int = 0
 
 
@@ -83,7 +83,7 @@ class CachedTensorBoard(Child):
 class CachedChild(Child):
     """A Deployment or a Service; ``owner`` is whatever controls it."""
 
-    child: tensorboards.Child
+    child: tensorboards.TensorBoardChild
 
 
 _READ_TENSORBOARD: Final = decoder(_RawTensorBoard, keeps=tensorboards.DIGEST.__eq__)
@@ -119,7 +119,7 @@ def read_child(raw: msgspec.Raw | bytes) -> CachedChild:
     owner: Owner = next((entry for entry in metadata.owner_references if entry.controller), NOBODY)
     is_current = status.observed_generation >= metadata.generation
     trouble = (entry.message for entry in status.conditions if (entry.type, entry.status) == ("ReplicaFailure", "True"))
-    child = tensorboards.Child(
+    child = tensorboards.TensorBoardChild(
         metadata.name,
         metadata.uid,
         metadata.annotations.get(tensorboards.DIGEST, ""),

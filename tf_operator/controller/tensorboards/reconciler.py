@@ -70,7 +70,9 @@ class TensorBoardReconciler:
             raise refusal  # tried again, later each time
         return DONE
 
-    def _children(self, informer: Informer[CachedChild], key: ObjectKey, uid: str) -> tuple[tensorboards.Child, ...]:
+    def _children(
+        self, informer: Informer[CachedChild], key: ObjectKey, uid: str
+    ) -> tuple[tensorboards.TensorBoardChild, ...]:
         return tuple(found.child for found in informer.store.by_index(OWNER, owner_value(key.namespace, uid)))
 
     async def _carry_out(self, owner: OwnerKey, actions: Iterable[Action]) -> errors.Refused | None:

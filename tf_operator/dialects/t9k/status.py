@@ -10,7 +10,7 @@ from typing import Any, Final
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.t9k import conditions, tasks, words
-from tf_operator.dialects.t9k.conditions import ConditionType, Phase
+from tf_operator.dialects.t9k.conditions import T9kConditionType, T9kPhase
 from tf_operator.job.record import JobPhase, JobRecord
 from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.meta import Body, parse_time, text_of
@@ -18,7 +18,7 @@ from tf_operator.meta import Body, parse_time, text_of
 RECORD: Final = "operator"
 _TENSORBOARD: Final = "tensorboard"
 _FIELDS: Final = frozenset({"conditions", "phase", "tasks", "aggregate", "backoffCount", _TENSORBOARD, RECORD})
-_ENDS: Final = {JobPhase.FAILED: Phase.FAILED, JobPhase.SUCCEEDED: Phase.SUCCEEDED}
+_ENDS: Final = {JobPhase.FAILED: T9kPhase.FAILED, JobPhase.SUCCEEDED: T9kPhase.SUCCEEDED}
 _NOTHING: Body = {}
 
 
@@ -79,7 +79,7 @@ def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -
 def _read_foreign(body: Body) -> JobRecord:
     """How the job ended; one that has not ended is a new job."""
     found = {text_of(entry, "type"): entry for entry in entries(body.get("conditions"))}
-    for kind, phase in ((ConditionType.FAILED, JobPhase.FAILED), (ConditionType.COMPLETED, JobPhase.SUCCEEDED)):
+    for kind, phase in ((T9kConditionType.FAILED, JobPhase.FAILED), (T9kConditionType.COMPLETED, JobPhase.SUCCEEDED)):
         entry = found.get(kind, _NOTHING)
         if entry.get("status") == "True" or body.get("phase") == _ENDS[phase]:
             cause = words.cause_of(text_of(entry, "reason")) if phase is JobPhase.FAILED else None

@@ -49,6 +49,7 @@ def written(record, *, after=None, **fields):
     return API.write_status(found, stored)
 
 
+@pytest.mark.documents("mlkube/status")
 @pytest.mark.parametrize(
     ("record", "phase", "state"),
     [
@@ -71,6 +72,7 @@ def test_phase_and_state_follow_from_the_record_which_is_read_back(record, phase
     assert status.read(found) == record
 
 
+@pytest.mark.documents("mlkube/counts", "v1alpha1/replica-statuses")
 def test_replicas_are_counted_in_the_order_of_the_spec_and_those_without_a_pod_run():
     rows = written(SUCCEEDED)["replicaStatuses"]
 
