@@ -10,7 +10,7 @@ from support.crds import create_crd
 from support.job_namespace import PATIENCE, JobNamespace
 from support.kubectl import Kubectl
 from support.operator_fixture import ONE_OPERATOR, QUICK
-from support.resources import EVENTS, SERVICES, TRAINING_JOBS, Resource
+from support.resources import CRDS, EVENTS, SERVICES, TRAINING_JOBS, Resource
 from support.settle import eventually
 from support.t9k import ROOT, T9kNamespace, documented, over
 
@@ -28,9 +28,10 @@ def manifest(path):
 
 
 async def prepare(admin: Api) -> None:
-    """Two kinds of jobs, as in the overlays; the CRD of TensorBoards comes later, in the first test."""
+    """Two kinds of jobs, and TensorBoards, as in the overlays."""
     await t9k.prepare(admin)
-    await create_crd(admin, manifest("crd/mlkube/tfjobs.yaml"))
+    for crd in ("mlkube/tfjobs", "tensorboard/tensorboards"):
+        await create_crd(admin, manifest(f"crd/{crd}.yaml"))
     for folder in ("mlkube", "tensorboard"):
         await t9k.apply_rights(admin, folder)
 
@@ -58,7 +59,7 @@ async def shows(here, **fields):
     assert await eventually(check, within=PATIENCE)
 
 
-async def says(here, name, *, within=PATIENCE, **fields):
+async def says(here, name, **fields):
     """Wait until a TensorBoard has exactly this status."""
 
     async def check():
@@ -67,7 +68,7 @@ async def says(here, name, *, within=PATIENCE, **fields):
         assert found.get("status") == fields, f"{found}"
         return found
 
-    return await eventually(check, within=within)
+    return await eventually(check, within=PATIENCE)
 
 
 async def child(here, resource, name, *, is_there=True, **fields):
@@ -88,27 +89,21 @@ def container(deployment):
 
 
 async def become_ready(here, name):
-    deployment = await child(here, DEPLOYMENTS, name)
-    status = {"observedGeneration": deployment["metadata"]["generation"], "replicas": 1, "availableReplicas": 1}
-    path = DEPLOYMENTS.path(here.namespace, name, "status")
-    await here.admin.patch(path, {"status": status | {"readyReplicas": 1, "updatedReplicas": 1}})
+    """Have the pod run that the Deployment asks for."""
+
+    async def its_pod():
+        return next((pod for pod in await here.pods() if pod.startswith(f"{name}-") and "worker" not in pod), "")
+
+    await here.kubelet.run(await eventually(its_pod, within=PATIENCE))
 
 
 async def test_a_training_job_has_a_tensorboard_from_its_beginning_to_its_deletion(
     here: T9kNamespace, tmp_path
 ) -> None:
-    """Without the CRD the job trains without one; with it the status goes to what the manual prints."""
-    await here.submit(EXAMPLE)
-    await here.wait_pods(*(f"{NAME}-worker-{index}" for index in range(4)))
-    note = "tensorboards.tensorstack.dev cannot be read; is the CRD installed?"
-    await shows(here, type="Warning", action="Create", ready=False, reason="DependentCreateFailed", note=note)
-    await here.admin.delete(TRAINING_JOBS.path(here.namespace, NAME))
-    await here.wait_pods()
-
-    await create_crd(here.admin, manifest("crd/tensorboard/tensorboards.yaml"))
+    """Also while the job is paused; the status goes to what the manual prints, and the TensorBoard follows edits."""
     body = over(EXAMPLE, {"spec": {"runMode": {"pause": {"enabled": True}}}})
     await here.submit(body)
-    board = await says(here, NAME, phase="Pending", within=90)
+    board = await says(here, NAME, phase="Pending")
     assert board["spec"] == EXAMPLE["spec"]["tensorboardSpec"]
     printed = documented("status/tensorboard")["status"]["tensorboard"]
     own = {"name": NAME, "namespace": here.namespace, "uid": board["metadata"]["uid"]}
@@ -154,7 +149,6 @@ async def create(here, resource, body):
 
 async def test_what_a_tenant_asks_for_is_refused_in_words_and_takes_nothing_of_others(here: T9kNamespace) -> None:
     """Another's Deployment or Service of the name stays as it is; neighbours are served."""
-    await create_crd(here.admin, manifest("crd/tensorboard/tensorboards.yaml"))
     for wrong in (
         board("x" * 64),
         board("1a"),
@@ -234,3 +228,12 @@ async def test_a_tfjob_of_mlkube_runs_a_tensorboard_until_it_is_deleted(here: T9
     await here.admin.patch(MLKUBE.path(here.namespace, "second"), {"spec": {"tensorboard": None}})
     for resource in (DEPLOYMENTS, SERVICES):
         await child(here, resource, name, is_there=False)
+
+
+async def test_without_the_kind_a_job_trains_and_says_why_it_has_no_tensorboard(here: T9kNamespace) -> None:
+    """The last test: it takes the CRD away."""
+    await here.admin.delete(CRDS.path(name=BOARDS.qualified))
+    await here.submit(EXAMPLE)
+    await here.wait_pods(*(f"{NAME}-worker-{index}" for index in range(4)))
+    note = "tensorboards.tensorstack.dev cannot be read; is the CRD installed?"
+    await shows(here, type="Warning", action="Create", ready=False, reason="DependentCreateFailed", note=note)
