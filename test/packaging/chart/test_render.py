@@ -193,7 +193,7 @@ def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
 def test_every_flag_can_be_chosen(helm_3):
     chosen = {
         "watch": {"namespaces": ["a"]},
-        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta2"]}},
+        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta2"]}, "tensorboards": "serve"},
         "controller": {"gangSchedulerName": "volcano"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
