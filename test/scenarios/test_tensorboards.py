@@ -97,6 +97,7 @@ async def become_ready(here, name):
     await here.kubelet.run(await eventually(its_pod, within=PATIENCE))
 
 
+@pytest.mark.documents("t9k/tensorboard", "t9k/tensorboard-status", "t9k/printed-tensorboard-status")
 async def test_a_training_job_has_a_tensorboard_from_its_beginning_to_its_deletion(
     here: T9kNamespace, tmp_path
 ) -> None:
@@ -230,10 +231,30 @@ async def test_a_tfjob_of_mlkube_runs_a_tensorboard_until_it_is_deleted(here: T9
         await child(here, resource, name, is_there=False)
 
 
-async def test_without_the_kind_a_job_trains_and_says_why_it_has_no_tensorboard(here: T9kNamespace) -> None:
-    """The last test: it takes the CRD away."""
+async def says_why(here, words):
+    """Wait until the job says so of a TensorBoard that could not be made."""
+
+    async def check():
+        found = (await here.job(NAME)).get("status", {}).get("tensorboard", {})
+        assert (found.get("type"), found.get("reason")) == ("Warning", "DependentCreateFailed"), f"{found}"
+        assert words in found["note"], f"{found}"
+        return True
+
+    assert await eventually(check, within=PATIENCE)
+
+
+async def test_a_job_trains_without_its_tensorboard_and_says_why_it_has_none(here: T9kNamespace) -> None:
+    """Refused, then edited; and where the kind is not served. The last test: it takes the CRD away."""
+    wrong = over(EXAMPLE, {"spec": {"tensorboardSpec": {"trainingLogFilesets": ["s3://a"]}}})
+    await here.submit(wrong)
+    await here.wait_pods(*(f"{NAME}-worker-{index}" for index in range(4)))
+    await says_why(here, "has to begin with t9k://pvc/")
+    await here.edit({"spec": {"tensorboardSpec": EXAMPLE["spec"]["tensorboardSpec"]}}, NAME)
+    await says(here, NAME, phase="Pending")
+
+    await here.admin.delete(TRAINING_JOBS.path(here.namespace, NAME))
+    await here.wait_pods()
     await here.admin.delete(CRDS.path(name=BOARDS.qualified))
     await here.submit(EXAMPLE)
     await here.wait_pods(*(f"{NAME}-worker-{index}" for index in range(4)))
-    note = "tensorboards.tensorstack.dev cannot be read; is the CRD installed?"
-    await shows(here, type="Warning", action="Create", ready=False, reason="DependentCreateFailed", note=note)
+    await says_why(here, "tensorboards.tensorstack.dev cannot be read; is the CRD installed?")

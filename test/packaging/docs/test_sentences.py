@@ -16,7 +16,6 @@ AWAITED = frozenset(
         *("v1beta1/printed-list", "v1beta1/printed-pod", "v1beta1/printed-volume"),
         *("fork/exit-codes", "fork/accelerators"),
         *("fork/printed-example", "fork/printed-gpu", "fork/printed-yaml"),
-        *("t9k/tensorboard", "t9k/tensorboard-status", "t9k/printed-tensorboard-status"),
     }
 )
 """Rows whose tests are being written."""
