@@ -6,7 +6,7 @@ import yaml
 from lab.control_plane.plane import ControlPlane
 from support import t9k
 from support.api import Api, RefusedError
-from support.crds import create_crd
+from support.crds import apply_rights, create_crd
 from support.job_namespace import PATIENCE, JobNamespace
 from support.kubectl import Kubectl
 from support.operator_fixture import ONE_OPERATOR, QUICK
@@ -33,7 +33,7 @@ async def prepare(admin: Api) -> None:
     for crd in ("mlkube/tfjobs", "tensorboard/tensorboards"):
         await create_crd(admin, manifest(f"crd/{crd}.yaml"))
     for folder in ("mlkube", "tensorboard"):
-        await t9k.apply_rights(admin, folder)
+        await apply_rights(admin, (ROOT / "manifests/rbac" / folder).glob("c*.yaml"))
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,14 @@ from typing import Any
 import yaml
 
 from support.api import Api
-from support.crds import create_crd
+from support.crds import apply_rights, create_crd
 from support.job_namespace import PATIENCE, JobNamespace
 from support.resources import TRAINING_JOBS, Json
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 CRD = ROOT / "manifests/crd/t9k/tensorflowtrainingjobs.yaml"
+RIGHTS = ROOT / "manifests/rbac/t9k"
 PHASES = ("creating", "pending", "running", "succeeded", "failed", "unknown", "deleted")
 MAIN = ("Initialized", "Running", "Failed", "Completed", "ReplicaFailure")
 
@@ -67,15 +68,7 @@ async def serve(admin: Api) -> None:
 async def prepare(admin: Api) -> None:
     """Serve the kind, and let the operator work for it, as manifests/overlays/t9k does."""
     await serve(admin)
-    await apply_rights(admin, "t9k")
-
-
-async def apply_rights(admin: Api, folder: str) -> None:
-    """Give the operator the rights in a folder of manifests/rbac."""
-    for file in (ROOT / "manifests/rbac" / folder).glob("*.yaml"):
-        manifest = yaml.safe_load(file.read_text())
-        path = f"/apis/{manifest['apiVersion']}/{manifest['kind'].lower()}s/{manifest['metadata']['name']}"
-        await admin.patch(path, manifest, "apply")
+    await apply_rights(admin, RIGHTS.glob("c*.yaml"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,11 +85,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
         reviewer.use(to_server.reviews())
         informers, recorder, election = to_server.informers(), to_server.recorder(), to_server.election()
-        conflicts = ConflictDetector(
-            clock,
-            recorder=recorder,
-            is_overridden=options.overrides_existing_controller,
-        )
+        conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=options.overrides_existing_controller)
         context = wiring.ControllerContext(
             client=to_server.jobs(election),
             informers=informers,

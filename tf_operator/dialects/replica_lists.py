@@ -76,6 +76,8 @@ def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> P
                 ("task_index", "{index}"),
             ),
         ),
+        clean_up_field="cleanupPodPolicy",
+        clean_up_words={CleanPodPolicy.STOP: "without cleanupPodPolicy"},
         names=NameStyle.GENERATED,
         failure_scope=FailureScope.DECIDING,
         restart_by=RestartBy.TEMPLATE,

@@ -89,7 +89,7 @@ class ServedAPI:
 
     conversion: Conversion = Conversion()
     framework: str = "tensorflow"
-    """What its jobs train with: the label of their metrics, in the words of the Go operator."""
+    """The label of its jobs' metrics, which no other API has; that of TFJobs is the Go operator's."""
     shows_containers: bool = False
     """Whether its status says how each container of a pod stands."""
     gang_scheduler: str = ""

@@ -196,6 +196,12 @@ class TrainingJob:
         return self.leader.type if self.leader else ReplicaType.WORKER, 0
 
     @property
+    def clean_up_words(self) -> str:
+        """The policy about pods after the end, as its users write it; for messages."""
+        policy = self.run_policy.clean_pods
+        return self.profile.clean_up_words.get(policy, f"{self.profile.clean_up_field} {policy}")
+
+    @property
     def owner_reference(self) -> OwnerRef:
         """What every child carries."""
         return OwnerRef(

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
-
 from tf_operator.dialects import metadata as job_metadata
-from tf_operator.dialects import phases, replica_lists
+from tf_operator.dialects import phases, replica_lists, summaries
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.mlkube import status, words
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
-from tf_operator.job.record import ENDS, JobPhase
 from tf_operator.job.training_job import CleanPodPolicy, FieldError, RunPolicy, TrainingJob
-from tf_operator.meta import Body, GroupVersionResource, parse_time
+from tf_operator.meta import Body, GroupVersionResource
 
 RESOURCE: Final = GroupVersionResource("mlkube.io", "v1beta1", "tfjobs", "TfJob")
 PROFILE: Final = replica_lists.profile(
@@ -53,32 +50,9 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
 # --- What metrics and the check for other controllers want to know of every job that changes ------------------------
 
 
-class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    phase: str = ""
-    start_time: str | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, gc=False):
-    phase: str = ""
-    state: str = ""
-    operator: _Record | None = None
-
-
-_STATUS: Final = msgspec.json.Decoder(_Status)
-
-
 def summarize(metadata: Mapping[str, Any], _spec: bytes, stored: bytes) -> JobSummary:
     """Where a TfJob stands. Reads only the head of the status."""
-    try:
-        found = _STATUS.decode(stored)
-    except (msgspec.DecodeError, RecursionError):
-        return JobSummary()
-    record = found.operator or _Record(str(phases.end_in({"phase": found.phase, "state": found.state}).phase))
-    waits_since = {
-        JobPhase.NEW: metadata.get("creationTimestamp"),
-        JobPhase.CREATED: record.start_time,
-    }.get(JobPhase(record.phase) if record.phase in set(JobPhase) else JobPhase.RUNNING)
-    return JobSummary(record.phase, parse_time(waits_since), is_finished=record.phase in ENDS)
+    return summaries.summarize(metadata, stored, lambda found: phases.end_in(found).phase)
 
 
 API: Final = ServedAPI(
@@ -87,6 +61,7 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
+    framework="mlkube",
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,

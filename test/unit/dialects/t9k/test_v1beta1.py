@@ -182,7 +182,12 @@ def test_what_fails_and_who_waits_is_said_for_each_replica():
         "type": "worker",
         "restartCount": 1,
         "replicas": [
-            {"name": "t-worker-0", "phase": "Running", "uid": seen.pods["t-worker-0"].uid},
+            {
+                "name": "t-worker-0",
+                "phase": "Running",
+                "uid": seen.pods["t-worker-0"].uid,
+                "containers": [{"name": "tensorflow", "state": "Running"}],
+            },
             {"name": "t-worker-1", "phase": "Creating"},
         ],
     }
@@ -380,20 +385,22 @@ def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image(fragment, com
 
 
 @pytest.mark.parametrize(
-    ("moves", "phase", "is_waiting", "is_finished"),
+    ("moves", "phase", "waited", "is_finished"),
     [
-        ([], "Created", True, False),
-        ([everything_runs], "Running", False, False),
-        ([everything_runs, fails("worker-1")], "Restarting", True, False),
-        ([pause], "Suspended", False, False),
-        ([everything_runs, succeeds("worker-0")], "Succeeded", False, True),
+        ([time_passes(60)], "Created", 60, False),
+        ([everything_runs], "Running", None, False),
+        ([everything_runs, time_passes(3600), fails("worker-1")], "Restarting", 0, False),
+        ([pause], "Suspended", None, False),
+        ([everything_runs, succeeds("worker-0")], "Succeeded", None, True),
     ],
 )
-def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, is_waiting, is_finished):
+def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, waited, is_finished):
+    """One that restarts waits since then, however long it ran before."""
     seen = lived(moves, WORKERS)
     found = API.summarize(seen.body["metadata"], b"{}", msgspec.json.encode(seen.status))
 
-    assert (found.phase, found.waits_since is not None, found.is_finished) == (phase, is_waiting, is_finished)
+    since = found.waits_since and (seen.now - found.waits_since).total_seconds()
+    assert (found.phase, since, found.is_finished) == (phase, waited, is_finished)
     assert phase in PHASES_OF_METRICS
 
 
