@@ -191,7 +191,7 @@ def test_the_overlay_for_mlkube_serves_its_jobs_and_no_others(render):
     deployment = one(objects, "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert deployment["metadata"]["name"] == "tf-job-operator"
-    assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io"]
+    assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io", "--tensorboards=external"]
 
 
 def test_the_overlay_with_accelerators_mounts_a_configuration_that_the_operator_reads(render, tmp_path):
