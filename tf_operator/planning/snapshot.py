@@ -20,7 +20,7 @@ from tf_operator.planning.accelerators import Accelerator
 
 @dataclass(frozen=True, slots=True)
 class MainContainer:
-    """The container that decides, as its status tells. ``exit_code`` is ``None`` unless it is terminated now."""
+    """The container that decides, as its status shows it. ``exit_code`` is ``None`` unless it is terminated now."""
 
     exit_code: int | None = None
     reason: str = ""
@@ -119,6 +119,21 @@ class PodGroup:
     is_terminating: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TensorBoardObject:
+    """The object of kind TensorBoard that the job controls."""
+
+    name: str
+    uid: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """Of the spec that it was last given."""
+    is_ready: bool = False
+    message: str = ""
+    """What its status says is wrong."""
+    is_terminating: bool = False
+
+
 class Cause(Enum):
     """What stands against a create, as far as its status code does not say."""
 
@@ -150,6 +165,8 @@ class Settings:
     cluster_domain: str = ""
     gang_scheduler: str = ""
     """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
+    runs_tensorboards: bool = False
+    """Whether jobs get the TensorBoard that they ask for."""
     server_program: str = ""
     """What default servers run; empty for the program that comes with the operator."""
     server_image: str = ""
@@ -164,6 +181,19 @@ class Settings:
     report_starting_after: timedelta = timedelta(minutes=2)
 
 
+@dataclass(frozen=True, slots=True)
+class TensorBoards:
+    """What is known of the TensorBoard object of a job that wants one, or has one."""
+
+    found: TensorBoardObject | None = None
+    rejected: RejectedWrite | None = None
+    """The last attempt to make it or to change it."""
+    unserved: str = ""
+    """Why there can be none: such objects are not served, or not made by this operator."""
+    is_off: bool = False
+    """And that this will not change while the operator runs."""
+
+
 DEFAULT_SETTINGS = Settings()
 _ROUNDED_UP = timedelta(seconds=1)
 
@@ -171,7 +201,7 @@ _ROUNDED_UP = timedelta(seconds=1)
 def is_ahead(moment: datetime, now: datetime) -> bool:
     """Whether a moment that was noted as past is yet to come, by more than a status rounds up.
 
-    The clock that told it was wrong, or this one is: no wait may be counted from there, for it might last for years.
+    Its clock was wrong, or this one is: no wait may be counted from there, for it might last for years.
     """
     return moment - now > _ROUNDED_UP
 
@@ -187,6 +217,8 @@ class Snapshot:
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS
+    tensorboards: TensorBoards | None = None
+    """``None`` as long as they are not known."""
     offered_scheduler: str = ""
     """The gang scheduler that jobs of this API may ask for, if it is installed."""
 

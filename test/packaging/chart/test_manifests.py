@@ -12,6 +12,10 @@ from support.api import Api
 from support.crds import create_crd
 from support.helm import CHART, of_kind, one, parsed
 from tf_operator.app import controller_config
+from tf_operator.app.options.flag_types import Address
+from tf_operator.app.options.options import Webhook, parse
+from tf_operator.app.webhook.endpoint import path_of
+from tf_operator.meta import ObjectKey
 
 ROOT = CHART.parents[1]
 OVERLAYS = (
@@ -83,6 +87,36 @@ def test_the_commands_for_kubectl_install_the_image_of_the_reader(kubectl, plane
     assert container["image"].startswith("registry.example/tf-operator:")
 
 
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_the_parts_of_the_webhook_find_each_other_where_an_older_version_is_shown(render, version):
+    found = render(f"period-{version}")
+    spec = one(found, "Deployment")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    command, *flags = container["args"]
+    options = parse(flags, {})
+    secret, role = one(found, "Secret")["metadata"], next(r for r in of_kind(found, "Role") if is_webhook(r))
+    service = next(entry for entry in of_kind(found, "Service") if is_webhook(entry))
+    crd = one(found, "CustomResourceDefinition")
+    port = next(entry for entry in container["ports"] if entry["name"] == "webhook")
+
+    assert (command, [str(api.resource) for api in options.apis]) == ("run", [crd["metadata"]["name"]])
+    assert options.webhook == Webhook(
+        Address("", port["containerPort"]),
+        secret=ObjectKey(secret["namespace"], secret["name"]),
+        host=f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc",
+    )
+    assert role["rules"][0]["resourceNames"] == [secret["name"]]
+    asked = crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]
+    assert (asked["name"], asked["path"]) == (service["metadata"]["name"], path_of(options.apis[0]))
+    assert [entry["targetPort"] for entry in service["spec"]["ports"]] == ["webhook"]
+    served = {entry["name"]: entry["storage"] for entry in crd["spec"]["versions"]}
+    assert served == {options.apis[0].resource.version: True, version: False}
+
+
+def is_webhook(entry):
+    return entry["metadata"]["name"].endswith("-webhook")
+
+
 @pytest.fixture
 async def monitoring_kinds(plane):
     """The kinds of the Prometheus operator, without their schemas."""
@@ -147,11 +181,14 @@ def test_the_namespaced_overlay_gives_no_right_outside_of_the_namespace(render):
     assert container["args"] == ["run", "--namespace=default"]
 
 
+@pytest.mark.documents("mlkube/deployment", "mlkube/printed-deployment")
 def test_the_overlay_for_mlkube_serves_its_jobs_and_no_others(render):
     objects = render("mlkube")
 
     assert [crd["metadata"]["name"] for crd in of_kind(objects, "CustomResourceDefinition")] == ["tfjobs.mlkube.io"]
-    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    deployment = one(objects, "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert deployment["metadata"]["name"] == "tf-job-operator"
     assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io"]
 
 

@@ -247,15 +247,6 @@ def test_rights_in_a_namespace_are_those_of_the_manifests(helm_3):
     assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == wanted
 
 
-@pytest.mark.parametrize("mlkube", [False, True])
-def test_jobs_of_v1alpha1_come_with_the_rights_that_those_of_mlkube_need_in_core(helm_3, mlkube):
-    apis = {"kubeflow": {"oldVersions": ["v1alpha1"]}, "mlkube": {"enabled": mlkube}}
-    given = one(helm_3.objects({"apis": apis}), "ClusterRole", "tf-tf-operator")["rules"]
-    needed = yaml.safe_load((ROOT / "manifests/rbac/mlkube/cluster-role.yaml").read_text())["rules"]
-
-    assert [given.count(rule) for rule in needed if rule["apiGroups"] == [""]] == [1, 1]
-
-
 def test_rights_to_ask_who_may_read_metrics_are_those_of_the_manifests_and_there_only_when_needed(helm_3):
     folder = ROOT / "manifests/overlays/protected-metrics"
     objects = helm_3.objects(PROFILES["protected"])

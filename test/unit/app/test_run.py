@@ -11,7 +11,7 @@ import pytest
 from tf_operator.app import clients, lifecycle, run
 from tf_operator.app.http import server
 from tf_operator.app.options.flag_types import Address
-from tf_operator.app.options.options import Election, Options, Protection
+from tf_operator.app.options.options import ElectionOptions, Options, Protection
 from tf_operator.app.wiring import ControllerContext
 from tf_operator.controller.conflicts import ConflictingController
 from tf_operator.machinery.election.fence import NotLeading
@@ -90,7 +90,7 @@ def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, 
     elections, budgets = spied(monkeypatch, clients, "ElectionThread"), spied(monkeypatch, clients, "TokenBucket")
     lives = spied(monkeypatch, lifecycle, "Lifecycle")
     limits = {"pod_name": "p", "qps": 7, "burst": 9, "drain_timeout": 3.5}
-    election = Election(config=ElectionConfig(60, 40, 5))
+    election = ElectionOptions(config=ElectionConfig(60, 40, 5))
     run.run(Options(kubeconfig=kubeconfig, election=election, **limits, **NOWHERE), make_controller=Idle)
 
     assert [made["config"] for made in elections] == [election.config]
@@ -99,6 +99,7 @@ def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, 
     assert [life["drain_timeout"] for life in lives] == [3.5]
 
 
+@pytest.mark.documents("fork/accelerators")
 def test_plans_depend_on_what_the_controller_config_says(kubeconfig, tmp_path):
     (tmp_path / "config.yaml").write_text("tfImage: i")
     file = str(tmp_path / "config.yaml")
