@@ -11,9 +11,6 @@ PAGE = (TESTS.parent / "docs/sentences.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([a-z0-9]+/[a-z0-9-]+)` \|", PAGE, re.MULTILINE)
 AWAITED = frozenset(
     [
-        "fork/printed-example",
-        "fork/printed-gpu",
-        "fork/printed-yaml",
         "mlkube/log-fields-of-servers",
         "mlkube/logs",
         "t9k/debug-enter",
