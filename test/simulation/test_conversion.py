@@ -1,5 +1,6 @@
-"""Conversion between the versions of kubeflow.org TFJob loses nothing, whatever was stored."""
+"""Conversion between the versions of kubeflow.org TFJob loses nothing, and always answers, whatever was stored."""
 
+import asyncio
 import json
 import os
 from typing import Any
@@ -7,8 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tf_operator.app.webhook import review
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER, convert
 
+ROUND_TRIPS = int(os.environ.get("ROUND_TRIPS", "100"))
+REVIEW = 10
+"""Objects of a review: a list asks for many at once, and one that failed would break it for everybody."""
 VERSIONS = ("v1", *OLDER)
 _NAMES = st.sampled_from(
     [
@@ -76,7 +81,7 @@ def through(body: dict[str, Any], *versions: str) -> dict[str, Any]:
     return body
 
 
-@settings(max_examples=int(os.environ.get("ROUND_TRIPS", "100")), deadline=None)
+@settings(max_examples=ROUND_TRIPS, deadline=None)
 @given(parts=_PARTS, versions=st.lists(st.sampled_from(VERSIONS), min_size=1, max_size=5), data=st.data())
 def test_no_way_through_versions_loses_anything(
     parts: dict[str, Any], versions: list[str], data: st.DataObject
@@ -127,3 +132,50 @@ def fixed(body: dict[str, Any]) -> dict[str, Any]:
             json.dumps({name: item.get(name) for name in _FIXED}) for item in items if isinstance(item, dict)
         )
     return shown | {"apiVersion": body["apiVersion"], "spec": items, "metadata": metadata}
+
+
+_ODD = (
+    st.none()
+    | st.booleans()
+    | st.sampled_from(
+        [2**63 - 1, -(2**63), 1e300, 1.5, -0.0, "", "\u2028", "\x00", "9999-12-31T23:59:59Z", "0-99999999"]
+    )
+    | st.text(max_size=3)
+)
+_ANYTHING = st.recursive(
+    _ODD, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES | _PLACES, inner, max_size=3), max_leaves=8
+)
+_NOTES = st.sampled_from([*(f"tf-operator.kubeflow.org/{name}-fields" for name in VERSIONS), "x"])
+_NOTED = st.text(max_size=4) | (_FORGED | _ANYTHING).map(json.dumps) | st.sampled_from(["v1", *OLDER])
+_METADATA = st.fixed_dictionaries(
+    {"name": st.just("a"), "uid": st.just("u")},
+    optional={
+        "annotations": st.dictionaries(_NOTES | st.just("tf-operator.kubeflow.org/origin"), _NOTED, max_size=3),
+        "labels": st.just({"team": "a"}),
+    },
+)
+_MALFORMED = st.fixed_dictionaries(
+    {
+        "apiVersion": st.sampled_from([f"kubeflow.org/{version}" for version in VERSIONS]),
+        "kind": st.just("TFJob"),
+        "metadata": _METADATA,
+    },
+    optional={"spec": _SPECS | _ANYTHING, "status": _VALUES | _ANYTHING, "x": _ANYTHING},
+)
+
+
+@settings(max_examples=ROUND_TRIPS, deadline=None)
+@given(objects=st.lists(_MALFORMED, min_size=REVIEW, max_size=REVIEW), target=st.sampled_from(VERSIONS))
+def test_a_review_of_malformed_objects_is_answered_with_all_of_them(objects: list[dict[str, Any]], target: str) -> None:
+    version = f"kubeflow.org/{target}"
+    asked = {"request": {"uid": "r", "desiredAPIVersion": version, "objects": objects}}
+    response = json.loads(asyncio.run(review.answer(json.dumps(asked).encode(), convert)))["response"]
+    assert (response["uid"], response["result"]) == ("r", {"status": "Success"})
+    found = response["convertedObjects"]
+    assert [unchanged(body) for body in found] == [unchanged(body) | {"apiVersion": version} for body in objects]
+
+
+def unchanged(body: dict[str, Any]) -> dict[str, Any]:
+    """What the API server expects as it was, apart from the version."""
+    metadata = {name: value for name, value in body["metadata"].items() if name != "annotations"}
+    return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata}

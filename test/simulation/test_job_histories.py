@@ -6,40 +6,19 @@ simulator, with numbers counted by the test itself, never by the code that is te
 """
 
 from collections import Counter, defaultdict
-from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from support.builders import tfjob
-from support.pod_events import (
-    everything_runs,
-    fails,
-    is_deleted,
-    is_deleted_unseen,
-    is_drained,
-    is_evicted,
-    is_rejected,
-    is_stuck,
-    main_ends,
-    restarts_in_place,
-    resume,
-    runs,
-    scale_workers,
-    succeeds,
-    suspend,
-)
+from support.pod_events import scale_workers
+from support.pod_histories import POLICIES, PodHistories
 from support.simulator import simulator
-from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.meta import parse_time
-from tf_operator.planning.plan import make_plan
 
-REPLICAS = st.sampled_from(["chief-0", "ps-0", "worker-0", "worker-1", "worker-2", "evaluator-0"])
-POLICIES = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
-EXIT_CODES = st.sampled_from([1, 127, 128, 137, 143, 255])
 IN_PLACE = {RestartPolicy.ON_FAILURE, RestartPolicy.ALWAYS}
 
 
@@ -63,7 +42,7 @@ def jobs(draw):
     return job.clean_pods(draw(st.sampled_from(["None", "Running", "All"])))
 
 
-class Histories(RuleBasedStateMachine):
+class Histories(PodHistories):
     """One job."""
 
     def __init__(self):
@@ -127,75 +106,6 @@ class Histories(RuleBasedStateMachine):
                 records = self.simulator.record.restart_records
                 found[pod.type] += pod.restarts - sum(entry.in_place for entry in records if entry.uid == pod.uid)
         return found
-
-    @rule()
-    def all_pods_start(self):
-        self.happens(everything_runs)
-
-    @rule(replica=REPLICAS)
-    def a_pod_starts(self, replica):
-        self.happens(runs(replica))
-
-    @rule(replica=REPLICAS)
-    def a_pod_succeeds(self, replica):
-        self.happens(runs(replica), succeeds(replica))
-
-    @rule(replica=REPLICAS, code=EXIT_CODES)
-    def a_pod_fails(self, replica, code):
-        self.happens(runs(replica), fails(replica, code))
-
-    @rule(replica=REPLICAS, code=st.sampled_from([0, 1, 137]))
-    def a_program_ends_beside_a_sidecar(self, replica, code):
-        self.happens(main_ends(replica, code))
-
-    @rule(replica=REPLICAS, times=st.integers(1, 2))
-    def a_container_restarts_in_place(self, replica, times):
-        self.happens(restarts_in_place(replica, times))
-
-    @rule(replica=REPLICAS, move=st.sampled_from([is_drained, is_evicted, is_deleted, is_deleted_unseen]))
-    def a_pod_is_taken_away(self, replica, move):
-        self.happens(move(replica))
-
-    @rule(replica=REPLICAS)
-    def a_pod_is_drained_and_exits_with_0(self, replica):
-        self.simulator.is_polite = True
-        self.happens(is_drained(replica))
-        self.simulator.is_polite = False
-
-    @rule(replica=REPLICAS, reason=st.sampled_from(["OutOfnvidia.com/gpu", "NodePorts"]))
-    def a_pod_is_rejected(self, replica, reason):
-        self.happens(is_rejected(replica, reason))
-
-    @rule(replica=REPLICAS)
-    def a_pod_is_stuck(self, replica):
-        self.happens(is_stuck(replica, "ImagePullBackOff: no such image"))
-
-    @rule(seconds=st.sampled_from([1, 5, 60, 700]))
-    def time_passes(self, seconds):
-        if not self.simulator.is_deleted:
-            self.simulator.sleep(seconds)
-            self.happens(lambda simulator: None)
-
-    @rule(seconds=st.sampled_from([1, 400]))
-    def the_operator_is_away(self, seconds):
-        if not self.simulator.is_deleted:
-            self.simulator.now += self.simulator.now.resolution * int(seconds * 1e6)
-            self.simulator.departed = []
-            self.happens(lambda simulator: None)
-
-    @rule(writes=st.integers(1, 6))
-    def the_operator_will_be_killed(self, writes):
-        self.simulator.crash_after = self.simulator.writes + writes
-
-    @rule(polite=st.booleans())
-    def somebody_suspends_the_job(self, polite):
-        self.simulator.is_polite = polite  # to end with 0 then is no success
-        self.happens(suspend)
-        self.simulator.is_polite = False
-
-    @rule()
-    def somebody_resumes_the_job(self):
-        self.happens(resume)
 
     @precondition(lambda self: self.simulator.job.has_dynamic_workers)
     @rule(count=st.integers(0, 3))
@@ -271,33 +181,6 @@ class Histories(RuleBasedStateMachine):
         if pod.phase != "Running" or pod.index in self.succeeded[pod.type]:
             return False
         return code is None or self.policy(pod.type) in IN_PLACE
-
-    @invariant()
-    def a_job_that_nothing_happens_to_is_left_alone(self):
-        if self.simulator.is_deleted:
-            return
-        plan = self.simulator.look()
-        assert (plan.actions, plan.events, plan.counts) == ((), (), ())
-        assert v1.API.status_patch(plan.report) == {}
-        self.check_the_alarm(plan.requeue_after)
-
-    def check_the_alarm(self, wait):
-        """It is in the future, and there is something to be done when it rings; and not much earlier."""
-        if wait is None:
-            return
-        assert wait.total_seconds() > 0
-        then = make_plan(replace(self.simulator.observe(), now=self.simulator.now + wait))
-        assert then.actions or then.deletes_job or v1.API.status_patch(then.report)
-
-    @invariant()
-    def a_finished_job_is_only_cleaned_up(self):
-        if not self.simulator.record.is_finished or self.simulator.is_deleted:
-            return
-        year = self.simulator.now.replace(year=self.simulator.now.year + 1)
-        plan = make_plan(replace(self.simulator.observe(), now=year))
-        assert plan.report is None
-        assert not plan.events
-        assert not plan.actions
 
 
 TestHistories = Histories.TestCase

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from support.simulator import Simulator
+from support.resources import Json
+from support.simulator import ENDED, Simulator
 from tf_operator.planning.snapshot import MainContainer, Pod
 
 Move = Callable[[Simulator], None]
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 def everything_runs(simulator: Simulator) -> None:
@@ -108,8 +108,13 @@ def time_passes(seconds: float) -> Move:
     return lambda simulator: simulator.sleep(seconds)
 
 
-def suspend(simulator: Simulator) -> None:
-    simulator.edit({"spec": {"runPolicy": {"suspend": True}}})
+def edited(patch: Json) -> Move:
+    """Somebody edits the job."""
+    return lambda simulator: simulator.edit(patch)
+
+
+suspend = edited({"spec": {"runPolicy": {"suspend": True}}})
+resume = edited({"spec": {"runPolicy": {"suspend": False}}})
 
 
 def stops_politely(simulator: Simulator) -> None:
@@ -117,12 +122,8 @@ def stops_politely(simulator: Simulator) -> None:
     simulator.is_polite = True
 
 
-def resume(simulator: Simulator) -> None:
-    simulator.edit({"spec": {"runPolicy": {"suspend": False}}})
-
-
 def scale_workers(count: int) -> Move:
-    return lambda simulator: simulator.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
+    return edited({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
 
 
 def the_gang_is_admitted(simulator: Simulator) -> None:
@@ -133,7 +134,7 @@ def the_gang_is_admitted(simulator: Simulator) -> None:
 def _change(replica: str, change: Callable[[Pod, Simulator], Pod], *, only_running: bool = False) -> Move:
     def move(simulator: Simulator) -> None:
         pod = simulator.pods.get(_name(simulator, replica))
-        if pod is None or pod.phase in _ENDED or pod.is_terminating or (only_running and pod.phase != "Running"):
+        if pod is None or pod.phase in ENDED or pod.is_terminating or (only_running and pod.phase != "Running"):
             return
         simulator.pods[pod.name] = change(pod, simulator)
 
@@ -150,4 +151,6 @@ def _exited(pod: Pod, now: datetime, code: int, reason: str) -> Pod:
 
 
 def _name(simulator: Simulator, replica: str) -> str:
-    return f"{simulator.job.key.name}-{replica}"
+    """The name of the pod of a replica that has not ended, or of its last one; empty without any."""
+    found = [pod for pod in simulator.pods.values() if f"{pod.type.label}-{pod.index}" == replica]
+    return max(found, key=lambda pod: pod.phase not in ENDED).name if found else ""

@@ -16,12 +16,14 @@ from support.resources import Json
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
-from tf_operator.job.profile import JOB_UID_LABEL
+from tf_operator.job.profile import JOB_UID_LABEL, NameStyle
 from tf_operator.job.record import JobRecord, ReplicaType
+from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import labels_of
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch, Plan
 from tf_operator.planning.children import PODS, SERVICES
+from tf_operator.planning.default_server import CONFIG_MAPS
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import (
     DEFAULT_SETTINGS,
@@ -35,6 +37,7 @@ from tf_operator.planning.snapshot import (
 )
 
 MORNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
+ENDED = frozenset({"Succeeded", "Failed"})
 _MOST_PASSES = 40
 
 
@@ -56,6 +59,7 @@ class Simulator:
     now: datetime = MORNING
     pods: dict[str, Pod] = field(default_factory=dict)
     services: dict[str, Service] = field(default_factory=dict)
+    config_maps: set[str] = field(default_factory=set)
     group: PodGroup | None = None
     departed: list[Pod] = field(default_factory=list)
     rejected: RejectedWrite | None = None
@@ -66,7 +70,8 @@ class Simulator:
 
     writes: int = 0
     is_deleted: bool = False
-    uids: int = 0
+    births: Counter[str] = field(default_factory=Counter)
+    """By name: how many objects had it."""
     made: list[Pod] = field(default_factory=list)
     clusters: dict[str, object] = field(default_factory=dict)
     """By the UID of a pod: the part of its TF_CONFIG on which all have to agree; nothing without TF_CONFIG."""
@@ -93,10 +98,11 @@ class Simulator:
         return next((entry for entry in self.status.get("conditions", []) if entry["type"] == kind), None)
 
     def observe(self) -> Snapshot:
+        pods = (*self.pods.values(), *self.departed)
         return Snapshot(
             self.job,
             self.now,
-            pods=(*self.pods.values(), *self.departed),
+            pods=tuple(map(_with_containers, pods)) if self.api.shows_containers else pods,
             services=tuple(self.services.values()),
             pod_group=self.group,
             rejected=self.rejected,
@@ -162,9 +168,7 @@ class Simulator:
                 for child in action.in_order():
                     self._create(child)
             case Patch():
-                assert self.group is not None
-                changed = replace(self.group, spec=merge(self.group.spec or {}, action.body["spec"]))
-                self._write(lambda: setattr(self, "group", changed))
+                self._patch(action)
             case Delete() if action.resource == PODS:
                 self._delete_pod(action.name, action.uid)
             case Delete() if action.resource == SERVICES:
@@ -179,18 +183,25 @@ class Simulator:
         if child.resource == PODS:
             assert child.name not in self.pods, f"pod {child.name} exists"
             self._write(lambda: self._add_pod(child.name, body))
+        elif child.resource == CONFIG_MAPS:
+            if child.name not in self.config_maps:  # otherwise the API server refuses it, and nothing changes
+                self._write(lambda: self.config_maps.add(child.name))
         elif child.resource == SERVICES:
             assert child.name not in self.services, f"Service {child.name} exists"
-            service = Service(child.name, self._uid(), job_uid_label=labels_of(body)[JOB_UID_LABEL])
+            service = Service(child.name, self._uid(child.name), job_uid_label=labels_of(body)[JOB_UID_LABEL])
             self._write(lambda: self.services.update({child.name: service}))
         else:
             assert self.group is None, "the PodGroup exists"
-            self._write(lambda: setattr(self, "group", PodGroup(child.name, self._uid(), spec=body["spec"])))
+            self._write(lambda: setattr(self, "group", PodGroup(child.name, self._uid(child.name), spec=body["spec"])))
 
     def _add_pod(self, name: str, body: Json) -> None:
         place = naming.replica_of(self.job.key.name, name, self.job.profile.names)
         assert place is not None
-        pod = Pod(name, self._uid(), *place, created_at=self.now)
+        others = [pod.name for pod in self.pods.values() if (pod.type, pod.index) == place and pod.phase not in ENDED]
+        assert not others, f"the replica of {name} has a live pod: {others}"
+        has_own_name = self.job.profile.names is NameStyle.GENERATED
+        assert not (has_own_name and self._last_uid(name) in self._given_up()), f"pod {name} was given up before"
+        pod = Pod(name, self._uid(name), *place, created_at=self.now)
         self.pods[name] = pod
         self.made.append(pod)
         env = body["spec"]["containers"][0].get("env", [])
@@ -207,6 +218,17 @@ class Simulator:
         if not has_processes:
             self.remove(name)
 
+    def _patch(self, action: Patch) -> None:
+        if action.resource != PODS:
+            assert self.group is not None
+            changed = replace(self.group, spec=merge(self.group.spec or {}, action.body["spec"]))
+            self._write(lambda: setattr(self, "group", changed))
+            return
+        pod = self.pods[action.name]
+        assert pod.uid == action.uid, "the precondition on the UID would have failed"
+        assert not pod.is_stopped, "it is stopped twice"
+        self._write(lambda: self.pods.update({pod.name: replace(pod, is_stopped=True)}))
+
     def _delete_services(self, uids: set[str]) -> None:
         self.services = {name: service for name, service in self.services.items() if service.uid not in uids}
         self._written()
@@ -220,9 +242,17 @@ class Simulator:
         if self.writes == self.crash_after:
             raise Crashed
 
-    def _uid(self) -> str:
-        self.uids += 1
-        return f"uid-{self.uids}"
+    def _uid(self, name: str) -> str:
+        """It does not depend on the order of other creates."""
+        self.births[name] += 1
+        return self._last_uid(name)
+
+    def _last_uid(self, name: str) -> str:
+        return f"{name}/{self.births[name]}"
+
+    def _given_up(self) -> set[str]:
+        """The UIDs of pods whose replacement was recorded."""
+        return {entry.uid for record in self.records for entry in record.restart_records if entry.replaced}
 
     def remove(self, name: str) -> None:
         """A pod is no longer there; who watched has seen it go."""
@@ -232,6 +262,11 @@ class Simulator:
         self.body = merge(self.body, patch)
 
     def _reap(self) -> bool:
+        """The kubelet ends what was stopped, and pods that terminate are gone; whether there was any."""
+        stopped = [pod for pod in self.pods.values() if pod.is_stopped and pod.phase not in ENDED]
+        for pod in stopped:
+            main = pod.main and MainContainer(143, "Error", "", pod.main.started_at, self.now)
+            self.pods[pod.name] = replace(pod, phase="Failed", reason="DeadlineExceeded", main=main)
         leaving = [name for name, pod in self.pods.items() if pod.is_terminating]
         for name in leaving:
             if self.is_polite and self.pods[name].phase == "Running":
@@ -239,7 +274,7 @@ class Simulator:
                 self.pods[name] = replace(self.pods[name], phase="Succeeded", main=main)
             else:
                 self.remove(name)
-        return bool(leaving)
+        return bool(leaving or stopped)
 
     @property
     def conditions(self) -> str:
@@ -256,10 +291,8 @@ class Simulator:
 
     @property
     def summary(self) -> Json:
-        fields = ("type", "status", "reason", "message")
         return {
-            "conditions": [[entry[field] for field in fields] for entry in self.status["conditions"]],
-            "counts": self.status.get("replicaStatuses"),
+            "status": _without_times(self.status),
             "restarts": self.record.restarts,
             "disruptions": self.record.disruptions,
             "first failure": self.record.first_failure,
@@ -271,6 +304,27 @@ class Simulator:
 
 
 def simulator(job: TFJobBuilder, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
-    body = job.in_namespace("team").body()
-    body["metadata"] |= {"uid": "job-uid", "resourceVersion": "1", "generation": 1}
-    return Simulator(body, settings=settings)
+    return simulated(job.body(), v1.API, settings)
+
+
+def simulated(job: Json, api: ServedAPI, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
+    """A job of any served API, in any version of it."""
+    metadata = job["metadata"] | {"namespace": "team", "uid": "job-uid", "resourceVersion": "1", "generation": 1}
+    return Simulator(api.conversion.convert(job | {"metadata": metadata}, api.resource.version), settings, api)
+
+
+def _with_containers(pod: Pod) -> Pod:
+    code = pod.main.exit_code if pod.main else None
+    state = "Terminated" if code is not None else "Running" if pod.phase == "Running" else "Waiting"
+    return replace(pod, containers=(ContainerLine("tensorflow", state, code),))
+
+
+def _without_times(found: object) -> object:
+    """Without moments, which a crash may delay, and without the record, of which the rest is rendered."""
+    if isinstance(found, dict):
+        return {name: _without_times(value) for name, value in found.items() if not _is_moment(name)}
+    return [_without_times(entry) for entry in found] if isinstance(found, list) else found
+
+
+def _is_moment(name: str) -> bool:
+    return name.lower().endswith("time") or name in {"operator", "restartRecords", "compactRestartRecords"}

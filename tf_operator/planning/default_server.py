@@ -79,19 +79,24 @@ def config_map(job: TrainingJob, settings: Settings) -> Create:
     return Create(CONFIG_MAPS, name, f"ConfigMap {name}", partial(_body, job, name, settings.server_program or PROGRAM))
 
 
-def with_program(pod: Mapping[str, Any], job: TrainingJob) -> dict[str, Any]:
+def with_program(pod: Mapping[str, Any], job: TrainingJob, settings: Settings) -> dict[str, Any]:
     """The pod with the program mounted and run by its deciding container."""
     volume = {"name": VOLUME, "configMap": {"name": naming.config_map_name(job)}}
+    images = {job.profile.server_image: settings.server_image} if settings.server_image else {}
     containers = [
-        _with_command(entry) if isinstance(entry, Mapping) and entry.get("name") == job.profile.container else entry
+        _with_command(entry, images)
+        if isinstance(entry, Mapping) and entry.get("name") == job.profile.container
+        else entry
         for entry in pod["containers"]
     ]
     return {**pod, "volumes": _named(pod.get("volumes"), volume), "containers": containers}
 
 
-def _with_command(container: Mapping[str, Any]) -> dict[str, Any]:
+def _with_command(container: Mapping[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
+    """``images``: those that others take the place of."""
+    image = images.get(container["image"], container["image"])
     mounts = _named(container.get("volumeMounts"), {"name": VOLUME, "mountPath": FOLDER})
-    return {**container, "command": ["python", f"{FOLDER}/{FILE}"], "volumeMounts": mounts}
+    return {**container, "image": image, "command": ["python", f"{FOLDER}/{FILE}"], "volumeMounts": mounts}
 
 
 def _named(found: object, entry: Mapping[str, Any]) -> list[object]:

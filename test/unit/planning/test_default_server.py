@@ -34,6 +34,7 @@ def serve(folder, lines, *, place="distribute", fields=""):
     return found, server.returncode
 
 
+@pytest.mark.documents("v1alpha1/default-server")
 @pytest.mark.parametrize("place", [pytest.param("train", id="1"), pytest.param("distribute", id="2")])
 def test_a_default_server_serves_its_place_in_the_cluster_until_it_is_ended_with_tensorflow_of_version(place, tmp_path):
     cluster, task = [("master", ["m:1"]), ("ps", ["p:1", "q:1"])], [("job_name", "ps"), ("task_index", 1)]
