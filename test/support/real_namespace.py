@@ -23,7 +23,7 @@ OF_JOB: Final = "training.kubeflow.org/job-name"
 _EXAMPLES: Final = Path(__file__).resolve().parents[2] / "manifests" / "examples" / "training"
 _POLL_SECONDS: Final = 1.0
 # Generous: a process of TensorFlow takes seconds of processor time before it says its first word.
-PATIENCE_SECONDS: Final = 240.0
+PATIENCE_SECONDS: Final = 480.0
 # What ends a training as the kernel would; the name is in the command line, and this program's own is left out.
 _KILL: Final = """
 import os, pathlib

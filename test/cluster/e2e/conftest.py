@@ -32,7 +32,7 @@ APIS = {
 }
 CRDS = ("tfjobs.kubeflow.org", "tfjobs.mlkube.io", "tensorflowtrainingjobs.batch.tensorstack.dev")
 # Tests that train take a minute or two, on two cores that everything shares; the first one has the cluster made.
-TEST_SECONDS = 900
+TEST_SECONDS = 1500
 
 
 def pytest_collection_modifyitems(items):
