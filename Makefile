@@ -3,9 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two workers fit the smallest machine that CI runs on; more cores are used where there are more.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo $$n)
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
+CORES := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo $$n)
+# One more than there are cores, because tests on a real server wait for a third of their time.
+WORKERS ?= $(shell echo $$(($(CORES) + 1)))
+# Whole files, in the order that test/conftest.py gives them.
+BY_FILE := --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
 OTHER_MINORS ?= 1.34
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
@@ -35,7 +38,7 @@ test: venv ## Run the unit and integration tests, on a real etcd and kube-apiser
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
+	$(BIN)/pytest -n $(CORES) $(BY_FILE) --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
 
 ##@ While working
 
@@ -85,7 +88,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix conversions histories soak bench ## Mutants, other minors of Kubernetes, ten minutes of faults, and measurements
+nightly: mutants test-matrix conversions histories quiet soak bench ## Mutants, other minors of Kubernetes, ten minutes of faults, and measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -106,6 +109,10 @@ conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones,
 .PHONY: histories
 histories: venv ## 1,000 random histories of jobs of each kind, with an operator that is killed at any write
 	HISTORIES=1000 $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py
+
+.PHONY: quiet
+quiet: venv ## Have fifty jobs run for ten minutes in which nothing happens and nothing may be written
+	QUIET_SECONDS=600 $(BIN)/pytest -q --timeout 900 test/scenarios/test_quiet.py
 
 .PHONY: soak
 soak: venv ## Live for ten minutes (SOAK_SECONDS) under random faults of every kind
@@ -145,7 +152,7 @@ verify: venv ## Everything generated is what its source says
 
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
-	$(BIN)/pytest test/packaging/chart
+	$(PYTEST) test/packaging/chart
 
 .PHONY: monitoring
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator

@@ -1,12 +1,13 @@
 """Reintroduces defects on purpose, and expects a test to notice: the command ``hack/mutants``.
 
 Each entry of test/mutants/*.yaml names a file, a text in it that occurs once, what to put in its place, and the test
-that has to fail then. The change is made in a copy of the repository. First all tests run without any change, because
-one that fails by itself proves nothing.
+that has to fail then. The change is made in a copy of the repository. First all these tests run without any change,
+because one that fails by itself proves nothing.
 """
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,11 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final
 
 import yaml
@@ -25,6 +28,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 CAUGHT: Final = "caught"
 _LEFT_OUT: Final = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", ".coverage*")
 _SECONDS: Final = 600.0
+_SECONDS_OF_TIMESTAMP: Final = 2.0
 # What pytest exits with.
 _PASSED: Final = 0
 _FAILED: Final = 1
@@ -68,52 +72,86 @@ def read(files: Sequence[Path]) -> Iterator[Mutant]:
                 raise InvalidError(f"{file}: {entry}: {error}") from error
 
 
-def judge(mutant: Mutant, *, root: Path, failing: frozenset[str]) -> str:
-    """Try a mutant in a copy of the repository: caught, or what is wrong."""
+def judge(mutant: Mutant, *, copies: SimpleQueue[Path], failing: frozenset[str]) -> str:
+    """Try a mutant in one of the copies of the repository: caught, or what is wrong."""
     if mutant.test in failing:
         return "INVALID: its test fails without it"
-    with tempfile.TemporaryDirectory(prefix="mutant-") as scratch:
-        copy = copied(root, Path(scratch) / "tree")
-        try:
-            text = (copy / mutant.file).read_text(encoding="utf-8")
-            (copy / mutant.file).write_text(mutant.changed(text), encoding="utf-8")
-        except (OSError, InvalidError) as error:
-            return f"INVALID: {error}"
-        status = run_tests(copy, [mutant.test])
+    copy = copies.get()
+    try:
+        with _changed_file(copy, mutant):
+            status, _ = run_tests(copy, [mutant.test], "-x", within=_SECONDS)
+    except (OSError, InvalidError) as error:
+        return f"INVALID: {error}"
+    finally:
+        copies.put(copy)
     if status == _PASSED:
         return f"SURVIVED: {mutant.test} passes"
     return CAUGHT if status == _FAILED else f"INVALID: pytest ends with status {status}"
 
 
-def copied(root: Path, copy: Path) -> Path:
-    """Copy the repository without what is not part of it, and with its .venv."""
-    shutil.copytree(root, copy, ignore=_LEFT_OUT, symlinks=True)
-    (copy / ".venv").symlink_to(root / ".venv")
-    return copy
-
-
-def run_tests(copy: Path, tests: Sequence[str]) -> int:
-    """Run tests in a copy; a run that does not end counts as failed."""
-    environ = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+@contextmanager
+def _changed_file(copy: Path, mutant: Mutant) -> Iterator[None]:
+    """Have the defect in a copy while the body runs."""
+    file = copy / mutant.file
+    original = file.read_text(encoding="utf-8")
+    _write(file, mutant.changed(original))
     try:
-        return subprocess.run(
-            command, cwd=copy, env=environ, capture_output=True, timeout=_SECONDS, check=False
-        ).returncode
+        yield
+    finally:
+        _write(file, original)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write another text, with a time of its own: Python uses compiled code again for the same time and size."""
+    modified_at = file.stat().st_mtime + _SECONDS_OF_TIMESTAMP
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, (modified_at, modified_at))
+
+
+@contextmanager
+def copies_of(root: Path, count: int) -> Iterator[list[Path]]:
+    """Copies of the repository without what is not part of it, and with its .venv and its history."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        found = [Path(scratch) / f"tree-{number}" for number in range(count)]
+        for copy in found:
+            shutil.copytree(root, copy, ignore=_LEFT_OUT, symlinks=True)
+            for shared in (".venv", ".git"):
+                (copy / shared).symlink_to(root / shared)
+        yield found
+
+
+def run_tests(copy: Path, tests: Sequence[str], *options: str, within: float | None = None) -> tuple[int, str]:
+    """Run tests in a copy: the exit code of pytest, and what it prints. A run that takes too long counts as failed."""
+    environ = {**os.environ, "PYTHONPATH": str(copy), "GIT_OPTIONAL_LOCKS": "0"}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every run would compile everything
+    command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
+    run = partial(subprocess.run, cwd=copy, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    try:
+        done = run(command, timeout=within, check=False)
     except subprocess.TimeoutExpired:
-        return _FAILED
+        return _FAILED, ""
+    return done.returncode, done.stdout
 
 
-def failing_tests(mutants: Sequence[Mutant], *, root: Path, at_once: int) -> frozenset[str]:
+def failing_tests(mutants: Sequence[Mutant], copies: Sequence[Path]) -> frozenset[str]:
     """The tests that do not pass without any change."""
     tests = sorted({mutant.test for mutant in mutants})
-    with tempfile.TemporaryDirectory(prefix="mutant-") as scratch:
-        copy = copied(root, Path(scratch) / "tree")
-        if run_tests(copy, tests) == _PASSED:
-            return frozenset()
-        with ThreadPoolExecutor(at_once) as pool:
-            statuses = pool.map(lambda test: run_tests(copy, [test]), tests)
-            return frozenset(test for test, status in zip(tests, statuses, strict=True) if status != _PASSED)
+    shares = [tests[number :: len(copies)] for number in range(len(copies))]
+    with ThreadPoolExecutor(len(copies)) as pool:
+        return frozenset().union(*pool.map(_failing_in, copies, shares))
+
+
+def _failing_in(copy: Path, tests: Sequence[str]) -> set[str]:
+    if not tests:
+        return set()
+    status, output = run_tests(copy, tests, "-rfE")
+    failing = {
+        test for test in tests if re.search(rf"^(FAILED|ERROR) {re.escape(test)}([\[: ]|$)", output, re.MULTILINE)
+    }
+    if status == _PASSED or failing:
+        return failing
+    # One of them does not exist, which hides the others: each says alone how it is.
+    return {test for test in tests if run_tests(copy, [test], within=_SECONDS)[0] != _PASSED}
 
 
 def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT) -> int:
@@ -126,10 +164,13 @@ def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT) -> int:
         mutants = list(read(options.files or sorted((root / "test/mutants").glob("*.yaml"))))
     except InvalidError as error:
         sys.exit(f"hack/mutants: {error}")
-    failing = failing_tests(mutants, root=root, at_once=options.at_once)
     bad = 0
-    with ThreadPoolExecutor(options.at_once) as pool:
-        verdicts = pool.map(partial(judge, root=root, failing=failing), mutants)
+    with copies_of(root, options.at_once) as copies, ThreadPoolExecutor(options.at_once) as pool:
+        failing = failing_tests(mutants, copies)
+        free: SimpleQueue[Path] = SimpleQueue()
+        for copy in copies:
+            free.put(copy)
+        verdicts = pool.map(partial(judge, copies=free, failing=failing), mutants)
         for mutant, verdict in zip(mutants, verdicts, strict=True):
             bad += verdict != CAUGHT
             print(f"{mutant.file}: {mutant.name}: {verdict}", flush=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tf_operator.dialects import record as codec
+from tf_operator.dialects import registry
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import defaults
@@ -34,6 +35,8 @@ BY_TEMPLATE: Final = Profile(
     after_end=AfterEnd.CLEAN_UP,
     has_cluster_always=True,
     service_port_name="mesh",
+    has_operator_config=True,
+    server_image="server:default",
 )
 BY_NEW_POD: Final = replace(
     BY_TEMPLATE,
@@ -44,6 +47,7 @@ BY_NEW_POD: Final = replace(
     after_end=AfterEnd.REPLICAS,
     has_cluster_always=False,
     service_port_name="",
+    has_operator_config=False,
 )
 BY_NAME: Final = {"by-template": BY_TEMPLATE, "by-new-pod": BY_NEW_POD}
 FIELDS: Final = frozenset({"profile", "runtimeId", "deciding", "cleanPods", "replicas"})
@@ -53,7 +57,7 @@ _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 def api_of(more: Mapping[str, Any]) -> ServedAPI:
     """The API that reads the manifest of a case with these fields beside it."""
     if "profile" not in more:
-        return v1.API
+        return registry.api_of(more["job"]) or v1.API
     profile = BY_NAME[more["profile"]]
 
     def read(metadata: Body, spec: object, stored: object) -> TrainingJob:

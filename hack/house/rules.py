@@ -146,6 +146,18 @@ def check_function_sizes_overall(sources: list[Source], limits: Limits) -> Itera
             )
 
 
+def check_class_names(sources: list[Source]) -> Iterator[Violation]:
+    """Whoever reads a class's name in a log, a trace or a search knows which one it is."""
+    first: dict[str, str] = {}
+    for source in sources:
+        classes = [node for node in source.tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"]
+        for node in classes if source.is_product else []:
+            place = f"{source.path}:{node.lineno}"
+            if first.setdefault(node.name, place) != place:
+                message = f"there is another {node.name} at {first[node.name]}: say in the name what sets them apart"
+                yield Violation(str(source.path), node.lineno, "house-class-names", message)
+
+
 def check_words(root: Path, paths: list[Path], limits: Limits) -> Iterator[Violation]:
     """Words that gave way to better ones stay away: in code, where they may be part of a name, and in prose."""
     spellings = "|".join(re.escape(word).replace(r"\ ", r"[\s_]+") for word in limits.retired_words)
@@ -166,7 +178,7 @@ def check_tree(root: Path, paths: list[Path]) -> list[Violation]:
     limits = Limits.read(root / "setup.cfg")
     sources = [Source.read(root, path) for path in paths]
     found = [violation for source in sources for check in EVERY_FILE for violation in check(source, limits)]
-    return sorted([*found, *check_function_sizes_overall(sources, limits)])
+    return sorted([*found, *check_function_sizes_overall(sources, limits), *check_class_names(sources)])
 
 
 def _names(text: str) -> frozenset[str]:

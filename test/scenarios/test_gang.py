@@ -120,7 +120,7 @@ async def test_a_missing_crd_is_told_and_waited_for(own_control_plane):
         await create_pod_group_crds(operator_fixture.admin)
         assert await _group(job_namespace, within=60)
         await _set_phase(job_namespace, "Inqueue")
-        await job_namespace.wait_pods("j-worker-0")
+        await job_namespace.wait_pods("j-worker-0", within=60)  # a kind that is missing is looked for every 30 s
 
 
 async def _group(job_namespace, *, within=PATIENCE):

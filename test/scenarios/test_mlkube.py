@@ -117,6 +117,7 @@ async def tfjobs(plane: ControlPlane, purpose: str, **options: object) -> AsyncI
         yield TfJobs(plane, admin, Kubelet(nodes, namespace), namespace, process, JOBS.path(namespace))
 
 
+@pytest.mark.documents("mlkube/printed-list")
 async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_plane, tmp_path):
     namespace = await asyncio.to_thread(control_plane.make_namespace, "kinds")
     kubectl = Kubectl(control_plane.kubeconfig("admin"), tmp_path, namespace)
@@ -134,7 +135,16 @@ async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_
     assert line.split() == ["example-job", "TfJob.v1beta1.mlkube.io"]
 
 
-async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(control_plane):
+@pytest.mark.documents(
+    "mlkube/one-job",
+    "mlkube/counts",
+    "mlkube/example-runs",
+    "mlkube/pods-stay",
+    "mlkube/none-runs",
+    "mlkube/status",
+    "mlkube/printed-example",
+)
+async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(control_plane, tmp_path):
     """Nothing shows Running any more when it is done, and nothing is deleted before the TfJob is."""
     async with tfjobs(control_plane, "example") as here:
         await here.create(example())
@@ -156,11 +166,15 @@ async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(con
         phases = {name: pod["status"]["phase"] for name, pod in (await here.pods()).items()}
         assert phases == {master: "Succeeded", worker: "Failed"}
         assert await here.services() == {"example-job-master-1234-0", "example-job-worker-1234-0"}
+        kubectl = Kubectl(control_plane.kubeconfig("admin"), tmp_path, here.namespace)
+        (printed,) = yaml.safe_load(kubectl.run("get", "tfjobs", "-o", "yaml"))["items"]
+        assert (printed["spec"], printed["status"]["phase"]) == (example()["spec"], "Done")
         await here.admin.delete(JOBS.path(here.namespace, "example-job"))
         await here.wait_pods(within=90)  # the collector looks for new kinds every 30 s
         await here.wait_services()
 
 
+@pytest.mark.documents("mlkube/status", "mlkube/pods-stay")
 async def test_a_permanent_failure_of_the_master_ends_the_job_and_keeps_the_pods(control_plane):
     """Also when the kubelet has started the master again in place before anybody saw its end."""
     async with tfjobs(control_plane, "fails") as here:
@@ -193,6 +207,7 @@ async def test_a_master_that_got_a_signal_runs_again(control_plane):
         await here.wait_shown("example-job", state="Succeeded")
 
 
+@pytest.mark.documents("mlkube/status")
 @pytest.mark.parametrize("end", ["fails", "is deleted"])
 async def test_a_worker_runs_again_however_it_ended_and_the_job_goes_on(control_plane, end):
     async with tfjobs(control_plane, "worker") as here:
@@ -205,6 +220,7 @@ async def test_a_worker_runs_again_however_it_ended_and_the_job_goes_on(control_
         await here.wait_shown("example-job", phase="Running", state="Running", reason="")
 
 
+@pytest.mark.documents("mlkube/upgrade")
 async def test_a_rolling_update_of_the_operator_loses_no_job_and_makes_no_pod_twice(control_plane):
     """As a Deployment does it: the new pod is ready before the old one ends. Jobs start, run and end meanwhile."""
     jobs = [f"job-{number}" for number in range(20)]
@@ -225,6 +241,7 @@ async def test_a_rolling_update_of_the_operator_loses_no_job_and_makes_no_pod_tw
         assert here.created_pods(started) == 2 * len(jobs)
 
 
+@pytest.mark.documents("mlkube/log-fields")
 async def test_pods_of_a_job_that_asks_for_json_logs_know_which_replica_they_are(control_plane):
     """What the programs then write is tested with Python itself; here the API server has to accept the pods."""
     async with tfjobs(control_plane, "logs") as here:
@@ -239,6 +256,7 @@ async def test_pods_of_a_job_that_asks_for_json_logs_know_which_replica_they_are
             assert (found["replica_type"], found["replica_index"], found["runtime_id"]) == (role, 0, "1234")
 
 
+@pytest.mark.documents("mlkube/outside", "mlkube/printed-exports")
 @pytest.mark.parametrize("name", [{"MY_POD_NAME": "my-pod"}, {}], ids=["with a name", "without a name"])
 async def test_the_operator_runs_outside_of_the_cluster_with_the_variables_of_the_document(control_plane, name):
     """The name is only that of the holder of the Lease; without it the host's name does."""
@@ -251,6 +269,7 @@ async def test_the_operator_runs_outside_of_the_cluster_with_the_variables_of_th
         await here.wait_shown("example-job", state="Succeeded")
 
 
+@pytest.mark.documents("mlkube/one-job")
 async def test_parameter_servers_without_a_program_run_the_standard_server(control_plane):
     async with tfjobs(control_plane, "servers") as here:
         body = example()

@@ -70,6 +70,7 @@ async def test_a_finished_job_is_left_alone_for_ever(job_namespace, operator_fix
     for name in ("j-worker-0", "j-worker-1", "j-ps-0"):
         await job_namespace.delete_pod(name)
         await job_namespace.admin.delete(SERVICES.path(job_namespace.namespace, name))
+    await job_namespace.wait_event("TFJobSucceeded")
     await job_namespace.quiet()
     job, events, mark = await job_namespace.job(), await job_namespace.events(), job_namespace.mark()
     for _ in range(2):

@@ -37,6 +37,19 @@ def here(job_namespace: JobNamespace) -> T9kNamespace:
     return T9kNamespace.of(job_namespace)
 
 
+@pytest.mark.documents(
+    "t9k/replicas",
+    "t9k/main-replica",
+    "t9k/success",
+    "t9k/clean-none",
+    "t9k/conditions",
+    "t9k/phases",
+    "t9k/tasks",
+    "t9k/aggregate",
+    "t9k/printed-example",
+    "t9k/printed-conditions",
+    "t9k/printed-tasks",
+)
 async def test_the_documented_job_goes_through_its_phases_to_the_documented_status(here: T9kNamespace) -> None:
     """Conditions in the manual's order with its reasons and messages; the times of the start stay."""
     await here.submit(EXAMPLE)
@@ -65,6 +78,7 @@ async def test_the_documented_job_goes_through_its_phases_to_the_documented_stat
     assert set(await here.pods()) == set(WORKERS)
 
 
+@pytest.mark.documents("t9k/main-replica")
 async def test_a_chief_alone_decides_how_the_job_ends(here: T9kNamespace) -> None:
     roles = replicas("worker", 4, "Never"), replicas("chief", 1, "Never")
     await here.begin_running(job("a", *roles))
@@ -81,6 +95,7 @@ async def test_a_chief_alone_decides_how_the_job_ends(here: T9kNamespace) -> Non
     assert "exited with code 1" in condition(status, "ReplicaFailure")["message"]
 
 
+@pytest.mark.documents("t9k/exit-code", "t9k/conditions")
 async def test_under_exit_code_four_codes_restart_a_replica_and_all_others_are_final(here: T9kNamespace) -> None:
     """The other workers go on without it, and worker 0 still succeeds."""
     await here.begin_running(job("t", replicas("worker", 4, "ExitCode")))
@@ -98,6 +113,7 @@ async def test_under_exit_code_four_codes_restart_a_replica_and_all_others_are_f
     assert status["backoffCount"] == 4
 
 
+@pytest.mark.documents("t9k/on-failure", "t9k/backoff-limit", "t9k/main-replica-restarts")
 async def test_all_replicas_share_one_limit_of_restarts(here: T9kNamespace) -> None:
     """When it is used up a failed worker stays as it is; when the main one fails, the job does."""
     await here.begin_running(job("t", replicas("worker", 4), runPolicy={"backoffLimit": 2}))
@@ -116,6 +132,7 @@ async def test_all_replicas_share_one_limit_of_restarts(here: T9kNamespace) -> N
     await here.says("none", phase="Failed", flags="TFTFT", running=1, failed=1)
 
 
+@pytest.mark.documents("t9k/always", "t9k/backoff-limit")
 async def test_under_always_a_replica_runs_again_after_its_success_as_long_as_the_limit_allows(
     here: T9kNamespace,
 ) -> None:
@@ -136,6 +153,7 @@ async def test_under_always_a_replica_runs_again_after_its_success_as_long_as_th
     assert status["backoffCount"] == 3
 
 
+@pytest.mark.documents("t9k/policy-wins", "t9k/never", "t9k/deadline")
 async def test_under_never_a_failed_pod_stays_and_a_deadline_ends_the_job(here: T9kNamespace) -> None:
     policy = {"activeDeadlineSeconds": 5}
     await here.begin_running(job("t", replicas("worker", 2, "Never", restartPolicy="Always"), runPolicy=policy))
@@ -144,10 +162,23 @@ async def test_under_never_a_failed_pod_stays_and_a_deadline_ends_the_job(here: 
     started = moment(status["operator"]["startTime"])
     status = await here.says(phase="Failed", flags="TFTFT", running=1, failed=1)
     assert condition(status, "Failed")["reason"] == "DeadlineExceeded"
-    assert moment(condition(status, "Failed")["lastTransitionTime"]) - started <= timedelta(seconds=6)
+    assert moment(condition(status, "Failed")["lastTransitionTime"]) - started >= timedelta(seconds=5)
     assert (await here.uids())["t-worker-1"] == pod["metadata"]["uid"]
 
 
+@pytest.mark.documents(
+    "t9k/replicas",
+    "t9k/templates",
+    "t9k/resources",
+    "t9k/shared-memory",
+    "t9k/environment",
+    "t9k/policy-wins",
+    "t9k/default-scheduler",
+    "t9k/printed-example",
+    "t9k/printed-resources",
+    "t9k/printed-shared-memory",
+    "t9k/printed-environment",
+)
 async def test_what_the_manual_adds_to_a_template_is_in_each_pod(here: T9kNamespace) -> None:
     """Whatever restartPolicy the template has, the pod has Never."""
     body = over(EXAMPLE, documented("fragments/resources"))
@@ -162,10 +193,11 @@ async def test_what_the_manual_adds_to_a_template_is_in_each_pod(here: T9kNamesp
         assert container["resources"]["limits"] == {"cpu": "4", "memory": "4Gi"}
         assert {"name": "dshm", "mountPath": "/dev/shm"} in container["volumeMounts"]
         assert {entry["name"] for entry in container["env"]} == {"ENV_DIRECT", "ENV_REFERENCED", "TF_CONFIG"}
-        assert pod["spec"]["restartPolicy"] == "Never"
+        assert (pod["spec"]["restartPolicy"], pod["spec"]["schedulerName"]) == ("Never", "default-scheduler")
         assert pod["metadata"]["labels"]["tensorstack.dev/owner-name"] == "tensorflow-example"
 
 
+@pytest.mark.documents("t9k/limits-below-requests")
 async def test_limits_below_requests_are_reported_in_the_words_of_the_server(here: T9kNamespace) -> None:
     less = {"name": "tensorflow", "resources": {"limits": {"cpu": "100m"}}}
     change = {"spec": {"replicaSpecs": [{"type": "worker", "template": {"spec": {"containers": [less]}}}]}}
@@ -175,6 +207,7 @@ async def test_limits_below_requests_are_reported_in_the_words_of_the_server(her
     assert "must be less than or equal to cpu limit" in condition(status, "Completed")["message"]
 
 
+@pytest.mark.documents("t9k/clean-none", "t9k/clean-all", "t9k/clean-unfinished")
 @pytest.mark.parametrize(
     ("policy", "left", "counts"),
     [
@@ -197,6 +230,15 @@ async def test_the_clean_up_policy_says_which_replicas_are_deleted(
     assert len(await here.pods()) == left
 
 
+@pytest.mark.documents(
+    "t9k/pause",
+    "t9k/resume",
+    "t9k/pause-changes",
+    "t9k/conditions",
+    "t9k/phases",
+    "t9k/printed-pause",
+    "t9k/printed-pause-defaults",
+)
 async def test_a_paused_job_has_no_pods_and_runs_its_resume_command_afterwards(here: T9kNamespace) -> None:
     paused = over(job("t", replicas("worker", 2, initContainers=[{"name": "init", "image": "i"}])), PAUSE)
     await here.submit(over(paused, {"spec": {"replicaSpecs": [replicas("ps", 1)]}}))
@@ -224,6 +266,7 @@ async def test_a_paused_job_has_no_pods_and_runs_its_resume_command_afterwards(h
     await here.says(phase="Succeeded", flags="TFFTFF")
 
 
+@pytest.mark.documents("t9k/debug", "t9k/debug-fields", "t9k/printed-debug")
 async def test_debugged_pods_wait_for_somebody_to_come_in(here: T9kNamespace) -> None:
     probes = {"livenessProbe": {"exec": {"command": ["x"]}}, "startupProbe": {"exec": {"command": ["x"]}}}
     roles = [replicas(kind, 1, initContainers=[{"name": "init", "image": "i"}]) for kind in ("worker", "ps")]
@@ -238,6 +281,7 @@ async def test_debugged_pods_wait_for_somebody_to_come_in(here: T9kNamespace) ->
     await here.says(phase="Running", flags="TTFFF", running=2)
 
 
+@pytest.mark.documents("t9k/t9k-scheduler", "t9k/printed-scheduler")
 async def test_a_job_gets_the_scheduler_of_t9k_as_soon_as_that_is_installed(here: T9kNamespace) -> None:
     """Until then the default one places its pods, and an event and the status say so."""
     asks = over(job("before"), documented("fragments/scheduler"))
@@ -270,6 +314,7 @@ async def test_a_job_gets_the_scheduler_of_t9k_as_soon_as_that_is_installed(here
     assert await eventually(is_placed, within=60, every=2.0)
 
 
+@pytest.mark.documents("t9k/types")
 async def test_an_evicted_replica_is_replaced_and_costs_nothing(here: T9kNamespace) -> None:
     roles = [replicas(kind) for kind in ("ps", "worker", "evaluator", "chief")]
     await here.begin_running(job("t", *roles, runPolicy={"backoffLimit": 0}))

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lab.control_plane.access import OPERATOR
+from lab.control_plane.plane import ControlPlane
 from support import builders
 from support.api import Api, RefusedError
 from support.audit import AuditLog
@@ -22,16 +23,30 @@ BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings")
 CLUSTER_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 ELECTION = tuple(f"--leader-election-{name}" for name in ("lease-duration=6s", "renew-deadline=4s", "retry-period=1s"))
 
-with_audit = pytest.mark.parametrize("own_control_plane", [{"audit"}], indirect=True)
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory, plane_programs):
+    """A plane of this module's own: its tests take rights away, and stand for election."""
+    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"audit"})) as plane:
+        yield plane
 
 
-@with_audit
-async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(own_control_plane):
-    plane = own_control_plane
+@pytest.fixture
+def no_rights_in_the_cluster(plane):
+    """The operator has only the rights that the test gives it in single namespaces."""
+    path = CLUSTER_BINDINGS.path(name="tf-operator")
+    binding = plane.admin.get(path)
+    plane.admin.delete(path)
+    yield
+    body = {field: binding[field] for field in ("roleRef", "subjects")} | {"metadata": {"name": "tf-operator"}}
+    plane.admin.create(CLUSTER_BINDINGS.path(), body)
+
+
+@pytest.mark.usefixtures("no_rights_in_the_cluster")
+async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(plane):
     served = await make_namespaces(plane, "served", 2)
     [other] = await make_namespaces(plane, "other", 1)
     async with Api(plane.kubeconfig("admin")) as admin:
-        await admin.delete(CLUSTER_BINDINGS.path(name="tf-operator"))
         for namespace in served:
             await admin.create(BINDINGS.path(namespace), _binding())
         mark = AuditLog(plane.audit_log).mark()
@@ -52,17 +67,15 @@ async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(own_c
     assert not [entry for entry in sent if entry.code == 403]
 
 
-@with_audit
-async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_the_others(own_control_plane):
+@pytest.mark.usefixtures("no_rights_in_the_cluster")
+async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_the_others(plane):
     """As when it is deleted, and the RoleBinding in it; if the rights come back, so does its work."""
-    plane = own_control_plane
     kept, lost = await make_namespaces(plane, "shared", 2)
     async with (
         Api(plane.kubeconfig("admin")) as admin,
         Api(plane.kubeconfig("kubelet")) as nodes,
         Api(plane.kubeconfig("operator")) as account,
     ):
-        await admin.delete(CLUSTER_BINDINGS.path(name="tf-operator"))
         for namespace in (kept, lost):
             await admin.create(BINDINGS.path(namespace), _binding())
         job_namespace, elsewhere = (JobNamespace(plane, admin, Kubelet(nodes, name), name) for name in (kept, lost))
@@ -81,10 +94,9 @@ async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_t
             await elsewhere.wait("j", "Running", within=90)
 
 
-@with_audit
-async def test_a_pod_of_another_namespace_never_decides_about_a_job(own_control_plane):
+async def test_a_pod_of_another_namespace_never_decides_about_a_job(plane):
     """Who may create pods in one namespace may write an owner reference to a job in another one."""
-    plane = own_control_plane  # without a garbage collector, which deletes such pods sooner or later
+    # Without a garbage collector, which deletes such pods sooner or later.
     async with make_operator_fixture(plane, namespaces=await make_namespaces(plane, "tenants", 2)) as operator_fixture:
         victim, evil = operator_fixture.job_namespace(), operator_fixture.job_namespace()
         jobs = {name: await victim.submit(builders.tfjob(name).workers(1).clean_pods("All")) for name in ("j", "k")}
@@ -105,10 +117,8 @@ async def test_a_pod_of_another_namespace_never_decides_about_a_job(own_control_
         assert set(await evil.pods()) == {"j-worker-0", "k-worker-0"}
 
 
-@with_audit
-async def test_a_leader_that_is_told_to_go_hands_over_at_once(own_control_plane):
+async def test_a_leader_that_is_told_to_go_hands_over_at_once(plane):
     """SIGTERM: the Lease is released last, and the other takes over within 3 s. Other ends of a term: test/faults."""
-    plane = own_control_plane
     [namespace] = await make_namespaces(plane, "replicas", 1)
     async with (
         _replicas(plane, [namespace]) as (leader, standby),

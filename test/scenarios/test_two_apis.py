@@ -60,7 +60,7 @@ class Both(JobNamespace):
             assert found.get("status", {}).get("phase") == phase, f"{found.get('status')}"
             return found
 
-        return await eventually(check, within=40)
+        return await eventually(check, within=60)
 
     async def wait_children(self, *names, of):
         """Wait until there are these pods, and they are this job's."""
@@ -70,7 +70,7 @@ class Both(JobNamespace):
             assert {name for name, uid in owners.items() if uid == of["metadata"]["uid"]} == set(names), f"{owners}"
             return True
 
-        assert await eventually(check, within=40)
+        assert await eventually(check, within=60)  # a kind that is missing is looked for every 30 s
 
 
 @asynccontextmanager
@@ -102,7 +102,6 @@ async def test_a_kind_that_is_installed_later_is_served_beside_the_one_that_was_
         await here.begin_running(builders.tfjob("a").workers(1))
         await create_crd(here.admin, toy_api.API.crd.load())
         await here.submit_toy("b")
-        # A kind that is missing is looked for every 30 s.
         await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1", within=60)
         await here.run("b-chief-0", "b-worker-0", "b-worker-1")
         await here.wait_toy("b", "running")
@@ -147,7 +146,7 @@ async def test_a_kind_that_is_removed_ends_no_work_but_its_own_and_may_come_back
         await create_crd(here.admin, toy_api.API.crd.load())
         await here.begin_running(builders.tfjob("a").workers(1))
         await here.submit_toy("b")
-        await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1")
+        await here.wait_pods("a-worker-0", "b-chief-0", "b-worker-0", "b-worker-1", within=60)
         await remove(here.admin, "tfjobs.kubeflow.org", TFJOBS)
         await here.run("b-chief-0", "b-worker-0", "b-worker-1")
         await here.succeed("b-chief-0")

@@ -24,7 +24,7 @@ from support.listed_jobs import ListedJobs
 from support.older_versions import WITH_SUPPORT, path, serving
 from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_status import Exit
-from support.resources import CRDS, SERVICES, TFJOBS
+from support.resources import CONFIG_MAPS, CRDS, PODS, SERVICES, TFJOBS
 from support.settle import eventually
 from support.webhook_probe import ASKED
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER
@@ -70,7 +70,7 @@ def own_plane(tmp_path_factory, plane_programs):
 async def process(own_plane):
     namespace = await asyncio.to_thread(own_plane.make_namespace, "operator")
     program = {"module": "support.webhook_probe", "environment": WITH_SUPPORT}
-    async with serving(own_plane, namespace, more=(QUICK,), namespaces=[], **program) as found:
+    async with serving(own_plane, namespace, is_own=True, more=(QUICK,), namespaces=[], **program) as found:
         yield found
 
 
@@ -96,6 +96,19 @@ async def begin(here, body):
     return shown["RuntimeId"], pods
 
 
+@pytest.mark.documents(
+    "v1alpha1/create",
+    "v1alpha1/nothing-left",
+    "v1alpha1/master-decides",
+    "v1alpha1/names",
+    "v1alpha1/pod-names",
+    "v1alpha1/phases",
+    "v1alpha1/states",
+    "v1alpha1/replica-statuses",
+    "v1alpha1/task",
+    "v1alpha1/printed-example",
+    "v1alpha1/printed-yaml",
+)
 async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
     kubectl = Kubectl(here.plane.kubeconfig("admin"), tmp_path, here.namespace)
     await asyncio.to_thread(kubectl.run, "create", f"--filename={EXAMPLES / 'tf_job.yaml'}")
@@ -124,14 +137,25 @@ async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
     await here.wait_shown("example-job", phase="CleanUp", **ends)
     await here.kubelet.release(held["metadata"]["name"])
     status = await here.wait_shown("example-job", phase="Done", conditions=None, controlPaused=False, **ends)
-    assert status["kinds"] == "TFJob.v1alpha1.kubeflow.org"
+    printed, job = example("status/tf_job.yaml"), await here.get("example-job")
+    assert job["spec"] == printed["spec"] | {"RuntimeId": spec["RuntimeId"]}
+    ours = {"kinds": "TFJob.v1alpha1.kubeflow.org", "operator": status["operator"]}
+    assert (job["apiVersion"], job["kind"], status) == (printed["apiVersion"], "TFJob", printed["status"] | ours)
     assert set(await here.pods()) == {master}
 
+    config_map = f"example-job-cm-ps-{spec['RuntimeId']}"
+    children = [PODS.path(here.namespace, master), CONFIG_MAPS.path(here.namespace, config_map)]
+    for child in children:
+        (owner,) = (await here.admin.get(child))["metadata"]["ownerReferences"]
+        assert (owner["uid"], owner["controller"]) == (job["metadata"]["uid"], True)
     await here.admin.delete(f"{here.path}/example-job")
     await here.wait_pods(within=90)  # the collector looks for new kinds every 30 s
     await here.wait_services()
+    found = await here.admin.list(CONFIG_MAPS.path(here.namespace))
+    assert config_map not in {entry["metadata"]["name"] for entry in found}
 
 
+@pytest.mark.documents("v1alpha1/distributed-or-not", "v1alpha1/gpus", "v1alpha1/printed-gpu")
 async def test_what_the_defaults_of_a_job_are_is_shown_in_it(here):
     await here.create(example("tf_job_gpu.yaml", "gpu"))
     entry, spec = (await here.get("gpu"))["spec"]["replicaSpecs"][0], (await here.get("gpu"))["spec"]
@@ -149,6 +173,7 @@ async def test_what_the_defaults_of_a_job_are_is_shown_in_it(here):
     await here.wait_shown("gpu", phase="Done", state="Succeeded", replicaStatuses=rows(only, MASTER="Succeeded"))
 
 
+@pytest.mark.documents("v1alpha1/master-decides", "v1alpha1/permanent-codes", "v1alpha1/states")
 async def test_permanent_exit_codes_of_the_master_fail_the_job(here):
     """Also when the kubelet has started it again in place, and also when it had too little memory."""
     ends = {f"exit-{code}": Exit(code) for code in (1, 2, 126, 127, 128, 139)} | {"oom": Exit(137, reason="OOMKilled")}
@@ -166,6 +191,7 @@ async def test_permanent_exit_codes_of_the_master_fail_the_job(here):
     assert here.created_pods(started) == 0
 
 
+@pytest.mark.documents("v1alpha1/retryable-codes", "v1alpha1/code-138", "v1alpha1/other-codes", "v1alpha1/pod-names")
 async def test_other_exit_codes_of_the_master_run_it_again(here):
     """In its pod, if the kubelet restarts it, and otherwise in a pod of another name."""
     codes = (130, 137, 138, 143, 129, 255)
@@ -182,6 +208,7 @@ async def test_other_exit_codes_of_the_master_run_it_again(here):
     await here.wait_shown("in-place", state="Succeeded")
 
 
+@pytest.mark.documents("v1alpha1/master-decides", "v1alpha1/workers", "v1alpha1/servers", "v1alpha1/replica-statuses")
 async def test_workers_and_parameter_servers_run_again_and_never_fail_the_job(here):
     rid, pods = await begin(here, example())
     for code in (1, 137):
@@ -211,6 +238,7 @@ async def test_the_job_may_name_who_decides_and_what_is_cleaned_up(here):
     assert set(await here.pods()) == set(pods.values())
 
 
+@pytest.mark.documents("v1alpha1/runtime-id", "v1alpha1/names", "v1alpha1/logs-by-runtime-id")
 async def test_the_runtime_id_is_in_names_and_labels(here):
     """Two jobs may have the same one."""
     jobs = [await begin(here, example(name=name, RuntimeId="76no")) for name in ("one", "two")]
@@ -220,6 +248,22 @@ async def test_the_runtime_id_is_in_names_and_labels(here):
     await here.succeed(*(pods["master", 0] for _, pods in jobs))
     for name in ("one", "two"):
         await here.wait_shown(name, phase="Done", state="Succeeded")
+
+
+@pytest.mark.documents("v1alpha1/logs-by-runtime-id")
+async def test_what_the_operator_logs_of_a_job_has_its_runtime_id(here):
+    body = single("rejected", RuntimeId="log1")
+    (container,) = body["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"]
+    container["resources"] = {"limits": {"cpu": 1}, "requests": {"cpu": 2}}
+    await here.create(body)
+
+    async def is_logged():
+        found = [record for record in here.process.records if record.get("runtime_id") == "log1"]
+        assert found, here.process.records[-5:]
+        return found
+
+    (record, *_) = await eventually(is_logged, within=PATIENCE)
+    assert (record["message"], record["job_name"]) == ("a create was rejected", "rejected")
 
 
 MASTER, WORKER, SERVERS = example()["spec"]["replicaSpecs"]
@@ -235,6 +279,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.documents("v1alpha1/one-master", "v1alpha1/container")
 @pytest.mark.parametrize("name", MALFORMED)
 async def test_a_job_that_cannot_be_run_is_refused_with_the_rule(here, name):
     replicas, sentence = MALFORMED[name]
@@ -256,6 +301,7 @@ async def is_created(here, body):
         raise AssertionError(str(refusal)) from refusal
 
 
+@pytest.mark.documents("v1alpha1/one-master", "v1alpha1/container", "v1alpha1/phases", "v1alpha1/states")
 async def test_a_job_that_got_past_the_rules_fails_and_hurts_no_other(here):
     crd = await here.admin.get(CRD)
     versions = [
@@ -282,13 +328,14 @@ async def test_a_job_that_got_past_the_rules_fails_and_hurts_no_other(here):
 async def test_an_edit_in_any_version_changes_nothing_else(here):
     _, pods = await begin(here, example())
     await here.wait_status(ready="4/4")
-    before, uids = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.uids()
+    await here.quiet()
+    before, children = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.pods()
     for number, version in enumerate(("v1alpha1", "v1beta1", "v1")):
         await here.admin.patch(path(version, here.namespace, "j"), {"metadata": {"labels": {"edit": str(number)}}})
     after = await here.admin.get(TFJOBS.path(here.namespace, "j"))
     assert (after["status"], after["spec"]) == (before["status"], before["spec"])
     assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
-    assert await here.uids() == uids
+    assert await here.pods() == children
     assert after["status"]["origin"] == "v1alpha1"
     await here.succeed(pods["master", 0])
     await here.wait_shown("j", phase="Done", state="Succeeded")
@@ -372,7 +419,10 @@ async def is_refused(here, name):
 
 
 async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_ones_stay_ended(here):
-    """The definition of that time stores v1alpha1; it is replaced by ours, and then no v1alpha1 is stored."""
+    """The definition of that time stores v1alpha1; it is replaced by ours, and then no v1alpha1 is stored.
+
+    Jobs that had not ended, or have no status, run.
+    """
     crd = await here.admin.get(CRD)
     versions = [version | {"storage": version["name"] == "v1alpha1"} for version in crd["spec"]["versions"]]
     await here.admin.patch(CRD, {"spec": {"versions": versions}})
@@ -382,12 +432,19 @@ async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_one
         await here.wait_shown(name, phase="Creating")
         old = {"phase": "Done", "state": state, "operator": None}
         await here.admin.patch(f"{here.path}/{name}/status", {"status": old})
+    pods = {}
+    for name, old in {"without-status": None, "under-way": {"phase": "Running", "state": "Running"}}.items():
+        await eventually(partial(is_created, here, single(name, RuntimeId="76no")), within=PATIENCE)
+        await here.wait_shown(name, phase="Creating")
+        pods[name] = (await here.pod(f"{name}-master-76no-0"))["metadata"]["name"]
+        if old:
+            await here.admin.patch(f"{here.path}/{name}/status", {"status": old | {"operator": None}})
     assert "v1alpha1" in (await here.admin.get(CRD))["status"]["storedVersions"]
     started = here.mark()
     await here.admin.patch(CRD, {"spec": {"versions": crd["spec"]["versions"]}})
 
     command = [sys.executable, "-m", "tf_operator", "crd", "migrate", f"--kubeconfig={here.plane.kubeconfig('admin')}"]
-    for least in (2, 0):
+    for least in (4, 0):
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         assert int(done.stdout.split()[1]) >= least
@@ -396,4 +453,8 @@ async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_one
     for name, (state, condition) in ends.items():
         await here.wait_shown(name, phase="Done", state=state)
         assert (await here.job(name))["status"]["conditions"][-1]["type"] == condition
+    for name, pod in pods.items():
+        await here.run(pod)
+        await here.succeed(pod)
+        await here.wait_shown(name, phase="Done", state="Succeeded")
     assert here.created_pods(started) == 0

@@ -127,7 +127,7 @@ class Harness:
             jobs=JOBS,
             reporter=PlanReporter(JOBS, self.recorder, self.counts, v1.API),
         )
-        observer = Observer(self.caches, self.notes, client, self.clock, v1.API, settings)
+        observer = Observer(self.caches, self.notes, client, self.clock, v1.API, lambda: settings)
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )
@@ -181,6 +181,7 @@ class Harness:
             pods=cast("Any", informers[resources.PODS]),
             services=cast("Any", informers[resources.SERVICES]),
             groups=cast("Any", informers.get(self.groups)) if self.groups else None,
+            tensorboards=None,
             readers=READERS,
         )
 

@@ -5,7 +5,7 @@ import base64
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,10 @@ TEMPLATE = {
 
 
 def old_job(version: str, name: str = "j", **spec: object) -> Json:
-    replicas = {"MASTER": {"replicas": 1, "template": TEMPLATE}}
+    master = {"replicas": 1, "template": TEMPLATE}
+    replicas: Json = {"replicaSpecs": [master]} if version == "v1alpha1" else {"tfReplicaSpecs": {"MASTER": master}}
     body = {"apiVersion": f"kubeflow.org/{version}", "kind": "TFJob", "metadata": {"name": name}}
-    return body | {"spec": {"tfReplicaSpecs": replicas} | spec}
+    return body | {"spec": replicas | spec}
 
 
 def path(version: str, namespace: str, name: str = "") -> str:
@@ -77,16 +78,25 @@ async def serving(
     namespace: str,
     found: keys.Keys = keys.Keys(),  # noqa: B008 (frozen)
     *,
+    kind: str = "TFJob",
+    versions: Sequence[str] = tuple(OLDER),
+    is_own: bool = False,
     more: tuple[str, ...] = (),
     **options: Any,  # noqa: ANN401 (as operator_process.start takes them)
 ) -> AsyncIterator[OperatorProcess]:
-    """An operator whose webhook the API server knows, for this namespace or for those in the options."""
+    """An operator whose webhook the API server knows, for this namespace or for those in the options.
+
+    ``kind``, with these ``versions`` beside its own, is as for ``tf-operator crd``. ``is_own``: the plane ends with it.
+    """
     port = free_port()
     await asyncio.to_thread(allow, plane)
     plane.admin.create(SECRETS.path(namespace), secret(namespace, found))
-    await asyncio.to_thread(define, plane, f"--older-versions={','.join(OLDER)}", f"--webhook=https://{HOST}:{port}")
+    await asyncio.to_thread(
+        define, plane, kind, f"--older-versions={','.join(versions)}", f"--webhook=https://{HOST}:{port}"
+    )
     arguments = (
         "--leader-elect=false",
+        f"--enable-scheme={kind}",
         f"--leader-election-namespace={namespace}",
         f"--conversion-webhook-bind-address={HOST}:{port}",
         f"--conversion-webhook-secret={SECRET}",
@@ -96,16 +106,17 @@ async def serving(
     try:
         chosen: Json = {"namespaces": [namespace], "arguments": arguments} | options
         async with operator(plane, **chosen) as process:
-            await eventually(lambda: is_answered(plane, namespace), within=60)
+            await eventually(lambda: is_answered(plane, namespace, versions[-1]), within=60)
             yield process
     finally:
-        await asyncio.to_thread(define, plane)
+        if not is_own:
+            await asyncio.to_thread(define, plane)
 
 
-def is_answered(plane: ControlPlane, namespace: str) -> bool:
-    """A job can be written in v1beta1."""
+def is_answered(plane: ControlPlane, namespace: str, version: str) -> bool:
+    """A job can be written in this version."""
     try:
-        plane.admin.create(path("v1beta1", namespace) + "?dryRun=All", old_job("v1beta1", "probe"))
+        plane.admin.create(path(version, namespace) + "?dryRun=All", old_job(version, "probe"))
     except ApiRefusedError as refusal:
         raise AssertionError(str(refusal)) from refusal
     return True

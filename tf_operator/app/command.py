@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from tf_operator.app import crd_command, version
 
 _HELP = {"-h", "-help", "--help"}
+_VERSION = {"-version", "--version"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,6 +50,9 @@ def make_parser() -> argparse.ArgumentParser:
 def _run(arguments: Sequence[str]) -> int:
     """Run the operator, or say what is wrong with its flags."""
     _end_by_signals()
+    if _VERSION.intersection(arguments):
+        sys.stdout.write(f"{version.version_line('tf-operator')}\n")
+        return 0
     from tf_operator.app.options import options, usage  # noqa: PLC0415 (half a second, without a handler)
 
     if _HELP.intersection(arguments):

@@ -29,7 +29,7 @@ LAST_EVENTS = 2.0
 _log = structlog.get_logger(__name__)
 
 
-class Term(Protocol):
+class LeaderTerm(Protocol):
     """The time in which this process leads."""
 
     async def wait_over(self) -> LossReason:
@@ -39,7 +39,7 @@ class Term(Protocol):
 class Election(Protocol):
     """Decides which process leads: ``ElectionThread`` or ``NoElection``."""
 
-    def term(self) -> AbstractAsyncContextManager[Term]:
+    def term(self) -> AbstractAsyncContextManager[LeaderTerm]:
         """Wait until this process leads; exit it when the work has ended."""
 
 
@@ -115,7 +115,7 @@ class Lifecycle:
             async with self._election.term() as term:
                 await self._lead(term)
 
-    async def _lead(self, term: Term) -> None:
+    async def _lead(self, term: LeaderTerm) -> None:
         """Run the controllers until the term is over, or until this is cancelled because of ``stop``."""
         async with asyncio.TaskGroup() as work:
             working = work.create_task(self._work())

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from tf_operator.app import clients, lifecycle, logs, signals, wiring
+from tf_operator.app import clients, config_file, controller_config, lifecycle, logs, signals, tensorboards, wiring
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
@@ -23,6 +23,13 @@ from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.transport.config import ConfigurationError
 
 _log = structlog.get_logger(__name__)
+_CANNOT_START = (
+    ConfigurationError,
+    certificates.CertificateError,
+    controller_config.ConfigFileError,
+    ConflictingController,
+    server.ServerError,
+)
 
 
 def run(options: Options, *, make_controller: wiring.MakeController = wiring.make_controller) -> int:
@@ -33,7 +40,7 @@ def run(options: Options, *, make_controller: wiring.MakeController = wiring.mak
     try:
         with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
             runner.run(_run(options, make_controller))
-    except (ConfigurationError, certificates.CertificateError, ConflictingController, server.ServerError) as error:
+    except _CANNOT_START as error:
         _log.error("cannot start", error=str(error))
         return 1
     except Exception:  # noqa: BLE001 (reported in the log, and by the exit code)
@@ -56,6 +63,8 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
     """Build everything, and live until a signal."""
     clock = SystemClock()
     metrics = _metrics(options, clock)
+    settings, file = wiring.settings(options), options.controller_config_file
+    config = config_file.ConfigFile(file, settings, metrics.config.failed) if file else None
     monitor = loop_monitor.LoopMonitor(clock, metrics.loop)
     probes = health.Health(clock, monitor.heartbeat)
     reviewer = metrics_auth.Reviewer(clock, endpoints.METRICS_PATH)
@@ -76,11 +85,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
         reviewer.use(to_server.reviews())
         informers, recorder, election = to_server.informers(), to_server.recorder(), to_server.election()
-        conflicts = ConflictDetector(
-            clock,
-            recorder=recorder,
-            is_overridden=options.overrides_existing_controller,
-        )
+        conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=options.overrides_existing_controller)
         context = wiring.ControllerContext(
             client=to_server.jobs(election),
             informers=informers,
@@ -89,8 +94,12 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             options=options,
             controllers=metrics.controllers,
             conflicts=conflicts,
+            settings=config.settings if config else lambda: settings,
         )
-        controllers = {api.controller: make_controller(context, api) for api in options.apis}
+        controllers: dict[str, wiring.Runnable] = {
+            api.controller: make_controller(context, api) for api in options.apis
+        }
+        controllers |= tensorboards.make_controllers(context)
         probes.watch(informers, config=to_server.config)
         metrics.sample_informers(informers)
         for name, controller in controllers.items():
@@ -106,6 +115,8 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             wait_until_clear=conflicts.wait_until_clear,
         )
         parts = _webhook(options, to_server, election, probes, stack)
+        if config:
+            parts["controller config"] = config.follow(clock)
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
 
 
@@ -125,7 +136,7 @@ def _webhook(
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:
     return registry.Metrics(
-        controllers={api.controller: api.framework for api in options.apis},
+        controllers={api.controller: api.framework for api in options.apis} | tensorboards.frameworks(options),
         workers=options.workers,
         lease=options.election.name if options.election else "",
         namespaces=options.namespaces,

@@ -23,7 +23,7 @@ _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class PlannedReplica:
     """One replica: its pod and its Service, whose bodies are built on demand."""
 
     type: ReplicaType
@@ -50,7 +50,7 @@ class DryRun:
     settings: Settings
     dependencies: tuple[Create, ...]
     """What is created before the first pod, such as the PodGroup of a gang scheduler."""
-    replicas: tuple[Replica, ...]
+    replicas: tuple[PlannedReplica, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -58,7 +58,7 @@ class DryRun:
         """How many pods a gang scheduler places together; ``None`` without one."""
         return next((found.body()["spec"]["minMember"] for found in _groups(self.dependencies)), None)
 
-    def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
+    def of(self, kind: ReplicaType) -> tuple[PlannedReplica, ...]:
         """The replicas of one type."""
         return tuple(replica for replica in self.replicas if replica.type is kind)
 
@@ -84,7 +84,7 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
     )
 
 
-def address(found: DryRun, replica: Replica) -> str:
+def address(found: DryRun, replica: PlannedReplica) -> str:
     """Where the other replicas reach it."""
     job, domain = found.job, found.settings.cluster_domain
     spec = next(spec for spec in job.replicas if spec.type is replica.type)
@@ -100,11 +100,11 @@ def tf_configs(job: TrainingJob, pod: dict[str, Any]) -> Iterator[str]:
     return (str(found.get("value", "(the template says where it is from)")) for found in entries)
 
 
-def _replicas(job: TrainingJob, creates: list[Create]) -> Iterator[Replica]:
+def _replicas(job: TrainingJob, creates: list[Create]) -> Iterator[PlannedReplica]:
     for create in creates:
         place = replica_of(job.key.name, create.name, job.profile.names)
         if place and create.resource == PODS:
-            yield Replica(*place, create)
+            yield PlannedReplica(*place, create)
 
 
 def _groups(creates: Iterable[Create]) -> list[Create]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tf_operator.cli import plan_sentences
-from tf_operator.cli.dry_run import DryRun, Replica, address, tf_configs
+from tf_operator.cli.dry_run import DryRun, PlannedReplica, address, tf_configs
 from tf_operator.job.training_job import ReplicaSpec
 
 MOST_LISTED: Final = 8
@@ -71,7 +71,7 @@ def _names(found: DryRun) -> Iterator[str]:
     return table(["POD AND SERVICE", "ADDRESS"], rows)
 
 
-def _place(found: DryRun, replica: Replica) -> list[str]:
+def _place(found: DryRun, replica: PlannedReplica) -> list[str]:
     return [replica.name, address(found, replica)]
 
 

@@ -18,7 +18,7 @@ TYPES: Final[Mapping[str, ReplicaType]] = {
 }
 
 
-class Phase(StrEnum):
+class StatusPhase(StrEnum):
     """``status.phase``: where a job is in its life."""
 
     CREATING = "Creating"
@@ -39,7 +39,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class TypeCounts:
     """The replicas of one type: how many are wanted, and how many have ended for good."""
 
     type: str
@@ -51,13 +51,13 @@ class Count:
 _STATES: Final = {JobPhase.SUCCEEDED: State.SUCCEEDED, JobPhase.FAILED: State.FAILED}
 
 
-def phase_of(record: JobRecord, *, has_clean_up: bool = True) -> Phase:
+def phase_of(record: JobRecord, *, has_clean_up: bool = True) -> StatusPhase:
     """The phase; without a record of its clean-up a job is Done when it has ended."""
     if record.failure is FailureCause.INVALID_SPEC:
-        return Phase.FAILED
+        return StatusPhase.FAILED
     if record.is_finished:
-        return Phase.DONE if record.clean_up_time or not has_clean_up else Phase.CLEAN_UP
-    return Phase.RUNNING if record.first_run_time else Phase.CREATING
+        return StatusPhase.DONE if record.clean_up_time or not has_clean_up else StatusPhase.CLEAN_UP
+    return StatusPhase.RUNNING if record.first_run_time else StatusPhase.CREATING
 
 
 def state_of(record: JobRecord) -> State:
@@ -65,7 +65,7 @@ def state_of(record: JobRecord) -> State:
     return _STATES.get(record.phase, State.RUNNING)
 
 
-def rows(counts: Iterable[Count]) -> list[dict[str, Any]]:
+def rows(counts: Iterable[TypeCounts]) -> list[dict[str, Any]]:
     """``status.replicaStatuses``: what neither succeeded nor failed counts as running, also without a pod."""
     return [_row(count) for count in counts]
 
@@ -73,16 +73,16 @@ def rows(counts: Iterable[Count]) -> list[dict[str, Any]]:
 def end_in(status: Body) -> JobRecord:
     """What is believed of a status that an operator of that time has written: how the job has ended."""
     phase, state = status.get("phase"), status.get("state")
-    if phase == Phase.FAILED:
+    if phase == StatusPhase.FAILED:
         return JobRecord(phase=JobPhase.FAILED, failure=FailureCause.INVALID_SPEC)
     if state == State.FAILED:
         return JobRecord(phase=JobPhase.FAILED, failure=FailureCause.PERMANENT_FAILURE)
-    if state == State.SUCCEEDED and phase in {Phase.CLEAN_UP, Phase.DONE}:
+    if state == State.SUCCEEDED and phase in {StatusPhase.CLEAN_UP, StatusPhase.DONE}:
         return JobRecord(phase=JobPhase.SUCCEEDED)
     return NO_RECORD
 
 
-def _row(count: Count) -> dict[str, Any]:
+def _row(count: TypeCounts) -> dict[str, Any]:
     running = count.wanted - count.succeeded - count.failed
     counts = {State.RUNNING: running, State.SUCCEEDED: count.succeeded, State.FAILED: count.failed}
     found = {str(state): number for state, number in counts.items() if number > 0}

@@ -112,7 +112,7 @@ class ChildBuilder:
         if spec.override:
             pod = _overridden(pod, spec.override, self.job.profile.container)
         if spec.is_default_server:
-            pod = default_server.with_program(pod, self.job)
+            pod = default_server.with_program(pod, self.job, self.settings)
         if cluster_spec.is_distributed(self.job):
             domain = self.settings.cluster_domain
             cluster = "" if self.job.has_dynamic_workers else self._cluster

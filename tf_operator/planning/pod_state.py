@@ -118,7 +118,7 @@ def in_place_policy(pod: Pod, of_replica: RestartPolicy, by: RestartBy) -> Resta
 
 
 def has_run(pod: Pod) -> bool:
-    """Whether the pod's deciding container ever started, as far as the pod still tells."""
+    """Whether the pod's deciding container ever started, as far as its status still shows."""
     has_started = pod.main is not None and pod.main.started_at is not None
     return pod.phase in {"Running", "Succeeded"} or pod.restarts > 0 or has_started
 

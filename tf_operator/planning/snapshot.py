@@ -14,11 +14,13 @@ from typing import Any
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
+from tf_operator.planning import accelerators
+from tf_operator.planning.accelerators import Accelerator
 
 
 @dataclass(frozen=True, slots=True)
 class MainContainer:
-    """The container that decides, as its status tells. ``exit_code`` is ``None`` unless it is terminated now."""
+    """The container that decides, as its status shows it. ``exit_code`` is ``None`` unless it is terminated now."""
 
     exit_code: int | None = None
     reason: str = ""
@@ -117,6 +119,21 @@ class PodGroup:
     is_terminating: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TensorBoardObject:
+    """The object of kind TensorBoard that the job controls."""
+
+    name: str
+    uid: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """Of the spec that it was last given."""
+    is_ready: bool = False
+    message: str = ""
+    """What its status says is wrong."""
+    is_terminating: bool = False
+
+
 class Cause(Enum):
     """What stands against a create, as far as its status code does not say."""
 
@@ -148,14 +165,33 @@ class Settings:
     cluster_domain: str = ""
     gang_scheduler: str = ""
     """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
+    runs_tensorboards: bool = False
+    """Whether jobs get the TensorBoard that they ask for."""
     server_program: str = ""
     """What default servers run; empty for the program that comes with the operator."""
+    server_image: str = ""
+    """Of default servers of jobs that name none; empty for that of the profile."""
+    accelerators: tuple[Accelerator, ...] = ()
+    """What pods get that ask for them, in APIs whose users rely on the operator for that."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
     """A pod that has run for so long begins a new series of attempts."""
     report_pending_after: timedelta = timedelta(seconds=10)
     report_starting_after: timedelta = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoards:
+    """What is known of the TensorBoard object of a job that wants one, or has one."""
+
+    found: TensorBoardObject | None = None
+    rejected: RejectedWrite | None = None
+    """The last attempt to make it or to change it."""
+    unserved: str = ""
+    """Why there can be none: such objects are not served, or not made by this operator."""
+    is_off: bool = False
+    """And that this will not change while the operator runs."""
 
 
 DEFAULT_SETTINGS = Settings()
@@ -165,7 +201,7 @@ _ROUNDED_UP = timedelta(seconds=1)
 def is_ahead(moment: datetime, now: datetime) -> bool:
     """Whether a moment that was noted as past is yet to come, by more than a status rounds up.
 
-    The clock that told it was wrong, or this one is: no wait may be counted from there, for it might last for years.
+    Its clock was wrong, or this one is: no wait may be counted from there, for it might last for years.
     """
     return moment - now > _ROUNDED_UP
 
@@ -181,15 +217,20 @@ class Snapshot:
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS
+    tensorboards: TensorBoards | None = None
+    """``None`` as long as they are not known."""
     offered_scheduler: str = ""
     """The gang scheduler that jobs of this API may ask for, if it is installed."""
 
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
 
-        No job waits for a scheduler that is not there: it has the operator's, or none.
+        No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
+        accelerators need.
         """
         container, offered, settings = self.job.profile.container, self.offered_scheduler, self.settings
         if offered and offered == self.job.run_policy.scheduling.scheduler:
             settings = replace(settings, gang_scheduler=offered)
-        return replace(self, pods=tuple(pod.decided_by(container) for pod in self.pods), settings=settings)
+        pods = tuple(pod.decided_by(container) for pod in self.pods)
+        job = accelerators.attached(self.job, settings.accelerators) if settings.accelerators else self.job
+        return replace(self, job=job, pods=pods, settings=settings)

@@ -64,19 +64,19 @@ def main() -> int:
 def follow(server: ApiServer, path: str, *, pods: str, name: str) -> int:
     """Tell every change of the job until it has ended; 0 when it has succeeded."""
     deadline = time.monotonic() + float(os.environ.get("TIMEOUT_SECONDS", "240"))
-    told = None
+    shown = None
     while time.monotonic() < deadline:
         conditions = json.loads(server.ask("GET", path)).get("status", {}).get("conditions") or [{}]
         now = {key: conditions[-1].get(key, "") for key in ("type", "reason", "message")}
-        if now != told and now["type"]:
+        if now != shown and now["type"]:
             tell("{type}: {message} ({reason})".format(**now))
-            told = now
+            shown = now
         if now["type"] in {"Succeeded", "Failed"}:
             if now["type"] == "Failed":
                 tell_pods(server, pods, name)
             return int(now["type"] == "Failed")
         time.sleep(POLL_SECONDS)
-    tell("The job has not ended in time." if told else "Nobody has taken the job up: is the operator ready?")
+    tell("The job has not ended in time." if shown else "Nobody has taken the job up: is the operator ready?")
     tell_pods(server, pods, name)
     return 1
 

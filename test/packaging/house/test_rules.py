@@ -72,6 +72,15 @@ def test_functions_are_short_by_habit(tree):
     assert [line.split(": ")[1] for line in found] == ["house-function-habit"] * 2
 
 
+def test_a_class_has_a_name_of_its_own_unless_it_is_private(tree):
+    text = "class Reply:\n    pass\n\n\nclass _Page:\n    pass\n"
+
+    found = violations(tree, tf_operator__app__x_py=text, tf_operator__cli__x_py=text, test__x_py=text)
+
+    (said,) = found
+    assert said.startswith("tf_operator/cli/x.py:1: house-class-names: there is another Reply at ")
+
+
 def retired(tree, text):
     """What is said of a page with this on its second line, when ``old term`` is retired."""
     page = tree / "page.md"

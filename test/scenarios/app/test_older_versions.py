@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lab.control_plane.api import ApiRefusedError
 from support import builders
-from support.older_versions import HOST, SECRET, TEMPLATE, WITH_SUPPORT, define, old_job, path, serving
+from support.older_versions import HOST, SECRET, WITH_SUPPORT, define, old_job, path, serving
 from support.resources import SECRETS, TFJOBS
-from support.settle import eventually
 from tf_operator.app.webhook import keys
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
@@ -24,72 +22,6 @@ REQUESTS = int(os.environ.get("ROTATION_REQUESTS", "10"))
 @pytest.fixture
 def namespace(plane):
     return plane.make_namespace("older-versions")
-
-
-async def test_a_manifest_of_v1beta1_runs_and_is_shown_in_each_version_as_it_was_written(plane, namespace):
-    async with serving(plane, namespace):
-        created = plane.admin.create(path("v1beta1", namespace), old_job("v1beta1"))
-        await asyncio.to_thread(plane.admin.wait_for, f"/api/v1/namespaces/{namespace}/pods/j-master-0")
-        await eventually(lambda: plane.admin.get(path("v1beta1", namespace, "j")).get("status"))
-
-        stored, shown = (plane.admin.get(path(version, namespace, "j")) for version in ("v1", "v1beta1"))
-        assert stored["spec"]["runPolicy"]["cleanPodPolicy"] == "Running"
-        assert shown["spec"] == created["spec"]
-        assert shown["spec"].keys() == {"tfReplicaSpecs"}
-        assert shown["spec"]["tfReplicaSpecs"]["MASTER"]["template"] == TEMPLATE
-        assert shown["status"] == stored["status"]
-        assert "tfReplicaStatuses" in plane.admin.get(path("v1alpha2", namespace, "j"))["status"]
-        assert plane.admin.get(path("v1beta2", namespace, "j"))["spec"]["cleanPodPolicy"] == "Running"
-
-
-async def test_an_edit_in_an_older_version_loses_nothing_that_only_v1_knows(plane, namespace):
-    async with serving(plane, namespace):
-        job = (
-            builders.tfjob("j")
-            .workers(2)
-            .merged(
-                {
-                    "spec": {
-                        "successPolicy": "AllWorkers",
-                        "runPolicy": {"suspend": True, "schedulingPolicy": {"queue": "q"}},
-                    }
-                }
-            )
-        )
-        before = plane.admin.create(TFJOBS.path(namespace), job.body())
-        plane.admin.patch(path("v1beta1", namespace, "j"), {"metadata": {"labels": {"team": "a"}}})
-        plane.admin.patch(path("v1beta1", namespace, "j"), {"spec": {"ttlSecondsAfterFinished": 60}})
-
-        after = plane.admin.get(TFJOBS.path(namespace, "j"))
-        assert after["metadata"]["labels"] == {"team": "a"}
-        assert after["spec"] == before["spec"] | {
-            "runPolicy": before["spec"]["runPolicy"] | {"ttlSecondsAfterFinished": 60}
-        }
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        (
-            {"tfReplicaSpecs": {"MASTER": {"template": TEMPLATE}, "Chief": {"template": TEMPLATE}}},
-            "both a Chief and a Master",
-        ),
-        (
-            {"tfReplicaSpecs": {"Evaluator": {"template": TEMPLATE, "replicas": 2}}},
-            "at most 1 replica of the type Chief",
-        ),
-        ({"tfReplicaSpecs": {"Boss": {"template": TEMPLATE}}}, "knows only the types Chief, Master"),
-        ({"cleanPodPolicy": "Some"}, 'Unsupported value: "Some"'),
-        (
-            {"tfReplicaSpecs": {"MASTER": {"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}}},
-            "needs a container named tensorflow",
-        ),
-    ],
-    ids=["two leaders", "two evaluators", "an unknown type", "an unknown policy", "no container tensorflow"],
-)
-async def test_older_versions_have_rules_of_their_own(plane, namespace, older_versions, wrong, sentence):
-    with pytest.raises(ApiRefusedError, match=sentence):
-        plane.admin.create(path("v1beta1", namespace), old_job("v1beta1", **wrong))
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,7 @@ def holder(plane):
     return plane.admin.get(LEASE)["spec"]["holderIdentity"]
 
 
+@pytest.mark.documents("mlkube/deployment")
 async def test_it_leads_is_alive_and_ready_and_is_refused_nothing(plane):
     async with operator(plane, arguments=ELECTED, environment={"MY_POD_NAME": "tf-operator-0"}) as process:
         assert holder(plane).startswith("tf-operator-0_")

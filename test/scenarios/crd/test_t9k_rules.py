@@ -36,6 +36,17 @@ async def changes(admin, namespace):
     return change
 
 
+@pytest.mark.documents(
+    "t9k/printed-resources",
+    "t9k/printed-shared-memory",
+    "t9k/printed-environment",
+    "t9k/printed-scheduler",
+    "t9k/printed-tensorboard",
+    "t9k/printed-debug",
+    "t9k/printed-debug-defaults",
+    "t9k/printed-pause",
+    "t9k/printed-pause-defaults",
+)
 @pytest.mark.parametrize("name", FRAGMENTS)
 async def test_every_fragment_of_the_manual_is_accepted_over_its_example(changes, name):
     stored = await changes(over(EXAMPLE, documented(f"fragments/{name}")))
@@ -47,6 +58,7 @@ async def test_every_fragment_of_the_manual_is_accepted_over_its_example(changes
     )
 
 
+@pytest.mark.documents("t9k/types")
 @pytest.mark.parametrize(
     ("body", "field", "complaint"),
     [
@@ -79,6 +91,7 @@ async def test_a_template_needs_the_container_that_trains(changes):
     assert await changes(job("t", replicas("worker"), other)) == {SPECS: f"Invalid value: {sentence}"}
 
 
+@pytest.mark.documents("t9k/pause-changes")
 @pytest.mark.parametrize(
     ("before", "patch", "field"),
     [

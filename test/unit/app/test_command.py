@@ -18,8 +18,9 @@ def started(monkeypatch):
     return options
 
 
-def test_version_prints_one_line_fit_for_a_bug_report(capsys):
-    assert command.main(["version"]) == 0
+@pytest.mark.parametrize("arguments", [["version"], ["--version"], ["-v=1", "-version"]])
+def test_version_prints_one_line_fit_for_a_bug_report(arguments, capsys):
+    assert command.main(arguments) == 0
 
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("tf-operator ")

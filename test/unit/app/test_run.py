@@ -11,7 +11,7 @@ import pytest
 from tf_operator.app import clients, lifecycle, run
 from tf_operator.app.http import server
 from tf_operator.app.options.flag_types import Address
-from tf_operator.app.options.options import Election, Options, Protection
+from tf_operator.app.options.options import ElectionOptions, Options, Protection
 from tf_operator.app.wiring import ControllerContext
 from tf_operator.controller.conflicts import ConflictingController
 from tf_operator.machinery.election.fence import NotLeading
@@ -90,13 +90,21 @@ def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, 
     elections, budgets = spied(monkeypatch, clients, "ElectionThread"), spied(monkeypatch, clients, "TokenBucket")
     lives = spied(monkeypatch, lifecycle, "Lifecycle")
     limits = {"pod_name": "p", "qps": 7, "burst": 9, "drain_timeout": 3.5}
-    election = Election(config=ElectionConfig(60, 40, 5))
+    election = ElectionOptions(config=ElectionConfig(60, 40, 5))
     run.run(Options(kubeconfig=kubeconfig, election=election, **limits, **NOWHERE), make_controller=Idle)
 
     assert [made["config"] for made in elections] == [election.config]
     assert elections[0]["identity"].startswith("p_")
     assert {"qps": 7, "burst": 9} in budgets
     assert [life["drain_timeout"] for life in lives] == [3.5]
+
+
+@pytest.mark.documents("fork/accelerators")
+def test_plans_depend_on_what_the_controller_config_says(kubeconfig, tmp_path):
+    (tmp_path / "config.yaml").write_text("tfImage: i")
+    file = str(tmp_path / "config.yaml")
+    run.run(Options(kubeconfig=kubeconfig, controller_config_file=file, **NOWHERE), make_controller=Idle)
+    assert Idle.made_of.settings().server_image == "i"
 
 
 def test_without_uvloop_the_loop_of_asyncio_is_used(kubeconfig, monkeypatch):
@@ -113,13 +121,17 @@ def test_without_uvloop_the_loop_of_asyncio_is_used(kubeconfig, monkeypatch):
             {"is_in_cluster": True, "kubeconfig": "", **NOWHERE},
             "not inside a cluster: KUBERNETES_SERVICE_HOST is not set; give a kubeconfig instead",
         ),
+        (
+            {"controller_config_file": "/nowhere/config.yaml", **NOWHERE},
+            "/nowhere/config.yaml: cannot be read: No such file or directory",
+        ),
         ({"metrics_address": TAKEN}, "cannot listen on {taken}: Address already in use"),
         (
             {"metrics_address": ANYWHERE, "metrics_protection": Protection("/nowhere/tls.crt", "/nowhere/tls.key")},
             "/nowhere/tls.crt with /nowhere/tls.key cannot be used: No such file or directory",
         ),
     ],
-    ids=["a pod without its account", "an address that is taken", "a missing certificate"],
+    ids=["a pod without its account", "a missing config", "an address that is taken", "a missing certificate"],
 )
 def test_a_process_that_cannot_start_says_why_on_one_line(kubeconfig, capsys, monkeypatch, options, error):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)

@@ -85,6 +85,6 @@ def test_the_jobs_of_each_namespace_take_turns(kubeconfig):
     ids=["cluster", "two namespaces"],
 )
 def test_what_is_watched_follows_the_namespaces_that_are_served(namespaces, scopes):
-    context = wiring.ControllerContext(*[None] * 4, Options(namespaces=namespaces), *[None] * 2)
+    context = wiring.ControllerContext(*[None] * 4, Options(namespaces=namespaces), *[None] * 3)
 
     assert context.scopes("app=x") == scopes

@@ -50,6 +50,12 @@ def test_all_errors_are_reported():
     assert len(reported(body)[0]) == 3
 
 
+def test_a_tf_config_that_no_process_can_be_started_with_is_an_error():
+    (error,), _ = reported(tfjob("j").workers(5000).body())
+
+    assert error.startswith(f"{WORKER}.replicas: must be at most 4002 ")
+
+
 @pytest.mark.parametrize(
     ("patch", "warning"),
     [

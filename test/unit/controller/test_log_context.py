@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 import structlog
 
 from tf_operator.controller import log_context
@@ -12,6 +13,7 @@ def bound():
     return dict(structlog.contextvars.get_contextvars())
 
 
+@pytest.mark.documents("v1alpha1/logs-by-runtime-id")
 async def test_everything_inside_of_a_pass_knows_it_also_tasks_that_were_started_there():
     key = ObjectKey("ns", "mnist")
     with log_context.reconcile_of(key), log_context.replica("Worker-3"):

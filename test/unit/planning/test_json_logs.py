@@ -54,6 +54,7 @@ def run(found, folder, *, path=""):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.documents("mlkube/log-fields")
 def test_every_line_that_a_program_logs_is_an_object_that_names_its_replica(tmp_path):
     info, error = run(pod(), tmp_path)
 

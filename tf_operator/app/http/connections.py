@@ -37,7 +37,7 @@ _TLS_SHUTDOWN: Final = 1.0
 _log = structlog.get_logger(__name__)
 
 
-class Stage(enum.Enum):
+class ConnectionStage(enum.Enum):
     """How far a connection is."""
 
     WAITING = enum.auto()
@@ -50,14 +50,14 @@ class Stage(enum.Enum):
     """It has made room for another one."""
 
 
-class Connection:
+class AcceptedConnection:
     """One client."""
 
     def __init__(self, accepted: socket.socket, protocol: asyncio.Protocol) -> None:
         self.accepted = accepted
         self.protocol = protocol
         self.transport: asyncio.Transport | None = None
-        self.stage = Stage.WAITING
+        self.stage = ConnectionStage.WAITING
         self.is_idle = False
         """Between two requests."""
         self.is_closed = asyncio.Event()
@@ -91,18 +91,18 @@ class Connections:
         self._tls = tls
         self._most = most
         self._kept = most // 2
-        self._open: dict[asyncio.Protocol, Connection] = {}
+        self._open: dict[asyncio.Protocol, AcceptedConnection] = {}
 
     def __len__(self) -> int:
         """How many places are taken."""
-        return len(self._open) - self._count(Stage.CLOSING)
+        return len(self._open) - self._count(ConnectionStage.CLOSING)
 
     def add(self, accepted: socket.socket) -> None:
         """Serve a connection, or close it when every place is taken by one that cannot be closed."""
         if len(self) >= self._most and not self._close_one():
             accepted.close()
             return
-        connection = Connection(accepted, self._make_protocol())
+        connection = AcceptedConnection(accepted, self._make_protocol())
         self._open[connection.protocol] = connection
         connection.task = self._tasks.create_task(self._serve(connection))
         # Not by the task itself: one that is cancelled before it begins never runs.
@@ -118,11 +118,11 @@ class Connections:
 
     def asked(self, protocol: asyncio.Protocol) -> None:
         """The connection of this protocol has sent its request."""
-        self._reached(protocol, Stage.PREPARING)
+        self._reached(protocol, ConnectionStage.PREPARING)
 
     def answered(self, protocol: asyncio.Protocol) -> None:
         """The reply to this protocol's request is being sent."""
-        self._reached(protocol, Stage.SENDING)
+        self._reached(protocol, ConnectionStage.SENDING)
 
     def kept(self, protocol: asyncio.Protocol) -> None:
         """The reply to this protocol's request is sent, and another request may follow."""
@@ -130,8 +130,8 @@ class Connections:
         if connection is None:
             return
         self._open[protocol] = connection  # it is the latest now
-        if connection.stage is not Stage.CLOSING:
-            connection.stage, connection.is_idle = Stage.WAITING, True
+        if connection.stage is not ConnectionStage.CLOSING:
+            connection.stage, connection.is_idle = ConnectionStage.WAITING, True
             self._limit(connection, IDLE)
 
     def lost(self, protocol: asyncio.Protocol) -> None:
@@ -139,44 +139,44 @@ class Connections:
         if connection := self._open.get(protocol):
             connection.is_closed.set()
 
-    def _reached(self, protocol: asyncio.Protocol, stage: Stage) -> None:
+    def _reached(self, protocol: asyncio.Protocol, stage: ConnectionStage) -> None:
         connection = self._open.get(protocol)
-        if connection and connection.stage is not Stage.CLOSING:
-            if connection.stage is Stage.WAITING:
+        if connection and connection.stage is not ConnectionStage.CLOSING:
+            if connection.stage is ConnectionStage.WAITING:
                 self._limit(connection, LONGEST)
             connection.stage = stage
 
     def _close_one(self) -> bool:
         """Close the one that has the least claim to its place; the place is free at once."""
-        stages = (Stage.WAITING, Stage.SENDING)
-        for stage in stages if self._count(Stage.WAITING) >= self._kept else reversed(stages):
+        stages = (ConnectionStage.WAITING, ConnectionStage.SENDING)
+        for stage in stages if self._count(ConnectionStage.WAITING) >= self._kept else reversed(stages):
             for connection in self._open.values():  # in the order in which they came
                 if connection.stage is stage:
                     self._close(connection)
                     return True
         return False
 
-    def _limit(self, connection: Connection, seconds: float) -> None:
+    def _limit(self, connection: AcceptedConnection, seconds: float) -> None:
         """Close it after this time, whatever was its limit before."""
         if connection.limit:
             connection.limit.cancel()
         connection.limit = self._clock.call_at(self._clock.monotonic() + seconds, lambda: self._close(connection))
 
-    def _close(self, connection: Connection) -> None:
-        connection.stage = Stage.CLOSING
+    def _close(self, connection: AcceptedConnection) -> None:
+        connection.stage = ConnectionStage.CLOSING
         if connection.task:
             connection.task.cancel()
 
-    def _count(self, stage: Stage) -> int:
+    def _count(self, stage: ConnectionStage) -> int:
         return sum(connection.stage is stage for connection in self._open.values())
 
-    def _ended(self, connection: Connection) -> None:
+    def _ended(self, connection: AcceptedConnection) -> None:
         self._open.pop(connection.protocol, None)
         if connection.limit:
             connection.limit.cancel()
         connection.close()
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, connection: AcceptedConnection) -> None:
         try:
             await self._start(connection)
             await connection.is_closed.wait()
@@ -185,7 +185,7 @@ class Connections:
         except Exception:  # noqa: BLE001 (a bug must not end the others)
             _log.exception("a connection could not be served")
 
-    async def _start(self, connection: Connection) -> None:
+    async def _start(self, connection: AcceptedConnection) -> None:
         """Shake hands, where there is TLS, and let the protocol read the request."""
         context = self._tls() if self._tls else None
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(

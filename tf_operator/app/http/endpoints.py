@@ -16,7 +16,7 @@ from tf_operator.app.http import connections, metrics_auth
 from tf_operator.app.http.certificates import GivenCertificate, OwnCertificate
 from tf_operator.app.http.health import Health
 from tf_operator.app.http.metrics_auth import DECISION_WITHIN, Authorizer, Decision, Reviewer
-from tf_operator.app.http.server import Endpoint, Page, PageRequest, Reply
+from tf_operator.app.http.server import Endpoint, HttpReply, Page, PageRequest
 from tf_operator.app.metrics.exposition import Exposition
 from tf_operator.app.metrics.loop_monitor import LoopMonitor
 from tf_operator.app.metrics.registry import Metrics
@@ -55,9 +55,9 @@ def endpoints(
 def probe(problems: Callable[[], list[str]]) -> Page:
     """A page for the kubelet: 200 without problems, else 500 and what they are."""
 
-    async def page(_request: PageRequest) -> Reply:
+    async def page(_request: PageRequest) -> HttpReply:
         found = problems()
-        return Reply(500 if found else 200, ("\n".join(found or ["ok"]) + "\n").encode())
+        return HttpReply(500 if found else 200, ("\n".join(found or ["ok"]) + "\n").encode())
 
     return page
 
@@ -66,10 +66,10 @@ def metrics_page(exposition: Exposition) -> Page:
     """A page for Prometheus, in the format and compression that it asks for."""
     scrapes = 0
 
-    async def page(request: PageRequest) -> Reply:
+    async def page(request: PageRequest) -> HttpReply:
         nonlocal scrapes
         if scrapes >= SCRAPES_AT_ONCE:
-            return Reply(503, b"Too many requests wait for this page; try again later.\n")
+            return HttpReply(503, b"Too many requests wait for this page; try again later.\n")
         scrapes += 1
         try:
             rendered = await exposition.render(
@@ -79,7 +79,7 @@ def metrics_page(exposition: Exposition) -> Page:
         finally:
             scrapes -= 1
         encoding = {"Content-Encoding": "gzip"} if rendered.is_compressed else {}
-        return Reply(200, rendered.body, {"Content-Type": rendered.content_type, **encoding})
+        return HttpReply(200, rendered.body, {"Content-Type": rendered.content_type, **encoding})
 
     return page
 

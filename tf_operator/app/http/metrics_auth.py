@@ -25,7 +25,7 @@ from enum import Enum
 
 import structlog
 
-from tf_operator.app.http.server import Page, PageRequest, Reply
+from tf_operator.app.http.server import HttpReply, Page, PageRequest
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import authn, errors
@@ -60,13 +60,13 @@ class Decision(Enum):
     UNAVAILABLE = 503, "The API server could not be asked who may read this page; the log says why."
 
     @property
-    def reply(self) -> Reply:
+    def reply(self) -> HttpReply:
         """The answer to a request that is not allowed."""
         status, words = self.value
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         if self is Decision.UNAUTHENTICATED:
             headers["WWW-Authenticate"] = "Bearer"
-        return Reply(status, f"{words}\n".encode(), headers)
+        return HttpReply(status, f"{words}\n".encode(), headers)
 
 
 Review = Callable[[str], Awaitable[Decision]]
@@ -78,7 +78,7 @@ Authorize = Callable[[str, str], Awaitable[Decision]]
 def protected(page: Page, authorize: Authorize) -> Page:
     """The page, for requests with a token that is allowed."""
 
-    async def protected_page(request: PageRequest) -> Reply:
+    async def protected_page(request: PageRequest) -> HttpReply:
         token = _BEARER.fullmatch(request.headers.get("Authorization", ""))
         decision = await authorize(token[1], request.client) if token else Decision.UNAUTHENTICATED
         return await page(request) if decision is Decision.ALLOWED else decision.reply

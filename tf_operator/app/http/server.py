@@ -55,7 +55,7 @@ class ServerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What a page says."""
 
     status: int
@@ -73,11 +73,11 @@ class PageRequest:
     """The address that it comes from, without a port."""
 
 
-Page = Callable[[PageRequest], Awaitable[Reply]]
+Page = Callable[[PageRequest], Awaitable[HttpReply]]
 """Makes the reply to one request; runs on the server's loop."""
 
 
-Answer = Callable[[bytes], Awaitable[Reply]]
+Answer = Callable[[bytes], Awaitable[HttpReply]]
 """Makes the reply to what was sent; runs on the server's loop."""
 
 
@@ -216,14 +216,14 @@ class _Site(web.Server):
                 take(max(0, len(reply.body) - len(body)) if has_body else 0)
                 is_kept = has_body and request.keep_alive
             except _NoRoom as error:
-                reply = Reply(413, f"There is room for {error.args[0]} bytes.\n".encode())
+                reply = HttpReply(413, f"There is room for {error.args[0]} bytes.\n".encode())
             self._open.answered(request.protocol)
             response = await self._send(request, reply, is_kept=is_kept)
         if is_kept:
             self._open.kept(request.protocol)
         return response
 
-    async def _send(self, request: web.BaseRequest, reply: Reply, *, is_kept: bool) -> web.StreamResponse:
+    async def _send(self, request: web.BaseRequest, reply: HttpReply, *, is_kept: bool) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers={**reply.headers, "Server": "tf-operator"})
         response.content_length = len(reply.body)
         if not is_kept:
@@ -235,13 +235,13 @@ class _Site(web.Server):
                 await response.write(memoryview(reply.body)[start : start + _CHUNK])
         return response
 
-    async def _reply(self, request: web.BaseRequest, body: bytes) -> Reply:
+    async def _reply(self, request: web.BaseRequest, body: bytes) -> HttpReply:
         if request.method not in self._allowed:
             text = f"Allowed here: {' and '.join(self._allowed)}.\n"
-            return Reply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
+            return HttpReply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
         known = self._answers if request.method == "POST" else self._pages
         if request.path not in known:
-            return Reply(404, f"There is {' and '.join(sorted(known))} here.\n".encode())
+            return HttpReply(404, f"There is {' and '.join(sorted(known))} here.\n".encode())
         try:
             if request.method == "POST":
                 return await self._answers[request.path](body)
@@ -250,7 +250,7 @@ class _Site(web.Server):
             raise
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)
             _log.exception("a page could not be rendered", path=request.path)
-            return Reply(500, b"This page could not be rendered; see the log.\n")
+            return HttpReply(500, b"This page could not be rendered; see the log.\n")
 
 
 async def _received(request: web.BaseRequest, take: Callable[[int], None]) -> bytes:

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from tf_operator.app.metrics.phases import PHASES, WAITING_PHASES, EarliestTime, JobPhase, JobPhases
+from tf_operator.app.metrics.phases import PHASES, WAITING_PHASES, EarliestTime, JobPhases, PhaseEntry
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.machinery.clock import Clock
 
@@ -113,14 +113,14 @@ class NamespaceSeries:
             child = self._children[family, more] = family.labels(*self._labels, *more)
         return cast("Family", child)
 
-    def enter(self, job: JobPhase) -> None:
+    def enter(self, job: PhaseEntry) -> None:
         """One more job is in this phase."""
         self.jobs += 1
         self.of(self._families.jobs, job.phase).inc()
         if job.waits_since and job.phase in self._pending:
             self._pending[job.phase].add(job.uid, job.waits_since)
 
-    def leave(self, job: JobPhase) -> None:
+    def leave(self, job: PhaseEntry) -> None:
         """One job fewer is in this phase."""
         self.jobs -= 1
         self.of(self._families.jobs, job.phase).dec()
@@ -220,14 +220,14 @@ class JobMetrics(JobInstruments):
     def _begin(self, namespace: str) -> NamespaceSeries:
         return NamespaceSeries(self._families, namespace, self._framework, self._clock)
 
-    def _enter(self, job: JobPhase) -> None:
+    def _enter(self, job: PhaseEntry) -> None:
         series = self._in(job.namespace)
         series.enter(job)
         if series is self._others:
             self._jobs_of_others[job.namespace] += 1
         self._unused.pop(job.namespace, None)
 
-    def _leave(self, job: JobPhase) -> None:
+    def _leave(self, job: PhaseEntry) -> None:
         series = self._in(job.namespace)
         series.leave(job)
         if series is self._others:

@@ -19,7 +19,7 @@ OTHER: Final = "Other"
 _STALE: Final = 16
 
 
-class JobPhase(NamedTuple):
+class PhaseEntry(NamedTuple):
     """One job, as it is counted."""
 
     uid: str
@@ -31,16 +31,16 @@ class JobPhase(NamedTuple):
 class JobPhases:
     """Reports each change of a job's phase."""
 
-    def __init__(self, enter: Callable[[JobPhase], object], leave: Callable[[JobPhase], object]) -> None:
+    def __init__(self, enter: Callable[[PhaseEntry], object], leave: Callable[[PhaseEntry], object]) -> None:
         self._enter = enter
         self._leave = leave
-        self._known: dict[str, JobPhase] = {}
+        self._known: dict[str, PhaseEntry] = {}
 
     def on_add(self, item: StoredJob) -> None:
         """Count it; one that no reconcile has written to is ``New``."""
         phase = item.summary.phase
         shown = (phase if phase in PHASES else OTHER) if phase else "New"
-        now = JobPhase(item.metadata.uid, item.metadata.namespace, shown, item.summary.waits_since)
+        now = PhaseEntry(item.metadata.uid, item.metadata.namespace, shown, item.summary.waits_since)
         before = self._known.get(now.uid)
         if before == now:
             return

@@ -82,6 +82,21 @@ class RecorderMetrics(RecorderInstruments):
         self._dropped.labels(cause).inc()
 
 
+class ConfigMetrics:
+    """What became of changes of the operator's own configuration."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._errors = Counter(
+            "tf_operator_config_reload_errors_total",
+            "Changes of the controller config file that could not be used.",
+            registry=registry,
+        )
+
+    def failed(self) -> None:
+        """A changed file cannot be used."""
+        self._errors.inc()
+
+
 class LoopMetrics:
     """How late the event loop is."""
 

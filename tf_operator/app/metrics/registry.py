@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from tf_operator.app.metrics.client import ClientFamilies, ClientMetrics
 from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
-from tf_operator.app.metrics.process import ElectionMetrics, LoopMetrics, RecorderMetrics, add_build_info
+from tf_operator.app.metrics.process import ConfigMetrics, ElectionMetrics, LoopMetrics, RecorderMetrics, add_build_info
 from tf_operator.app.metrics.queue import (
     ControllerMetrics,
     QueueFamilies,
@@ -75,6 +75,7 @@ class Metrics:
         self.election = ElectionMetrics(self.registry, name=lease) if lease else ElectionInstruments()
         self.recorder = RecorderMetrics(self.registry)
         self.loop = LoopMetrics(self.registry)
+        self.config = ConfigMetrics(self.registry)
         self._clients = ClientFamilies(self.registry)
         self._watches = WatchFamilies(self.registry)
         self._samples: list[Callable[[], object]] = [found.sample for found in self.jobs.values()]

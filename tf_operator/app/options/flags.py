@@ -68,8 +68,27 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "KIND",
         "Serve this kind, such as TFJob or TFJob.kubeflow.org; repeat the flag, or use commas, for several. Kinds that "
-        "this operator does not know change nothing. Without a kind that it knows: TFJob.",
+        "this operator does not know change nothing. Without a kind that it knows: TFJob. TFJob.hub.kubeflow.org is "
+        "TFJob in a cluster with one of its older versions and no v1.",
         is_repeatable=True,
+    ),
+    Flag(
+        "controller-config-file",
+        SERVE,
+        flag_types.text,
+        "",
+        "FILE",
+        "YAML with what accelerators need in pods of TfJobs and v1alpha1, and the program and image of their default "
+        "parameter servers. Read again when it changes.",
+    ),
+    Flag(
+        "v1alpha1-exit-codes",
+        SERVE,
+        flag_types.choice("default", "fork"),
+        "default",
+        "TABLE",
+        "After which exit codes a master of v1alpha1 is restarted: default (129 to 255 except 139), or fork (128 to "
+        "255, as in the fork with gang scheduling and auto-scaling).",
     ),
     Flag(
         "gang-scheduler-name",
@@ -79,6 +98,15 @@ FLAGS: tuple[Flag, ...] = (
         "NAME",
         "Create a PodGroup for each job: volcano for Volcano's, any other name for those of the coscheduling plugin, "
         "run by the scheduler of that name. Without it, or with none: no gang scheduling.",
+    ),
+    Flag(
+        "tensorboards",
+        SERVE,
+        flag_types.choice("off", "serve", "external"),
+        "off",
+        "WHO",
+        "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
+        "users create. external: another controller runs those of tensorstack.dev. off: jobs get none.",
     ),
     Flag(
         "controller-threads",
@@ -295,11 +323,12 @@ IGNORED = {
         IgnoredFlag("zap-devel", "see --log-format", is_switch=True),
         IgnoredFlag("zap-stacktrace-level", "errors always have a traceback"),
         IgnoredFlag("zap-time-encoding", "times are always RFC 3339"),
-        # What the manifests of tf-operator 0.5 to 1.2 carry.
+        # What the manifests of tf-operator 0.1 to 1.2 carry.
         IgnoredFlag("alsologtostderr", "logs always go to standard error", is_switch=True),
         IgnoredFlag("logtostderr", "logs always go to standard error", is_switch=True),
         IgnoredFlag("v", _RENAMED.format("log-level")),
-        IgnoredFlag("json-log-format", _RENAMED.format("log-format"), is_switch=True),
+        IgnoredFlag("gc-interval", "the API server collects what has lost its owner"),
+        IgnoredFlag("chaos-level", "this operator deletes no pods at random"),
         IgnoredFlag("threadiness", _RENAMED.format("controller-threads")),
         IgnoredFlag("qps", _RENAMED.format("kube-api-qps")),
         IgnoredFlag("burst", _RENAMED.format("kube-api-burst")),

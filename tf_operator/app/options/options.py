@@ -11,6 +11,7 @@ Neighbours: ``flags`` is the table, ``flag_types`` the spelling of values, ``run
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from tf_operator.app.options import flag_types, flags
@@ -21,12 +22,24 @@ from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
 
+_JSON_LOGS = flags.Flag("json-log-format", flags.SHOW, flag_types.switch, "true", "", "--log-format, before 1.3.")
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
 _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error", "panic": "error"}
 
 
 class OptionError(Exception):
     """The command line or the environment is invalid; the message is one line."""
+
+
+class Tensorboards(StrEnum):
+    """Who runs the TensorBoards that jobs ask for."""
+
+    OFF = "off"
+    """Nobody."""
+    SERVE = "serve"
+    """This process."""
+    EXTERNAL = "external"
+    """Another controller runs objects of kind TensorBoard; this process, what jobs have without such an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +52,7 @@ class RestartDelay:
 
 
 @dataclass(frozen=True, slots=True)
-class Election:
+class ElectionOptions:
     """Which Lease decides who works."""
 
     namespace: str = "tf-operator"
@@ -74,7 +87,9 @@ class Options:
     """Empty: all of them."""
     apis: tuple[ServedAPI, ...] = (registry.DEFAULT,)
     """Those that are served, each once."""
+    controller_config_file: str = ""
     gang_scheduler: str = ""
+    tensorboards: Tensorboards = Tensorboards.OFF
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -83,7 +98,7 @@ class Options:
     is_in_cluster: bool = False
     qps: float = 500.0
     burst: int = 1000
-    election: Election | None = field(default_factory=Election)
+    election: ElectionOptions | None = field(default_factory=ElectionOptions)
     """``None``: this process is the only one."""
     restart_delay: RestartDelay = RestartDelay()
     metrics_address: Address | None = _METRICS
@@ -112,11 +127,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
 
 def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
-    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
-        apis=tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,),
+        apis=_apis(found),
+        controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
+        tensorboards=Tensorboards(found["tensorboards"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
@@ -138,6 +154,15 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
     )
 
 
+def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
+    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
+    apis = tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,)
+    if len({api.controller for api in apis}) < len(apis):
+        raise OptionError("--enable-scheme: names a kind in two versions; it is reconciled in one")
+    is_fork = found["v1alpha1-exit-codes"] == "fork"
+    return tuple(map(registry.with_codes_of_fork, apis)) if is_fork else apis
+
+
 def _unknown(kinds: Iterable[str]) -> Iterator[str]:
     """Warnings of kinds that other operators run."""
     for kind in kinds:
@@ -145,7 +170,7 @@ def _unknown(kinds: Iterable[str]) -> Iterator[str]:
             yield f"--enable-scheme={kind} changes nothing: this operator does not know the kind"
 
 
-def _election(found: Mapping[str, Any]) -> Election:
+def _election(found: Mapping[str, Any]) -> ElectionOptions:
     seconds = found["leader-election-lease-duration"]
     if not seconds.is_integer():
         raise OptionError("--leader-election-lease-duration: must be whole seconds")
@@ -157,7 +182,7 @@ def _election(found: Mapping[str, Any]) -> Election:
         )
     except ValueError as error:
         raise OptionError(f"--leader-election-...: {error}") from None
-    return Election(found["leader-election-namespace"], found["leader-election-id"], config)
+    return ElectionOptions(found["leader-election-namespace"], found["leader-election-id"], config)
 
 
 def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:
@@ -222,6 +247,8 @@ class _Reading:
             self._take_zap_level(value)
         elif name == "zap-encoder":
             self.take("log-format", value)
+        elif name == _JSON_LOGS.name:
+            self.take("log-format", "json" if _read(_JSON_LOGS, value, origin=f"--{name}={value}") else "console")
         else:
             self.warnings.append(f"--{name} changes nothing: {flags.IGNORED[name].why}")
 
@@ -280,6 +307,8 @@ def _is_switch(name: str) -> bool:
     """Whether the flag needs no value; ``OptionError`` when there is no such flag."""
     if flag := flags.BY_NAME.get(name) or flags.IGNORED.get(name):
         return flag.is_switch
+    if name == _JSON_LOGS.name:
+        return True
     if name in {"zap-log-level", "zap-encoder"}:
         return False
     close = difflib.get_close_matches(name, flags.BY_NAME, n=1)

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from tf_operator.app.http import server
 from tf_operator.app.http.certificates import GivenCertificate
 from tf_operator.app.http.health import Health
-from tf_operator.app.http.server import Answer, Endpoint, Reply
+from tf_operator.app.http.server import Answer, Endpoint, HttpReply
 from tf_operator.app.options.options import Webhook
 from tf_operator.app.webhook import review
 from tf_operator.dialects.served import ServedAPI
@@ -114,10 +114,10 @@ class _Share:
 
 
 def _answer(api: ServedAPI, share: _Share) -> Answer:
-    async def answer(body: bytes) -> Reply:
+    async def answer(body: bytes) -> HttpReply:
         try:
-            return Reply(200, await share.take(partial(review.answer, body, api.conversion.convert)), _JSON)
+            return HttpReply(200, await share.take(partial(review.answer, body, api.conversion.convert)), _JSON)
         except review.ReviewError as error:
-            return Reply(400, f"{error}\n".encode())
+            return HttpReply(400, f"{error}\n".encode())
 
     return answer

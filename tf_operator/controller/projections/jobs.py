@@ -13,7 +13,7 @@ import msgspec
 from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import JobSummary, ServedAPI
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.machinery.cache.interning import Interned, Labels, decoder
+from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body
@@ -33,7 +33,7 @@ class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
     """Metadata of a job."""
 
     generation: int = 0
-    annotations: Labels = Labels()
+    annotations: InternedLabels = InternedLabels()
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     managed_fields: tuple[FieldManager, ...] = ()

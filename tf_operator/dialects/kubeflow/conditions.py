@@ -79,8 +79,8 @@ def after(report: JobReport, known: Conditions) -> Conditions:
     if phase is JobPhase.NEW:
         return known
     said = _ended if phase in {JobPhase.SUCCEEDED, JobPhase.FAILED} else _going_on
-    told = (_suspended if phase is JobPhase.SUSPENDED else said)(report, _begun(report, known))
-    return in_order(told, _TYPES[phase])
+    added = (_suspended if phase is JobPhase.SUSPENDED else said)(report, _begun(report, known))
+    return in_order(added, _TYPES[phase])
 
 
 def _begun(report: JobReport, known: Conditions) -> Conditions:
@@ -135,8 +135,8 @@ def with_condition(
     if known and (known.is_true, known.reason) == (is_true, reason):
         if known.message == message:
             return conditions
-        told = replace(known, message=message, last_update=now)
-        return tuple(told if entry is known else entry for entry in conditions)
+        changed = replace(known, message=message, last_update=now)
+        return tuple(changed if entry is known else entry for entry in conditions)
     since = known.last_transition if known and known.is_true == is_true else now
     fresh = Condition(kind, is_true, reason, message, now, since)
     others = tuple(entry for entry in conditions if entry is not known and entry.type != _REPLACES.get(kind))

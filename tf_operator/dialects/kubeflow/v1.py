@@ -11,6 +11,7 @@ started.
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -58,13 +59,18 @@ PROFILE: Final = Profile(
 )
 V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""
+FORK: Final = replace(V1ALPHA1, exit_codes=replace(V1ALPHA1.exit_codes, retryable=range(128, 256)))
+"""The same with the exit codes of the fork that added gang scheduling and auto-scaling to v1alpha1."""
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _ONCE_IN_SPEC: Final = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
 _CLEAN_POD_POLICIES: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 
 
-def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
-    """The job that a TFJob describes; with ``problems`` where it is none. Never raises."""
+def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1ALPHA1) -> TrainingJob:
+    """The job that a TFJob describes; with ``problems`` where it is none. Never raises.
+
+    ``v1alpha1``: the rules of jobs that were created in that version.
+    """
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
     outdated = _outdated(fields)
@@ -82,13 +88,13 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         problems=tuple(problems),
     )
     body = {"metadata": metadata, "spec": spec, "status": stored}
-    return v1alpha1_rules.read(job, body, V1ALPHA1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
+    return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 
 
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
     found = status.write(report, stored)
-    return found | v1alpha1_rules.pinned(report.job) if report.job.profile is V1ALPHA1 else found
+    return found | v1alpha1_rules.pinned(report.job) if report.job.runtime_id else found
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
@@ -224,4 +230,6 @@ API: Final = ServedAPI(
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
     conversion=CONVERSION,
+    runs_tensorboards=True,
 )
+FORK_API: Final = replace(API, profiles=(PROFILE, FORK), read=partial(read, v1alpha1=FORK))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tf_operator.dialects import phases
 from tf_operator.dialects import record as codec
-from tf_operator.dialects.phases import Count
+from tf_operator.dialects.phases import TypeCounts
 from tf_operator.job.record import JobPhase, JobRecord
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import ReplicaSpec
@@ -49,6 +49,6 @@ def _in_order_of_spec(report: JobReport) -> list[ReplicaSpec]:
     return sorted(report.job.replicas, key=lambda spec: spec.path)
 
 
-def _count(report: JobReport, spec: ReplicaSpec) -> Count:
+def _count(report: JobReport, spec: ReplicaSpec) -> TypeCounts:
     known = report.record.of(spec.type)
-    return Count(_NAMES[spec.type], spec.count, len(known.completed), len(known.failed))
+    return TypeCounts(_NAMES[spec.type], spec.count, len(known.completed), len(known.failed))

@@ -18,7 +18,7 @@ from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
 
-class Phase(StrEnum):
+class T9kPhase(StrEnum):
     """``status.phase``."""
 
     PENDING = "Pending"
@@ -30,7 +30,7 @@ class Phase(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class ConditionType(StrEnum):
+class T9kConditionType(StrEnum):
     """``status.conditions[].type``, in their order."""
 
     INITIALIZED = "Initialized"
@@ -50,30 +50,30 @@ class Said:
     is_true: bool = False
 
 
-_PHASES: Mapping[JobPhase, Phase] = {
-    JobPhase.SUCCEEDED: Phase.SUCCEEDED,
-    JobPhase.FAILED: Phase.FAILED,
-    JobPhase.SUSPENDED: Phase.PAUSED,
+_PHASES: Mapping[JobPhase, T9kPhase] = {
+    JobPhase.SUCCEEDED: T9kPhase.SUCCEEDED,
+    JobPhase.FAILED: T9kPhase.FAILED,
+    JobPhase.SUSPENDED: T9kPhase.PAUSED,
 }
-_TYPES = frozenset(ConditionType)
+_TYPES = frozenset(T9kConditionType)
 _MOST_NAMES = 5
 
 
-def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> Phase:
+def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> T9kPhase:
     """The phase. A job is Running from the moment that its main replica runs, whatever happens to that then."""
     record = report.record
     if found := _PHASES.get(record.phase):
         return found
     leader = report.job.leader
     kind = leader.type if leader else ReplicaType.WORKER
-    if any(line.type is kind and line.index == 0 and line.uid and line.phase == Phase.UNKNOWN for line in lines):
-        return Phase.UNKNOWN
+    if any(line.type is kind and line.index == 0 and line.uid and line.phase == T9kPhase.UNKNOWN for line in lines):
+        return T9kPhase.UNKNOWN
     if record.first_run_time:
-        return Phase.RUNNING
-    return Phase.RESUMING if record.resumed_at else Phase.PENDING
+        return T9kPhase.RUNNING
+    return T9kPhase.RESUMING if record.resumed_at else T9kPhase.PENDING
 
 
-def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, stored: Body) -> list[dict[str, Any]]:
+def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, stored: Body) -> list[dict[str, Any]]:
     """The list; what others keep in it stands behind ours."""
     known = entries(stored.get("conditions"))
     before = {text_of(entry, "type"): entry for entry in known}
@@ -84,17 +84,17 @@ def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, store
 
 
 def _said(
-    report: JobReport, lines: tuple[ReplicaLine, ...], phase: Phase, *, before: Mapping[str, Body]
-) -> Iterator[tuple[ConditionType, Said]]:
+    report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, *, before: Mapping[str, Body]
+) -> Iterator[tuple[T9kConditionType, Said]]:
     initialized = _initialized(report)
     failed, completed = _ends(report)
-    yield ConditionType.INITIALIZED, initialized
-    yield ConditionType.RUNNING, _running(report, phase, initialized, failed if failed.is_true else completed)
-    yield ConditionType.FAILED, failed
-    yield ConditionType.COMPLETED, completed
-    yield ConditionType.REPLICA_FAILURE, _replica_failure(lines, before.get(ConditionType.REPLICA_FAILURE))
-    if paused := _paused(report, before.get(ConditionType.PAUSED)):
-        yield ConditionType.PAUSED, paused
+    yield T9kConditionType.INITIALIZED, initialized
+    yield T9kConditionType.RUNNING, _running(report, phase, initialized, failed if failed.is_true else completed)
+    yield T9kConditionType.FAILED, failed
+    yield T9kConditionType.COMPLETED, completed
+    yield T9kConditionType.REPLICA_FAILURE, _replica_failure(lines, before.get(T9kConditionType.REPLICA_FAILURE))
+    if paused := _paused(report, before.get(T9kConditionType.PAUSED)):
+        yield T9kConditionType.PAUSED, paused
 
 
 def _initialized(report: JobReport) -> Said:
@@ -106,16 +106,16 @@ def _initialized(report: JobReport) -> Said:
     return Said(words.NO_REASON, words.INITIALIZES + report.note)
 
 
-def _running(report: JobReport, phase: Phase, initialized: Said, end: Said) -> Said:
+def _running(report: JobReport, phase: T9kPhase, initialized: Said, end: Said) -> Said:
     """While it does not run, or not all of it, the message says why; before that, the one of Initialized does."""
-    if phase in {Phase.SUCCEEDED, Phase.FAILED}:
+    if phase in {T9kPhase.SUCCEEDED, T9kPhase.FAILED}:
         return Said(end.reason, end.message)
-    if phase is Phase.PAUSED:
+    if phase is T9kPhase.PAUSED:
         return Said(words.PAUSED, words.IS_PAUSED)
     note = report.note if initialized.is_true else ""
-    if phase is Phase.RUNNING:
+    if phase is T9kPhase.RUNNING:
         return Said(words.NO_REASON, words.MAIN_RUNS + note if note else words.ALL_RUN, is_true=True)
-    sentence = words.IS_UNKNOWN if phase is Phase.UNKNOWN else words.WAITS
+    sentence = words.IS_UNKNOWN if phase is T9kPhase.UNKNOWN else words.WAITS
     return Said(words.NO_REASON, sentence + note)
 
 
@@ -153,7 +153,7 @@ def _paused(report: JobReport, known: Body | None) -> Said | None:
     return Said(text_of(known, "reason"), text_of(known, "message"), is_true=known.get("status") == "True")
 
 
-def _entry(kind: ConditionType, said: Said, known: Body | None, now: datetime) -> dict[str, Any]:
+def _entry(kind: T9kConditionType, said: Said, known: Body | None, now: datetime) -> dict[str, Any]:
     status = "True" if said.is_true else "False"
     stays = known is not None and (known.get("status"), known.get("reason")) == (status, said.reason)
     before = text_of(known, "lastTransitionTime") if known is not None and stays else ""

@@ -38,7 +38,7 @@ LONGEST_INTERNED = 256
 _VALUES = (str, int, float, bool, datetime, enum.Enum, types.NoneType)
 
 
-class Labels(Mapping[str, str]):
+class InternedLabels(Mapping[str, str]):
     """Labels or annotations: a mapping that cannot be changed. Lookup is linear, because there are few."""
 
     __slots__ = ("_pairs",)
@@ -59,7 +59,7 @@ class Labels(Mapping[str, str]):
         return len(self._pairs)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Labels) and self._pairs == other._pairs:
+        if isinstance(other, InternedLabels) and self._pairs == other._pairs:
             return True  # the apiserver sends them in order, so this is the rule
         return super().__eq__(other)
 
@@ -67,7 +67,7 @@ class Labels(Mapping[str, str]):
         return hash(frozenset(self._pairs))
 
     def __repr__(self) -> str:
-        return f"Labels({dict(self._pairs)})"
+        return f"InternedLabels({dict(self._pairs)})"
 
 
 class InternPool:
@@ -126,8 +126,8 @@ def decoder(kind: type[S], *, keeps: Callable[[str], bool] = lambda _name: True)
     fields = _fields_of(kind, path=kind.__name__)
     pairs = InternPool()
 
-    def read_labels(_kind: type, found: Mapping[str, str]) -> Labels:
-        return Labels(tuple(pairs.intern(pair) for pair in found.items() if keeps(pair[0])))
+    def read_labels(_kind: type, found: Mapping[str, str]) -> InternedLabels:
+        return InternedLabels(tuple(pairs.intern(pair) for pair in found.items() if keeps(pair[0])))
 
     decode = msgspec.json.Decoder(kind, dec_hook=read_labels).decode
 
@@ -164,5 +164,5 @@ def _parts_of(hint: object, *, path: str) -> Iterator[tuple[_Field, ...]]:
                 yield from _parts_of(part, path=path)
     elif isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         yield _fields_of(hint, path=path)
-    elif not (isinstance(hint, type) and issubclass(hint, (*_VALUES, Labels, msgspec.Raw))):
-        raise TypeError(f"{path} is of type {hint}, which could be changed; use structs, tuples and Labels")
+    elif not (isinstance(hint, type) and issubclass(hint, (*_VALUES, InternedLabels, msgspec.Raw))):
+        raise TypeError(f"{path} is of type {hint}, which could be changed; use structs, tuples and InternedLabels")

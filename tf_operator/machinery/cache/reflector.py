@@ -341,7 +341,7 @@ class Reflector:
         self._active_at = self._clock.monotonic()
         return chunk
 
-    def _on_line(self, line: responses.Line) -> None:
+    def _on_line(self, line: responses.WatchLine) -> None:
         match line.type:
             case "ADDED" | "MODIFIED" | "DELETED":
                 self._on_change(line.type, line.object)

@@ -78,7 +78,7 @@ class Redirected(ApiError):
     """The server points elsewhere. Following would hand our token to another server."""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class StatusCause(msgspec.Struct, frozen=True):
     """One entry of ``details.causes``."""
 
     reason: str | None = None
@@ -90,7 +90,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
     """``details`` of a Status, as far as anybody here acts on it."""
 
     name: str | None = None
-    causes: tuple[Cause, ...] | None = None
+    causes: tuple[StatusCause, ...] | None = None
     retry_after_seconds: int | None = None
 
 

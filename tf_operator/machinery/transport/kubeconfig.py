@@ -16,7 +16,7 @@ from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, make_tls
 
 if TYPE_CHECKING:
-    from tf_operator.machinery.transport.kubeconfig_files import KubeConfigFiles, Settings
+    from tf_operator.machinery.transport.kubeconfig_files import KubeConfigFiles, KubeConfigSettings
 
 
 class KubeConfig:
@@ -54,7 +54,7 @@ class KubeConfig:
         listed = self._environment.get("KUBECONFIG", "").split(os.pathsep)
         return tuple(Path(path).expanduser() for path in listed if path) or (Path("~/.kube/config").expanduser(),)
 
-    def _context_for(self, found: "Settings") -> ssl.SSLContext:
+    def _context_for(self, found: "KubeConfigSettings") -> ssl.SSLContext:
         """The TLS context: the same one until a certificate changes, since connections are pooled by it."""
         made_from = (found.authorities, found.certificate, found.key, found.is_verified)
         if self._tls is None or made_from != self._tls_from:

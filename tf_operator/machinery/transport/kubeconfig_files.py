@@ -32,7 +32,7 @@ _IMPERSONATIONS = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class KubeConfigSettings:
     """What a kubeconfig says about one context. Certificates and keys are PEM, ``""`` when there are none."""
 
     host: str
@@ -74,7 +74,7 @@ class KubeConfigFiles:
         self._plugin = exec_auth.ExecPlugin(clock)
         self._oidc = oidc_auth.OpenIdConnect(clock)
 
-    async def read(self, *, refused: bool) -> Settings:
+    async def read(self, *, refused: bool) -> KubeConfigSettings:
         """Read everything again; ``refused`` when the apiserver did not accept what was read last."""
         files = {path: found for path in self._paths if (found := _parsed(path)) is not None}
         if not files:
@@ -89,11 +89,11 @@ class KubeConfigFiles:
         self._context = str(name)
         return settings
 
-    async def _settings(self, cluster: _Entry, user: _Entry, *, refused: bool) -> Settings:
+    async def _settings(self, cluster: _Entry, user: _Entry, *, refused: bool) -> KubeConfigSettings:
         try:
             given = await self._log_in(user, refused=refused)
             loaded = await _loaded(cluster.body, user.body)
-            return Settings(
+            return KubeConfigSettings(
                 host=_host(cluster.body.get("server")),
                 # Editors and shells leave a newline at the end of a token file.
                 authorization=checked(str(loaded.api_key.get("BearerToken", "")).strip(), "user"),

@@ -1,6 +1,6 @@
 """Replies as values: how what comes back from the apiserver is read. No I/O.
 
-Replies are read in two steps. ``Page`` and ``Line`` decode the frame and leave each object as raw bytes, so
+Replies are read in two steps. ``Page`` and ``WatchLine`` decode the frame and leave each object as raw bytes, so
 that one object that cannot be decoded (nested deeper than any decoder goes, a wrong type) costs only itself:
 see ``raw_json`` for frames that a decoder refuses because of what is inside one of their objects. A reader requires
 what every apiserver sends and raises ``Garbled`` without it: a load balancer's ``{}`` must not pass for an
@@ -48,7 +48,7 @@ class Page(msgspec.Struct, frozen=True):
     token: str
 
 
-class Line(msgspec.Struct, frozen=True):
+class WatchLine(msgspec.Struct, frozen=True):
     """One line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and the object's raw bytes."""
 
     type: str
@@ -92,7 +92,7 @@ _LIST = msgspec.json.Decoder(_List)
 _LIST_META = msgspec.json.Decoder(_ListMeta)
 
 
-_LINE = msgspec.json.Decoder(Line)
+_LINE = msgspec.json.Decoder(WatchLine)
 
 
 _BOOKMARK = msgspec.json.Decoder(Bookmark)
@@ -154,7 +154,7 @@ def read_page(body: bytes) -> Page:
     return page
 
 
-def read_line(line: bytes) -> Line:
+def read_line(line: bytes) -> WatchLine:
     """Read a line of a watch; ``Garbled`` when it is none."""
     try:
         try:
@@ -162,9 +162,9 @@ def read_line(line: bytes) -> Line:
         except RecursionError:
             if frame := _FRAME.fullmatch(line):
                 # As every apiserver writes it, so nothing has to be counted.
-                return Line(_TEXT.decode(frame["type"]), msgspec.Raw(frame["object"]))
+                return WatchLine(_TEXT.decode(frame["type"]), msgspec.Raw(frame["object"]))
             members = raw_json.split_object(line)
-            return Line(_TEXT.decode(members["type"]), msgspec.Raw(members["object"]))
+            return WatchLine(_TEXT.decode(members["type"]), msgspec.Raw(members["object"]))
     except (*_NOT_DECODABLE, KeyError) as error:
         raise Garbled(f"not a line of a watch ({error}): {errors.excerpt(line)}") from error
 

@@ -10,14 +10,14 @@ from contextlib import ExitStack
 import pytest
 
 from tf_operator.app.http import connections, server
-from tf_operator.app.http.server import Endpoint, Reply
+from tf_operator.app.http.server import Endpoint, HttpReply
 from tf_operator.app.options.flag_types import Address
 
 REQUEST = b"POST /reverse HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
 
 async def reversed_body(body):
-    return Reply(200, body[::-1])
+    return HttpReply(200, body[::-1])
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 async def answer(_request):
-    return server.Reply(200, b"ok\n")
+    return server.HttpReply(200, b"ok\n")
 
 
 class Backlog:
@@ -57,7 +57,7 @@ async def test_a_probe_is_answered_while_the_backlog_never_empties(monkeypatch):
 
 def test_a_client_that_has_just_connected_is_not_closed_for_the_next_ones_while_slow_readers_hold_the_places():
     async def long(_request):
-        return server.Reply(200, bytes(50_000_000))
+        return server.HttpReply(200, bytes(50_000_000))
 
     pages = {"/metrics": long, "/healthz": answer}
     with server.serving(server.Endpoint(Address("127.0.0.1", 0), pages)) as (address,), ExitStack() as stack:

@@ -206,7 +206,7 @@ def asking(authorization=None):
 
 
 async def numbers(_request):
-    return web.Reply(200, b"numbers")
+    return web.HttpReply(200, b"numbers")
 
 
 async def nobody(*_):

@@ -33,7 +33,7 @@ def fetch(address, path, *, method="GET", **headers):
 
 
 async def answer(_headers):
-    return server.Reply(200, b"hello\n")
+    return server.HttpReply(200, b"hello\n")
 
 
 def test_a_page_that_does_not_exist_says_which_do():
@@ -145,7 +145,7 @@ def test_a_page_that_is_read_after_the_server_has_sent_it_arrives_whole_and_noth
         return listener
 
     async def page(_headers):
-        return server.Reply(200, body)
+        return server.HttpReply(200, body)
 
     monkeypatch.setattr(socket, "create_server", with_small_buffers)
     with served({"/metrics": page}) as (address,), ExitStack() as stack:

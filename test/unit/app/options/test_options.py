@@ -7,7 +7,7 @@ import pytest
 from support import toy_api
 from tf_operator.app.options import flags, options
 from tf_operator.app.options.flag_types import Address
-from tf_operator.app.options.options import Election, OptionError, Options, Protection, RestartDelay, Webhook
+from tf_operator.app.options.options import ElectionOptions, OptionError, Options, Protection, RestartDelay, Webhook
 from tf_operator.dialects import registry
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
@@ -33,7 +33,7 @@ def test_the_defaults_are_a_production_set_up():
         workers=16,
         qps=500,
         burst=1000,
-        election=Election("tf-operator", "tf-operator", ElectionConfig(15, 10.0, 2.0)),
+        election=ElectionOptions("tf-operator", "tf-operator", ElectionConfig(15, 10.0, 2.0)),
         restart_delay=RestartDelay(1, 300, 600),
         metrics_address=Address("", 8080),
         health_address=Address("", 8081),
@@ -80,7 +80,7 @@ def test_every_flag_finds_its_place():
         kubeconfig="/etc/kubeconfig",
         qps=50.5,
         burst=100,
-        election=Election("kubeflow", "lease", ElectionConfig(60, 40, 5)),
+        election=ElectionOptions("kubeflow", "lease", ElectionConfig(60, 40, 5)),
         restart_delay=RestartDelay(0.5, 60, 3600),
         metrics_address=Address("127.0.0.1", 9090),
         metrics_protection=Protection("/certificates/metrics.crt", "/certificates/metrics.key"),
@@ -197,6 +197,10 @@ def test_the_gang_schedulers_that_are_known_may_be_written_in_any_case(name, sch
                 "otherwise a leader still works when another one takes over"
             ),
         ),
+        (
+            ["--enable-scheme=TFJob,TFJob.hub.kubeflow.org"],
+            "--enable-scheme: names a kind in two versions; it is reconciled in one",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -222,6 +226,9 @@ def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line
         "--enable-scheme=tfjob",
         "--enable-scheme=PyTorchJob",
         "-alsologtostderr",
+        "--gc-interval=10m0s",
+        "-chaos-level",
+        "-1",
         "-v=1",
         "--controller-threads=2",
     )
@@ -234,6 +241,8 @@ def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line
         "--mpi-kubectl-delivery-image changes nothing: this operator runs TensorFlow jobs only",
         "--zap-devel changes nothing: see --log-format",
         "--alsologtostderr changes nothing: logs always go to standard error",
+        "--gc-interval changes nothing: the API server collects what has lost its owner",
+        "--chaos-level changes nothing: this operator deletes no pods at random",
         "--v changes nothing: it is called --log-level here",
         "--enable-scheme=PyTorchJob changes nothing: this operator does not know the kind",
     )
@@ -248,8 +257,10 @@ def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line
         (("--enable-scheme=training.toys.example.org,PyTorchJob", "--enable-scheme", "tfjob"), (TOY, V1)),
         (("--enable-scheme=tfjob", "--enable-scheme=TFJob.kubeflow.org"), (V1,)),
         (("--enable-scheme=tfjob.other.org",), (V1,)),
+        (("--enable-scheme=TFJob.v1.kubeflow.org",), (V1,)),
+        (("--enable-scheme=TFJob.hub.kubeflow.org",), registry.ON_REQUEST),
     ],
-    ids=["by default", "none that is known", "one", "two", "one twice", "one of another group"],
+    ids=["default", "none known", "one", "two", "one twice", "another group", "its version", "another version"],
 )
 def test_the_kinds_that_are_chosen_are_served(monkeypatch, arguments, served):
     monkeypatch.setattr(registry, "SERVED", (V1, TOY))
@@ -257,11 +268,31 @@ def test_the_kinds_that_are_chosen_are_served(monkeypatch, arguments, served):
     assert parse(*arguments).apis == served
 
 
+@pytest.mark.parametrize("kind", ["TFJob", "TFJob.hub.kubeflow.org"])
+def test_the_exit_codes_of_the_fork_are_a_choice_for_kinds_that_have_a_version_v1alpha1(kind):
+    kinds = f"--enable-scheme={kind},TfJob.mlkube.io"
+    v1, mlkube = parse(kinds).apis
+    fork, same = parse(kinds, "--v1alpha1-exit-codes=fork").apis
+
+    assert [128 in profile.exit_codes.retryable for profile in (*v1.profiles, *fork.profiles)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert same is mlkube
+
+
 @pytest.mark.parametrize(
     ("level", "found"), [("debug", "debug"), ("5", "debug"), ("info", "info"), ("warn", "warning"), ("panic", "error")]
 )
 def test_zaps_levels_are_understood(level, found):
     assert parse(f"--zap-log-level={level}").log_level == found
+
+
+@pytest.mark.parametrize(("value", "found"), [("", "json"), ("=true", "json"), ("=false", "console")])
+def test_the_format_of_logs_may_be_said_as_before(value, found):
+    assert parse("--log-format=console", f"--json-log-format{value}").log_format == found
 
 
 def test_no_flag_is_both_real_and_ignored():

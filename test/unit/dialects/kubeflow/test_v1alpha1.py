@@ -11,6 +11,7 @@ import yaml
 from tf_operator.cli import validate
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
@@ -20,23 +21,7 @@ from tf_operator.meta import Body
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXAMPLES = Path(__file__).resolve().parents[4] / "manifests/examples/kubeflow-v1alpha1"
 CONTAINER = {"name": "tensorflow", "image": "i"}
-SERVER = {
-    "name": "tensorflow",
-    "image": "tensorflow/tensorflow:1.3.0",
-    "volumeMounts": [{"mountPath": "/ps-server", "name": "ps-config-volume"}],
-}
-LAST_STATUS = yaml.safe_load("""
-conditions: null
-controlPaused: false
-kinds: TFJob.v1alpha1.kubeflow.org
-phase: Done
-reason: ""
-replicaStatuses:
-- {ReplicasStates: {Succeeded: 1}, state: Succeeded, tf_replica_type: MASTER}
-- {ReplicasStates: {Running: 1}, state: Running, tf_replica_type: WORKER}
-- {ReplicasStates: {Running: 2}, state: Running, tf_replica_type: PS}
-state: Succeeded
-""")
+PRINTED = yaml.safe_load((EXAMPLES / "status/tf_job.yaml").read_text())
 
 
 def example(file: str = "tf_job.yaml", *, status: Any = None, **spec: Any) -> dict[str, Any]:
@@ -59,29 +44,22 @@ def in_v1(*items: Any, **spec: Any) -> Any:
     return convert(example(**{"replicaSpecs": list(items), **spec}), "v1")["spec"]
 
 
+@pytest.mark.documents("v1alpha1/printed-example", "v1alpha1/printed-yaml")
 def test_a_job_is_shown_with_everything_that_was_not_given() -> None:
     given, shown = example(), convert(convert(example(), "v1"), "v1alpha1")
-    template = given["spec"]["replicaSpecs"][0]["template"]
-    server = {"spec": {"containers": [SERVER], "restartPolicy": "OnFailure"}}
     assert shown == given | {
-        "spec": {
-            "RuntimeId": read(given).runtime_id,
-            "replicaSpecs": [
-                {"replicas": 1, "template": template, "tfPort": 2222, "tfReplicaType": "MASTER"},
-                {"replicas": 1, "template": template, "tfPort": 2222, "tfReplicaType": "WORKER"},
-                {"replicas": 2, "template": server, "tfPort": 2222, "tfReplicaType": "PS"},
-            ],
-            "tfImage": "tensorflow/tensorflow:1.3.0",
-        },
+        "spec": PRINTED["spec"] | {"RuntimeId": read(given).runtime_id},
         "status": {"kinds": "TFJob.v1alpha1.kubeflow.org"},
     }
 
 
+@pytest.mark.documents("v1alpha1/printed-defaults")
 def test_a_job_without_type_count_and_port_has_one_master() -> None:
     shown = convert(convert(example("tf_job_defaults.yaml"), "v1"), "v1alpha1")["spec"]["replicaSpecs"]
     assert [(entry["tfReplicaType"], entry["replicas"], entry["tfPort"]) for entry in shown] == [("MASTER", 1, 2222)]
 
 
+@pytest.mark.documents("v1alpha1/types", "v1alpha1/default-server")
 @pytest.mark.parametrize(
     ("items", "spec", "replicas"),
     [
@@ -165,6 +143,7 @@ def test_the_port_beside_the_template_wins_over_the_one_in_it() -> None:
     assert pod["containers"][0]["ports"] == [{"name": "tfjob-port", "containerPort": 5}, opened["ports"][1]]
 
 
+@pytest.mark.documents("v1alpha1/printed-example", "v1alpha1/printed-gpu", "v1alpha1/printed-defaults")
 @pytest.mark.parametrize("file", ["tf_job.yaml", "tf_job_gpu.yaml", "tf_job_defaults.yaml"])
 def test_an_example_has_no_errors_and_means_the_same_when_it_is_rewritten(file: str) -> None:
     body: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())
@@ -177,6 +156,7 @@ def test_an_example_has_no_errors_and_means_the_same_when_it_is_rewritten(file: 
 # --- Reading -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.documents("v1alpha1/types")
 def test_a_job_of_v1alpha1_is_run_by_the_rules_of_v1alpha1() -> None:
     job = read(example())
     assert not job.problems
@@ -201,6 +181,29 @@ def test_a_job_of_v1alpha1_is_run_by_the_rules_of_v1alpha1() -> None:
 )
 def test_the_version_in_which_a_job_was_created_decides_until_the_status_has_it(change: Body, rules: object) -> None:
     assert v1.API.read_object(convert(example(), "v1") | dict(change)).profile is rules
+
+
+@pytest.mark.documents(
+    "v1alpha1/permanent-codes",
+    "v1alpha1/retryable-codes",
+    "v1alpha1/code-138",
+    "v1alpha1/other-codes",
+    "fork/exit-codes",
+)
+@pytest.mark.parametrize(
+    ("api", "final"),
+    [(v1.API, {*range(1, 129), 139}), (v1.FORK_API, set(range(1, 128)))],
+    ids=["default", "fork"],
+)
+def test_the_operator_chooses_which_exit_codes_of_a_master_are_final(api: ServedAPI, final: set[int]) -> None:
+    """A later reading, when the status has the version, is by the same rules."""
+    stored = convert(example(), "v1")
+    job = api.read_object(stored)
+    codes = job.profile.exit_codes
+    assert {code for code in range(1, 256) if not codes.are_retryable(code, "Error")} == final
+    assert not codes.are_retryable(137, "OOMKilled")
+    status = api.write_status(JobReport(job, job.record, NOW), {})
+    assert api.read_object(stored | {"status": status, "metadata": {}}).profile is job.profile
 
 
 def test_a_job_of_v1_that_is_edited_in_v1alpha1_keeps_its_rules() -> None:
@@ -275,10 +278,13 @@ SUCCEEDED = {
 FAILED = {"phase": JobPhase.FAILED, "failure": FailureCause.PERMANENT_FAILURE, "completion_time": NOW}
 
 
+@pytest.mark.documents("v1alpha1/printed-yaml")
 def test_a_job_that_has_succeeded_shows_the_status_of_the_document() -> None:
-    assert shown_status(**SUCCEEDED, clean_up_time=NOW) == LAST_STATUS
+    kinds = {"kinds": "TFJob.v1alpha1.kubeflow.org"}
+    assert shown_status(**SUCCEEDED, clean_up_time=NOW) == PRINTED["status"] | kinds
 
 
+@pytest.mark.documents("v1alpha1/phases", "v1alpha1/states")
 @pytest.mark.parametrize(
     ("fields", "phase", "state", "reason"),
     [

@@ -49,6 +49,7 @@ def written(record, *, after=None, **fields):
     return API.write_status(found, stored)
 
 
+@pytest.mark.documents("mlkube/status")
 @pytest.mark.parametrize(
     ("record", "phase", "state"),
     [
@@ -71,6 +72,7 @@ def test_phase_and_state_follow_from_the_record_which_is_read_back(record, phase
     assert status.read(found) == record
 
 
+@pytest.mark.documents("mlkube/counts", "v1alpha1/replica-statuses")
 def test_replicas_are_counted_in_the_order_of_the_spec_and_those_without_a_pod_run():
     rows = written(SUCCEEDED)["replicaStatuses"]
 
@@ -131,6 +133,12 @@ def test_of_an_operator_of_that_time_only_the_end_is_believed(stored, phase):
         ('{"operator": {"phase": "Created", "startTime": "2026-01-01T00:00:00Z"}}', ("Created", NOW, False)),
         ('{"operator": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}', ("Running", None, False)),
         ('{"operator": {"phase": "mine"}}', ("mine", None, False)),
+        pytest.param(
+            '{"operator": {"phase": "Restarting", "startTime": "2025-01-01T00:00:00Z", '
+            '"restartRecords": [{"time": "2025-06-01T00:00:00Z"}, {"time": "2026-01-01T00:00:00Z"}, {"uid": "u"}]}}',
+            ("Restarting", NOW, False),
+            id="restarting",
+        ),
         ('{"phase": "Done", "operator": {"phase": "Failed"}}', ("Failed", None, True)),
     ],
 )

@@ -28,6 +28,7 @@ def items(*found, **fields):
     return {"replicaSpecs": list(found), **fields}
 
 
+@pytest.mark.documents("mlkube/printed-example")
 def test_both_spellings_make_the_same_children_but_for_their_names(capsys):
     for name in ("tf_job.yaml", "tf_job_camel_case.yaml"):
         assert main.main(["plan", "--output=yaml", f"--filename={EXAMPLES / name}"]) == 0
@@ -78,6 +79,7 @@ def test_what_is_said_is_in_force():
     assert job.problems == ()
 
 
+@pytest.mark.documents("v1alpha1/runtime-id")
 def test_the_generated_runtime_id_follows_from_the_uid():
     ids = [read(items(MASTER), uid=str(uid)).runtime_id for uid in range(300)]
 
@@ -86,6 +88,7 @@ def test_the_generated_runtime_id_follows_from_the_uid():
     assert len(set(ids)) > 290
 
 
+@pytest.mark.documents("v1alpha1/default-server")
 @pytest.mark.parametrize(
     ("template", "names", "policy"),
     [

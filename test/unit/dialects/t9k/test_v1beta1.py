@@ -59,6 +59,16 @@ def retried(name, code=1):
 WORKERS, CHIEF = replicas("worker", 4), replicas("chief", 1)
 
 
+@pytest.mark.documents(
+    "t9k/on-failure",
+    "t9k/main-replica",
+    "t9k/main-replica-restarts",
+    "t9k/success",
+    "t9k/deadline",
+    "t9k/clean-none",
+    "t9k/phases",
+    "t9k/aggregate",
+)
 @pytest.mark.parametrize(
     ("policy", "spec", "moves", "expected"),
     [
@@ -135,6 +145,13 @@ def test_a_status_says_where_the_job_stands(policy, spec, moves, expected):
     assert shown(lived(moves, replicas("worker", 4, policy), **spec)) == expected
 
 
+@pytest.mark.documents("t9k/printed-aggregate")
+def test_the_replicas_of_each_phase_are_counted_as_in_the_manual():
+    seen = lived([runs("worker-0"), runs("worker-1")], replicas("worker", 3))
+
+    assert seen.status["aggregate"] == documented("status/aggregate")["status"]["aggregate"]
+
+
 def test_a_job_with_a_chief_is_not_decided_by_its_workers():
     moves = [everything_runs, succeeds("worker-0")]
 
@@ -156,6 +173,7 @@ def test_the_status_before_any_pod_names_what_is_to_come_and_what_is_in_its_way(
     assert initialized["message"] == "The job is being initialized. No room."
 
 
+@pytest.mark.documents("t9k/tasks")
 def test_what_fails_and_who_waits_is_said_for_each_replica():
     seen = lived([everything_runs, fails("worker-1", 7)], replicas("worker", 2))
     (task,) = seen.status["tasks"]
@@ -191,14 +209,15 @@ def test_what_others_keep_in_a_status_stays():
     seen = begun(WORKERS)
     theirs = [{"type": "Theirs", "status": "True"}, {"type": "Theirs", "status": "False"}]
     ours = {"type": "Failed", "status": "False", "reason": "-", "lastTransitionTime": "today"}
-    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [*theirs, ours]}})
+    seen.edit({"status": {"theirs": {"ready": True}, "conditions": [*theirs, ours]}})
     seen.settle()
 
-    assert seen.status["tensorboard"] == {"ready": True}
+    assert seen.status["theirs"] == {"ready": True}
     assert seen.status["conditions"][5:] == theirs
     assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
 
 
+@pytest.mark.documents("t9k/phases")
 def test_a_job_whose_main_pod_is_unknown_says_so_and_shows_its_containers():
     ended, running = ContainerLine("tensorflow", "Terminated", 7), ContainerLine("sidecar", "Running", None)
     line = ReplicaLine(ReplicaType.WORKER, 0, "t-worker-0", uid="u", phase="Unknown", containers=(ended, running))
@@ -295,6 +314,7 @@ def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
     assert (API.progress_waits(seen.job), API.progress_waits(lived([], WORKERS).job)) == (10.0, 1.0)
 
 
+@pytest.mark.documents("t9k/t9k-scheduler", "t9k/printed-scheduler")
 def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_installed():
     body = over(documented("tensorflow-example"), documented("fragments/scheduler"))
     seen = Simulator(over(body, {"metadata": HEAD}), api=API)
@@ -335,6 +355,7 @@ def test_an_operator_that_is_killed_after_any_write_counts_no_restart_twice():
         assert max(record.restarts for record in seen.records) == 2
 
 
+@pytest.mark.documents("t9k/resume")
 def test_resume_specs_hold_from_the_first_pause_on_and_fall_back_to_the_template():
     sshd = Override(("/usr/bin/sshd",), None, skips_init_containers=True)
     arguments = Override(None, ("-x",))
@@ -343,37 +364,43 @@ def test_resume_specs_hold_from_the_first_pause_on_and_fall_back_to_the_template
         assert [spec.override for spec in lived(moves, WORKERS, replicas("ps")).job.replicas] == expected
 
 
-def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image():
+@pytest.mark.documents("t9k/debug", "t9k/debug-fields", "t9k/printed-debug", "t9k/printed-debug-defaults")
+@pytest.mark.parametrize(
+    ("fragment", "command", "has_init"), [("debug", "/usr/bin/sshd", False), ("debug-with-defaults", "sleep inf", True)]
+)
+def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image(fragment, command, has_init):
     probes = {name: {"exec": {"command": ["x"]}} for name in ("livenessProbe", "startupProbe", "readinessProbe")}
     roles = [replicas(kind, 1, initContainers=[{"name": "init", "image": "i"}]) for kind in ("worker", "ps")]
     for role in roles:
         role["template"]["spec"]["containers"][0] |= probes
-    mode = documented("fragments/debug")["spec"]["runMode"]
+    mode = documented(f"fragments/{fragment}")["spec"]["runMode"]
     worker, ps = (action.body()["spec"] for action in begun(*roles, runMode=mode).look().actions)
 
-    assert [container["command"] for container in worker["containers"]] == [["/usr/bin/sshd"]]
+    assert [container["command"] for container in worker["containers"]] == [command.split()]
     assert [container["command"] for container in ps["containers"]] == [["sleep", "inf"]]
-    assert ["initContainers" in pod for pod in (worker, ps)] == [False, True]
+    assert ["initContainers" in pod for pod in (worker, ps)] == [has_init, True]
     (container,) = ps["containers"]
     assert container["args"] == []
     assert set(container) & set(probes) == {"readinessProbe"}
 
 
 @pytest.mark.parametrize(
-    ("moves", "phase", "is_waiting", "is_finished"),
+    ("moves", "phase", "waited", "is_finished"),
     [
-        ([], "Created", True, False),
-        ([everything_runs], "Running", False, False),
-        ([everything_runs, fails("worker-1")], "Restarting", True, False),
-        ([pause], "Suspended", False, False),
-        ([everything_runs, succeeds("worker-0")], "Succeeded", False, True),
+        ([time_passes(60)], "Created", 60, False),
+        ([everything_runs], "Running", None, False),
+        ([everything_runs, time_passes(3600), fails("worker-1")], "Restarting", 0, False),
+        ([pause], "Suspended", None, False),
+        ([everything_runs, succeeds("worker-0")], "Succeeded", None, True),
     ],
 )
-def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, is_waiting, is_finished):
+def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, waited, is_finished):
+    """One that restarts waits since then, however long it ran before."""
     seen = lived(moves, WORKERS)
     found = API.summarize(seen.body["metadata"], b"{}", msgspec.json.encode(seen.status))
 
-    assert (found.phase, found.waits_since is not None, found.is_finished) == (phase, is_waiting, is_finished)
+    since = found.waits_since and (seen.now - found.waits_since).total_seconds()
+    assert (found.phase, since, found.is_finished) == (phase, waited, is_finished)
     assert phase in PHASES_OF_METRICS
 
 
@@ -383,15 +410,3 @@ def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
     assert API.summarize(created, b"{}", b"{}").waits_since is not None
     assert API.summarize(created, b"{}", b'{"phase": 1}') == JobSummary()
     assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
-
-
-def test_a_tensorboard_that_nobody_makes_is_announced_once():
-    body = over(over(documented("tensorflow-example"), documented("fragments/tensorboard")), {"metadata": HEAD})
-    seen = Simulator(body, api=API)
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-
-    (event,) = [event for plan in seen.plans for event in plan.events]
-    assert API.event_reason(event.kind) == "UnusedFields"
-    assert event.message == "spec.tensorboardSpec: accepted, and without effect in this operator"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tf_operator.machinery.cache.interning import LONGEST_INTERNED, Interned, InternPool, Labels, decoder
+from tf_operator.machinery.cache.interning import LONGEST_INTERNED, Interned, InternedLabels, InternPool, decoder
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Status(msgspec.Struct, frozen=True):
 class Kept(msgspec.Struct, frozen=True):
     name: str
     node: Interned[str] = ""
-    labels: Labels = Labels()
+    labels: InternedLabels = InternedLabels()
     owners: tuple[Owner, ...] = ()
     main_owner: Owner | None = None
     status: Interned[Status] = Status()
@@ -95,11 +95,11 @@ def test_labels_are_a_mapping_that_cannot_be_changed():
 
     assert dict(labels) == {"job": "mnist", "index": "1"} == labels
     assert (labels.get("other"), len(labels), "index" in labels) == (None, 2, True)
-    assert repr(labels) == "Labels({'job': 'mnist', 'index': '1'})"
-    turned = Labels((("index", "1"), ("job", "mnist")))
-    assert labels == Labels((("job", "mnist"), ("index", "1"))) == turned
+    assert repr(labels) == "InternedLabels({'job': 'mnist', 'index': '1'})"
+    turned = InternedLabels((("index", "1"), ("job", "mnist")))
+    assert labels == InternedLabels((("job", "mnist"), ("index", "1"))) == turned
     assert hash(labels) == hash(turned)
-    assert labels not in (Labels((("job", "mnist"), ("index", "2"))), {})
+    assert labels not in (InternedLabels((("job", "mnist"), ("index", "2"))), {})
     with pytest.raises(TypeError):
         labels["job"] = "other"
     with pytest.raises(AttributeError):

@@ -12,7 +12,7 @@ from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import status as v1_status
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.words import FAILURE_REASONS, Reason
-from tf_operator.dialects.phases import TYPES, Count
+from tf_operator.dialects.phases import TYPES, TypeCounts
 from tf_operator.dialects.record import count_of, object_of
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
 from tf_operator.meta import Body, text_of
@@ -93,7 +93,7 @@ def _reason(status: Body, record: JobRecord) -> str:
     return said[-1].partition(". ")[2]
 
 
-def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[Count]:
+def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[TypeCounts]:
     replicas = object_of(status, "replicaStatuses")
     for item in entries(object_of({"spec": spec}, "spec").get("replicaSpecs")):
         name, wanted = text_of(item, "tfReplicaType"), item.get("replicas")
@@ -104,4 +104,4 @@ def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[Count]:
             kind = ReplicaType.CHIEF
         known = record.of(kind)
         failed = len(known.failed) or (0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed"))
-        yield Count(name, wanted, len(known.completed), failed)
+        yield TypeCounts(name, wanted, len(known.completed), failed)

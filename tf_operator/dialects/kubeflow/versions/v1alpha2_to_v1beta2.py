@@ -22,7 +22,7 @@ REPLICAS: Final = "tfReplicaSpecs"
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class FlatVersion:
     """One older version: how its ``spec`` and ``status`` are written in v1, and the other way round."""
 
     name: str
@@ -76,9 +76,9 @@ class Version:
         return {"status": {other.get(name, name): value for name, value in found.items()}}
 
 
-V1ALPHA2: Final = Version("v1alpha2", _POLICIES, replica_statuses="tfReplicaStatuses")
-V1BETA1: Final = Version("v1beta1", _POLICIES)
-V1BETA2: Final = Version("v1beta2", (*_POLICIES, *_LATER_POLICIES))
+V1ALPHA2: Final = FlatVersion("v1alpha2", _POLICIES, replica_statuses="tfReplicaStatuses")
+V1BETA1: Final = FlatVersion("v1beta1", _POLICIES)
+V1BETA2: Final = FlatVersion("v1beta2", (*_POLICIES, *_LATER_POLICIES))
 
 
 def _only(body: Body, names: tuple[str, ...]) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""Each sentence of the documents that docs/sentences.md lists has a test, which says so by its marker."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[2]
+EXAMPLES = TESTS.parent / "manifests/examples"
+PAGE = (TESTS.parent / "docs/sentences.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `([a-z0-9]+/[a-z0-9-]+)` \|", PAGE, re.MULTILINE)
+AWAITED = frozenset(
+    [
+        "fork/printed-example",
+        "fork/printed-gpu",
+        "fork/printed-yaml",
+        "mlkube/log-fields-of-servers",
+        "mlkube/logs",
+        "t9k/debug-enter",
+        "t9k/printed-tensorboard-status",
+        "t9k/tensorboard",
+        "t9k/tensorboard-status",
+        "v1alpha1/default-server-trains",
+        "v1alpha1/logs",
+        "v1beta1/claims",
+        "v1beta1/container-ends",
+        "v1beta1/logs",
+        "v1beta1/volume",
+    ]
+)
+"""Rows whose tests are being written."""
+
+
+def markers(text: str) -> list[str]:
+    """The rows that a module names: the arguments of its ``pytest.mark.documents(...)``, wherever it stands."""
+    calls = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+    marks = (call for call in calls if ast.unparse(call.func) == "pytest.mark.documents")
+    return [ast.literal_eval(argument) for mark in marks for argument in mark.args]
+
+
+def marked() -> set[str]:
+    """All rows that tests name. The word is looked for first: parsing every test takes seconds."""
+    texts = (path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py"))
+    return {row for text in texts if "mark.documents(" in text for row in markers(text)}
+
+
+def test_each_row_has_a_test_and_each_marker_a_row() -> None:
+    found = marked()
+
+    assert sorted(set(ROWS) - found - AWAITED) == [], "no test proves these"
+    assert sorted(found - set(ROWS)) == [], "these are on no page"
+    assert sorted(AWAITED & found | AWAITED - set(ROWS)) == [], "these are not awaited any more"
+
+
+def test_each_file_of_a_folder_that_the_page_names_is_in_a_row() -> None:
+    named = {TESTS.parent / path for path in re.findall(r"`(manifests/examples/[^`]+\.yaml)`", PAGE)}
+    folders = {EXAMPLES / path.relative_to(EXAMPLES).parts[0] for path in named}
+
+    assert sorted(path for folder in folders for path in folder.rglob("*.yaml") if path not in named) == []
+    assert len(folders) >= 3
+
+
+def test_no_row_is_there_twice() -> None:
+    assert [row for row, times in Counter(ROWS).items() if times > 1] == []
+    assert len(ROWS) > 100
+
+
+def test_a_marker_is_found_wherever_it_stands() -> None:
+    text = """
+pytestmark = [pytest.mark.documents("a/module")]
+@pytest.mark.documents("a/one", "a/two")
+async def test_it(): ...
+@pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.documents("a/case"))])
+@pytest.mark.other("a/none")
+def test_more(x): ...
+"""
+    assert sorted(markers(text)) == ["a/case", "a/module", "a/one", "a/two"]
