@@ -505,16 +505,19 @@
               nullable: true
               properties:
                 chief:
+                  description: The replica that decides.
                   type: object
                   nullable: true
                   properties:
                     replicaName:
+                      description: Its type.
                       type: string
                       enum:
                       - MASTER
                       - WORKER
                       - PS
                     replicaIndex:
+                      description: Its index, 0 when nothing is said.
                       type: integer
                       format: int32
                       minimum: 0

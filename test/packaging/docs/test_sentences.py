@@ -11,18 +11,8 @@ PAGE = (TESTS.parent / "docs/sentences.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([a-z0-9]+/[a-z0-9-]+)` \|", PAGE, re.MULTILINE)
 AWAITED = frozenset(
     {
-        *(
-            "v1alpha1/default-server-trains",
-            "v1alpha1/logs",
-            "mlkube/logs",
-            "mlkube/log-fields-of-servers",
-            "t9k/debug-enter",
-            "v1beta1/logs",
-        ),
-        *("v1beta1/container-ends", "v1beta1/volume", "v1beta1/claims", "v1beta1/waits-for-image"),
-        *("v1alpha1/printed-list", "v1alpha1/printed-get", "v1beta1/printed-example", "v1beta1/printed-exercise"),
-        *("v1beta1/printed-list", "v1beta1/printed-pod", "v1beta1/printed-volume"),
-        *("fork/printed-example", "fork/printed-gpu", "fork/printed-yaml"),
+        *("v1alpha1/default-server-trains", "v1alpha1/logs", "mlkube/logs", "mlkube/log-fields-of-servers"),
+        *("t9k/debug-enter", "v1beta1/logs", "v1beta1/volume"),
         *("t9k/tensorboard", "t9k/tensorboard-status", "t9k/printed-tensorboard-status"),
     }
 )

@@ -68,7 +68,8 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "KIND",
         "Serve this kind, such as TFJob or TFJob.kubeflow.org; repeat the flag, or use commas, for several. Kinds that "
-        "this operator does not know change nothing. Without a kind that it knows: TFJob.",
+        "this operator does not know change nothing. Without a kind that it knows: TFJob. TFJob.hub.kubeflow.org is "
+        "TFJob in a cluster with one of its older versions and no v1.",
         is_repeatable=True,
     ),
     Flag(

@@ -157,6 +157,8 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
 def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
     chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
     apis = tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,)
+    if len({api.controller for api in apis}) < len(apis):
+        raise OptionError("--enable-scheme: names a kind in two versions; it is reconciled in one")
     is_fork = found["v1alpha1-exit-codes"] == "fork"
     return tuple(map(registry.with_codes_of_fork, apis)) if is_fork else apis
 

@@ -182,7 +182,12 @@ def test_what_fails_and_who_waits_is_said_for_each_replica():
         "type": "worker",
         "restartCount": 1,
         "replicas": [
-            {"name": "t-worker-0", "phase": "Running", "uid": seen.pods["t-worker-0"].uid},
+            {
+                "name": "t-worker-0",
+                "phase": "Running",
+                "uid": seen.pods["t-worker-0"].uid,
+                "containers": [{"name": "tensorflow", "state": "Running"}],
+            },
             {"name": "t-worker-1", "phase": "Creating"},
         ],
     }
