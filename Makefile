@@ -3,9 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORES := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo $$n)
 # One more than there are cores, because tests on a real server wait for a third of their time.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 7 ] && n=7; echo $$((n + 1)))
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+WORKERS ?= $(shell echo $$(($(CORES) + 1)))
+# Whole files, in the order that test/conftest.py gives them.
+BY_FILE := --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
 OTHER_MINORS ?= 1.34
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
@@ -35,7 +38,7 @@ test: venv ## Run the unit and integration tests, on a real etcd and kube-apiser
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
-	$(PYTEST) --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
+	$(BIN)/pytest -n $(CORES) $(BY_FILE) --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
 
 ##@ While working
 
@@ -144,7 +147,7 @@ verify: venv ## Everything generated is what its source says
 
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
-	$(BIN)/pytest test/packaging/chart
+	$(PYTEST) test/packaging/chart
 
 .PHONY: monitoring
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator

@@ -1,6 +1,7 @@
 """Pods of shapes that users have: sidecars of both kinds, and an image that cannot be had."""
 
 from support.real_namespace import Program, small_job
+from support.settle import eventually
 
 
 def with_pod(job, **fields):
@@ -34,6 +35,6 @@ async def test_the_status_says_why_when_an_image_cannot_be_pulled(here):
     said = await here.wait_condition_message("j", "j-worker-0")
 
     assert "ErrImagePull" in said or "ImagePullBackOff" in said
-    (event,) = here.events("j", reason="ReplicaPending")
+    (event,) = await eventually(lambda: here.events("j", reason="ReplicaPending"), within=30, every=0.5)
     assert event["type"] == "Warning"
     assert here.state("j") == "Created"

@@ -6,9 +6,11 @@ import subprocess
 
 import pytest
 
-from support.helm import CHART
+from support.helm import CHART, Helm
 
 ROOT = CHART.parents[1]
+# The first time on a machine, its venv is made.
+pytestmark = pytest.mark.timeout(700)
 DIGEST = {"image": {"digest": f"sha256:{'0' * 64}"}}
 # Each has its reason beside it. Not listed: CKV_K8S_43, which asks for a digest, and is content with one.
 OPERATOR = {"CKV_K8S_38"}
@@ -16,22 +18,26 @@ TEST_POD = {"CKV_K8S_8", "CKV_K8S_9", "CKV_K8S_38", "CKV2_K8S_6"}
 DOCKERFILE = {"CKV_DOCKER_2", "CKV_DOCKER_7"}
 
 
-def check(folder, framework):
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What checkov says of both, by framework; it takes longer to start than to check."""
+    folder = tmp_path_factory.mktemp("checkov")
+    (folder / "all.yaml").write_text(Helm("helm-3", tmp_path_factory.mktemp("helm")).render(DIGEST))
+    shutil.copy(ROOT / "Dockerfile", folder)
+    command = [ROOT / "hack" / "checkov", "--directory", folder, "--framework", "kubernetes", "dockerfile"]
+    done = subprocess.run([*command, "--output", "json"], capture_output=True, text=True, check=False, timeout=600)
+    return {report["check_type"]: report["results"] for report in json.loads(done.stdout)}
+
+
+def verdict(results):
     """What has failed, and what was skipped where."""
-    command = [ROOT / "hack" / "checkov", "--directory", folder, "--framework", framework, "--output", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    results = json.loads(done.stdout)["results"]
     assert results["passed_checks"]
     failed = [f"{check['check_id']} {check['check_name']}: {check['resource']}" for check in results["failed_checks"]]
     return failed, {(check["check_id"], check["resource"]) for check in results["skipped_checks"]}
 
 
-# The first time on a machine, its venv is made.
-@pytest.mark.timeout(700)
-def test_checkov_finds_nothing_in_what_the_chart_makes(helm_3, tmp_path):
-    (tmp_path / "all.yaml").write_text(helm_3.render(DIGEST))
-
-    failed, skipped = check(tmp_path, "kubernetes")
+def test_checkov_finds_nothing_in_what_the_chart_makes(results):
+    failed, skipped = verdict(results["kubernetes"])
 
     assert failed == []
     assert skipped == {
@@ -40,11 +46,8 @@ def test_checkov_finds_nothing_in_what_the_chart_makes(helm_3, tmp_path):
     }
 
 
-@pytest.mark.timeout(700)
-def test_checkov_finds_nothing_in_the_dockerfile(tmp_path):
-    shutil.copy(ROOT / "Dockerfile", tmp_path)
-
-    failed, skipped = check(tmp_path, "dockerfile")
+def test_checkov_finds_nothing_in_the_dockerfile(results):
+    failed, skipped = verdict(results["dockerfile"])
 
     assert failed == []
     assert {check_id for check_id, _ in skipped} == DOCKERFILE

@@ -65,8 +65,15 @@ def test_the_roles_of_the_chart_are_collected_as_those_of_the_manifests_are(helm
     assert {name for name in found if "aggregate-to" in name} == {name for name in wanted if "aggregate-to" in name}
 
 
-def test_kubectl_get_kubeflow_lists_tfjobs(plane, kubectl, request):
+async def test_kubectl_get_kubeflow_lists_tfjobs(plane, kubectl, request):
     namespace = plane.make_namespace(request.node.name)
     plane.admin.create(TFJOBS.path(namespace), builders.tfjob("found").workers(1).body())
 
-    assert kubectl("get", "kubeflow", f"--namespace={namespace}", "--output=name") == "tfjob.kubeflow.org/found\n"
+    def listed():
+        """The discovery of kinds, which kubectl asks first, follows a new CRD a moment later."""
+        try:
+            return kubectl("get", "kubeflow", f"--namespace={namespace}", "--output=name")
+        except subprocess.CalledProcessError as failure:
+            raise AssertionError(failure.stderr) from failure
+
+    assert await eventually(listed, within=30) == "tfjob.kubeflow.org/found\n"

@@ -10,11 +10,18 @@ EXAMPLES = TESTS.parent / "manifests/examples"
 PAGE = (TESTS.parent / "docs/sentences.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([a-z0-9]+/[a-z0-9-]+)` \|", PAGE, re.MULTILINE)
 AWAITED = frozenset(
-    {
-        *("v1alpha1/default-server-trains", "v1alpha1/logs", "mlkube/logs", "mlkube/log-fields-of-servers"),
-        *("t9k/debug-enter", "v1beta1/logs", "v1beta1/volume"),
-        *("t9k/tensorboard", "t9k/tensorboard-status", "t9k/printed-tensorboard-status"),
-    }
+    [
+        "mlkube/log-fields-of-servers",
+        "mlkube/logs",
+        "t9k/debug-enter",
+        "t9k/printed-tensorboard-status",
+        "t9k/tensorboard",
+        "t9k/tensorboard-status",
+        "v1alpha1/default-server-trains",
+        "v1alpha1/logs",
+        "v1beta1/logs",
+        "v1beta1/volume",
+    ]
 )
 """Rows whose tests are being written."""
 
