@@ -180,6 +180,7 @@ async def asks_for(here, name):
     return pod["spec"]["containers"][0]["resources"]["limits"]
 
 
+@pytest.mark.documents("fork/accelerators")
 async def test_a_changed_configuration_is_for_new_pods_and_a_broken_one_changes_nothing(here, config):
     process = here.process
     process.expected_errors.add(REJECTED)

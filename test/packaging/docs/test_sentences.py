@@ -16,8 +16,6 @@ AWAITED = frozenset(
         "t9k/debug-enter",
         "v1alpha1/default-server-trains",
         "v1alpha1/logs",
-        "v1beta1/claims",
-        "v1beta1/container-ends",
         "v1beta1/logs",
         "v1beta1/volume",
     ]
