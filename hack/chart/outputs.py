@@ -25,6 +25,7 @@ RULES: Final = {
     "leaseRules": RBAC / "role-leader-election.yaml",
     "viewRules": RBAC / "user-role-view.yaml",
     "editRules": RBAC / "user-role-edit.yaml",
+    "v1alpha1Rules": RBAC / "v1alpha1/cluster-role.yaml",
     "mlkubeRules": RBAC / "mlkube/cluster-role.yaml",
     "mlkubeViewRules": RBAC / "mlkube/user-role-view.yaml",
     "mlkubeEditRules": RBAC / "mlkube/user-role-edit.yaml",

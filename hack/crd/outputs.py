@@ -15,6 +15,12 @@ MANIFEST: Final = Path("manifests/crd/tfjobs.yaml")
 PACKAGED: Final = Path("tf_operator/dialects/kubeflow/crd.json")
 PACKAGED_OLDER: Final = PACKAGED.with_name("older_versions.json")
 OLDER_IN_CHART: Final = Path("charts/tf-operator/templates/_older-versions.tpl")
+HUB: Final = Path("hack/crd/kubeflow-hub.yaml")
+PACKAGED_HUB: Final = PACKAGED.with_name("hub.json")
+# The CRD of a cluster that shows this version and no v1, as the overlay of the version has it.
+PERIODS: Final = {
+    version: Path(f"manifests/overlays/period-{version}/tfjobs.yaml") for version in ("v1alpha1", "v1beta1")
+}
 REFERENCE: Final = Path("docs/api.md")
 # The APIs beside TFJob: the source, the manifest, and the package of the dialect.
 FURTHER: Final = (
@@ -27,6 +33,11 @@ FURTHER: Final = (
         Path("hack/crd/t9k.yaml"),
         Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"),
         Path("tf_operator/dialects/t9k/crd.json"),
+    ),
+    (
+        Path("hack/crd/tensorboard.yaml"),
+        Path("manifests/crd/tensorboard/tensorboards.yaml"),
+        Path("tf_operator/dialects/tensorboard/crd.json"),
     ),
 )
 # `kubectl apply` keeps all of it in an annotation, which may have 262,144 bytes; room is left for what comes.
@@ -49,11 +60,21 @@ def render(root: Path) -> dict[Path, str]:
         crd = definition.build((root / origin).read_text(encoding="utf-8"), core)
         texts[manifest] = HEADER.format(source=origin) + as_yaml(crd)
         texts[packaged] = as_json(crd)
+    hub = definition.build((root / HUB).read_text(encoding="utf-8"), core)
+    for version, manifest in PERIODS.items():
+        texts[manifest] = HEADER.format(source=f"{HUB} and {OLDER}") + as_yaml(with_version(hub, version, older))
     return texts | {
+        PACKAGED_HUB: as_json(hub),
         PACKAGED_OLDER: as_json(older),
         OLDER_IN_CHART: as_template(older),
         REFERENCE: reference.fill(page, definition.fields(source)),
     }
+
+
+def with_version(hub: dict[str, Any], version: str, older: list[dict[str, Any]]) -> dict[str, Any]:
+    """The CRD with one of the older versions beside the storage version."""
+    beside = [entry for entry in older if entry["name"] == version]
+    return hub | {"spec": hub["spec"] | {"versions": [*hub["spec"]["versions"], *beside]}}
 
 
 def as_template(versions: list[dict[str, Any]]) -> str:

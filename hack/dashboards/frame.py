@@ -11,6 +11,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models import dashboard as models
 
 from dashboards.panels import SOURCE, AnyPanel
+from tf_operator.dialects import registry
 
 TAG: Final = "tf-operator"
 Rows = Sequence[tuple[str, Sequence[AnyPanel]]]
@@ -65,6 +66,19 @@ def operator() -> dashboard.QueryVariable:
     """Which operator, by the name of its scrape job: other programs have metrics of the same names."""
     query = "label_values(tf_operator_build_info, job)"
     return choice("job", "Operator", query, text="The scrape job of the operator.")
+
+
+def framework() -> dashboard.QueryVariable:
+    """Which kinds of jobs."""
+    query = 'label_values(tf_operator_jobs{job=~"$job"}, framework)'
+    kinds = "; ".join(f"{api.framework}: {api.resource.kind}" for api in registry.SERVED)
+    return choice("framework", "Kind", query, text=f"{kinds}.")
+
+
+def namespace(text: str, *, is_single: bool = False) -> dashboard.QueryVariable:
+    """Namespaces that have, or had, jobs of these kinds."""
+    jobs = 'tf_operator_jobs{job=~"$job", framework=~"$framework", job_namespace!=""}'
+    return choice("namespace", "Namespace", f"label_values({jobs}, job_namespace)", text=text, is_single=is_single)
 
 
 def _to_the_others() -> dashboard.DashboardLink:

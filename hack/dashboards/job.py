@@ -2,7 +2,7 @@
 
 The operator's metrics have no series for a job, because jobs come and go by the thousand; they tell how the job's
 namespace is. What its pods do is known to kube-state-metrics, what they use to the kubelet (cAdvisor): panels that need
-one of them say so, and stay empty without it. A pod belongs to the TFJob that owns it, not to whatever its name begins
+one of them say so, and stay empty without it. A pod belongs to the job that owns it, not to whatever its name begins
 with. Neighbours: ``jobs``, ``frame``, ``panels``, ``promql``.
 """
 
@@ -23,13 +23,15 @@ from dashboards.panels import (
     number,
 )
 from dashboards.promql import Source, or_zero, total
+from tf_operator.dialects import registry
 
 UID: Final = "tf-operator-job"
-JOBS: Final = Source('job=~"$job", job_namespace="$namespace"')
+JOBS: Final = Source('job=~"$job", framework=~"$framework", job_namespace="$namespace"')
 PODS: Final = Source('namespace="$namespace"')
+KINDS: Final = "|".join(api.resource.kind for api in registry.SERVED)
 OWNED: Final = (
     "on (namespace, pod) group_left () max by (namespace, pod) "
-    '(kube_pod_owner{namespace="$namespace", owner_kind="TFJob", owner_name="$name"})'
+    f'(kube_pod_owner{{namespace="$namespace", owner_kind=~"{KINDS}", owner_name="$name"}})'
 )
 MAIN: Final = 'container="tensorflow"'
 GPU: Final = 'resource="nvidia_com_gpu"'
@@ -42,21 +44,16 @@ def make() -> Dashboard:
     return frame.make(
         uid=UID,
         title="TFJobs / One job",
-        text="A TFJob's namespace as the operator sees it, and its pods as kube-state-metrics and the kubelet do.",
+        text="A job's namespace as the operator sees it, and its pods as kube-state-metrics and the kubelet do.",
         variables=(
             frame.datasource(),
             frame.operator(),
-            frame.choice(
-                "namespace",
-                "Namespace",
-                'label_values(tf_operator_jobs{job=~"$job", job_namespace!=""}, job_namespace)',
-                text="The namespace of the job.",
-                is_single=True,
-            ),
+            frame.framework(),
+            frame.namespace("The namespace of the job.", is_single=True),
             frame.choice(
                 "name",
-                "TFJob",
-                'label_values(kube_pod_owner{namespace="$namespace", owner_kind="TFJob"}, owner_name)',
+                "Job",
+                f'label_values(kube_pod_owner{{namespace="$namespace", owner_kind=~"{KINDS}"}}, owner_name)',
                 text="The job; it must have had pods in the time range.",
                 is_single=True,
             ),

@@ -19,8 +19,8 @@ TO_END: Final = "tf_operator_job_duration_seconds"
 
 
 def phases(jobs: Source, *, by: str = "", where: str = "") -> str:
-    """Jobs that there are now, each counted once however many replicas of the operator see it."""
-    return total(jobs.highest("tf_operator_jobs", by="job_namespace, phase", where=where), by=by)
+    """Jobs that there are now, of all kinds, each counted once however many replicas of the operator see it."""
+    return total(jobs.highest("tf_operator_jobs", by="job_namespace, framework, phase", where=where), by=by)
 
 
 def by_state(jobs: Source, *, width: int) -> panels.AnyPanel:

@@ -27,8 +27,8 @@ from dashboards.promql import Source, or_zero
 
 UID: Final = "tf-operator-overview"
 JOB_LINK: Final = "/d/tf-operator-job?${datasource:queryparam}&${__url_time_range}&var-namespace=${__value.text}"
-JOBS: Final = Source('job=~"$job", job_namespace=~"$namespace"')
-NAMED: Final = Source('job=~"$job", job_namespace=~"$namespace", job_namespace!=""')
+JOBS: Final = Source('job=~"$job", framework=~"$framework", job_namespace=~"$namespace"')
+NAMED: Final = Source('job=~"$job", framework=~"$framework", job_namespace=~"$namespace", job_namespace!=""')
 WAITING: Final = 'phase=~"New|Created"'
 
 
@@ -37,16 +37,12 @@ def make() -> Dashboard:
     return frame.make(
         uid=UID,
         title="TFJobs / Overview",
-        text="All TFJobs: what runs and waits, failures and their reasons, durations, namespaces.",
+        text="All jobs: what runs and waits, failures and their reasons, durations, namespaces.",
         variables=(
             frame.datasource(),
             frame.operator(),
-            frame.choice(
-                "namespace",
-                "Namespace",
-                'label_values(tf_operator_jobs{job=~"$job", job_namespace!=""}, job_namespace)',
-                text="Namespaces of jobs.",
-            ),
+            frame.framework(),
+            frame.namespace("Namespaces of jobs."),
         ),
         rows=(
             ("Now, and in the time range", _numbers()),

@@ -1,6 +1,6 @@
 """Reads a golden case: ``test/golden/<case>.input.yaml`` to an observation.
 
-The job is a TFJob as it would be stored, and goes through the dialect, or through that of a made-up API of
+The job is one of a served API as it would be stored, and goes through its dialect, or through that of a made-up API of
 ``profiles``. Children are spelt in short forms, one mapping
 each, whose fields are those of ``planning.snapshot``; a field that nothing reads is refused, because it would look as
 if it mattered. Where a case says nothing it is 08:10 on the first of March, and pods were made at 08:00.
@@ -21,6 +21,7 @@ from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
+from tf_operator.planning import tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
     Cause,
@@ -31,6 +32,8 @@ from tf_operator.planning.snapshot import (
     Service,
     Settings,
     Snapshot,
+    TensorBoardObject,
+    TensorBoards,
 )
 
 FOLDER: Final = Path("test/golden")
@@ -40,7 +43,9 @@ PLAN: Final = ".plan.yaml"
 _NOW: Final = datetime(2026, 3, 1, 8, 10, tzinfo=UTC)
 _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
-_FIELDS: Final = {"title", "rules", "job", "now", "pods", "services", "podGroup", "rejected", "settings", "bodies"}
+_FIELDS: Final = {
+    *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
+}
 
 Yaml = dict[str, Any]
 
@@ -81,6 +86,7 @@ def read(root: Path, name: str) -> Case:
         services=tuple(_service(entry, job.uid) for entry in found.get("services", ())),
         pod_group=_group(found.get("podGroup"), job.key.name),
         rejected=_refusal(found.get("rejected"), now),
+        tensorboards=_tensorboards(found.get("tensorboards"), job.key.name, now),
         settings=_settings(found.get("settings", {})),
     )
     return Case(name, found["title"], tuple(found.get("rules", ())), seen, api, tuple(found.get("bodies", ())))
@@ -149,6 +155,20 @@ def _group(entry: Yaml | None, job: str) -> PodGroup | None:
     _refuse_others(entry, {"phase", "spec", "terminating"}, "podGroup")
     spec = entry.get("spec")
     return PodGroup(job, "uid-of-the-group", entry.get("phase", ""), spec, entry.get("terminating", False))
+
+
+def _tensorboards(entry: Yaml | None, job: str, now: datetime) -> TensorBoards | None:
+    if entry is None:
+        return None
+    _refuse_others(entry, {"found", "rejected", "unserved", "isOff"}, "tensorboards")
+    body, found = entry.get("found"), None
+    if body is not None:
+        _refuse_others(body, {"spec", "madeFrom", "ready", "message", "terminating"}, "tensorboards.found")
+        flags = body.get("ready", False), body.get("message", ""), body.get("terminating", False)
+        digest = tensorboards.digest(body.get("madeFrom", body["spec"]))
+        found = TensorBoardObject(job, "uid-of-the-tensorboard", body["spec"], digest, *flags)
+    rejected = _refusal(entry.get("rejected"), now)
+    return TensorBoards(found, rejected, entry.get("unserved", ""), entry.get("isOff", False))
 
 
 def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tf_operator.dialects import record as codec
+from tf_operator.dialects import registry
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import defaults
@@ -56,7 +57,7 @@ _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 def api_of(more: Mapping[str, Any]) -> ServedAPI:
     """The API that reads the manifest of a case with these fields beside it."""
     if "profile" not in more:
-        return v1.API
+        return registry.api_of(more["job"]) or v1.API
     profile = BY_NAME[more["profile"]]
 
     def read(metadata: Body, spec: object, stored: object) -> TrainingJob:

@@ -3,9 +3,10 @@
     PYTHONPATH=test:hack .venv/bin/python test/bench/bench_operator.py [--only many --jobs 200] [--json FILE]
 
 On real control planes with a fake kubelet: one small job's ``life``, write by write (a chief, two workers, a parameter
-server); ``many`` such jobs at once; one ``large`` job; many ``pods`` that run, whereupon nothing happens; and the
-``takeover`` from a leader that ends. Writes are counted in the audit log. Only the ratios within one run mean anything,
-and on a busy machine only CPU and requests. With several rounds each figure is the median.
+server); ``many`` such jobs at once; the same while all ``kinds`` are served, beside an operator of TFJobs alone; one
+``large`` job; many ``pods`` that run, whereupon nothing happens; and the ``takeover`` from a leader that ends. Writes
+are counted in the audit log. Only the ratios within one run mean anything, and on a busy machine only CPU and
+requests. With several rounds each figure is the median.
 
 Exit code 1 when a target is missed; docs/performance.md says what was found.
 """
@@ -19,10 +20,10 @@ from pathlib import Path
 import takeover
 import targets
 import works
-from contenders import FLOOR, OPERATOR
+from contenders import ALL_KINDS, FLOOR, OPERATOR
 from works import Figures, Work
 
-PARTS = ("life", "many", "large", "pods", "takeover")
+PARTS = ("life", "many", "kinds", "large", "pods", "takeover")
 
 
 def main() -> int:
@@ -31,6 +32,7 @@ def main() -> int:
     plans = (
         Work("life", 1, 2, "alone"),
         Work("many", options.jobs, 2, "alone"),
+        Work("kinds", options.jobs, 2, "alone"),
         Work("large", 1, options.workers, "together"),
         Work("pods", options.large_jobs, 98, "never"),
     )
@@ -39,6 +41,8 @@ def main() -> int:
         if work.name in options.only:
             has_floor = not options.without_floor and (work.name != "pods" or options.all_floors)
             contenders = [FLOOR, OPERATOR] if has_floor else [OPERATOR]
+            if work.name == "kinds":
+                contenders = [OPERATOR, ALL_KINDS]
             say(f"\n{work.name}: {work}")
             results[work.name] = compared(work, contenders, rounds=options.rounds)
     if "takeover" in options.only:

@@ -16,14 +16,16 @@ from typing import Self
 from lab.control_plane.plane import ControlPlane
 
 HERE = Path(__file__).parent
-OPERATOR, FLOOR = "the operator", "the floor"
+OPERATOR, FLOOR, ALL_KINDS = "the operator", "the floor", "the operator with all kinds"
+KINDS = ("TFJob", "TfJob", "TensorFlowTrainingJob")
 
 
 def command(who: str, plane: ControlPlane, namespace: str) -> list[str]:
     """How a contender is started; both under the operator's name, for which the audit log is kept."""
     if who == FLOOR:
         return [str(HERE / "contender_floor.py"), str(plane.kubeconfig("operator")), namespace]
-    return operator_command(plane, "--leader-elect=false")
+    kinds = [f"--enable-scheme={kind}" for kind in KINDS] if who == ALL_KINDS else []
+    return operator_command(plane, "--leader-elect=false", *kinds)
 
 
 def operator_command(plane: ControlPlane, *flags: str) -> list[str]:

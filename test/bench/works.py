@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from contenders import FLOOR, HERE, command, running
+import yaml
+from contenders import ALL_KINDS, FLOOR, HERE, command, running
 
 from lab.control_plane.plane import ControlPlane
 from support import builders
 from support.api import Api
 from support.audit import AuditLog, Requests
+from support.crds import apply_rights, create_crd
 from support.resources import TFJOBS, Json
 
+MANIFESTS = Path(__file__).parents[2] / "manifests"
 LONGEST = 900.0
 AT_ONCE = 32
 CALM_SECONDS, QUIET_SECONDS = 5.0, 30.0
@@ -59,6 +62,8 @@ def measured(work: Work, who: str) -> tuple[Figures, list[str]]:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         plane = stack.enter_context(ControlPlane.up(directory / "plane", {"audit", "controller-manager"}))
         namespace = plane.make_namespace(work.name)
+        if who == ALL_KINDS:
+            asyncio.run(_serve_all_kinds(plane))
         # It gives up before the namespace is left alone for good; so does everybody else in it.
         arguments = [str(plane.kubeconfig("kubelet")), namespace, str(work.pods), work.ends]
         kubelet = stack.enter_context(running([str(HERE / "fake_kubelet.py"), *arguments]))
@@ -93,6 +98,14 @@ def time_line(writes: Requests) -> Iterator[str]:
     for name, found in moments.items():
         first, last = (round(1000 * (moment - began)) for moment in (found[0], found[-1]))
         yield f"{first:8} ms to {last:6} ms  {len(found):5} {name}"
+
+
+async def _serve_all_kinds(plane: ControlPlane) -> None:
+    """Install the CRDs of the other kinds, and give the operator its rights on them, as the overlays do."""
+    async with Api(plane.kubeconfig("admin")) as admin:
+        for file in (MANIFESTS / "crd").glob("*/*s.yaml"):
+            await create_crd(admin, yaml.load(file.read_text(), yaml.CSafeLoader))
+        await apply_rights(admin, (MANIFESTS / "rbac").glob("*/c*.yaml"))
 
 
 async def _lived(work: Work, plane: ControlPlane, namespace: str, kubelet: running) -> Figures:

@@ -6,19 +6,19 @@ from datetime import timedelta
 import pytest
 
 from lab.control_plane.plane import ControlPlane
-from support import t9k
+from support import builders, t9k
 from support.crds import create_crd
-from support.job_namespace import JobNamespace, moment
-from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.job_namespace import PATIENCE, JobNamespace, moment
+from support.operator_fixture import ONE_OPERATOR, QUICK, OperatorFixture
 from support.pod_groups import pod_group_crd
 from support.pod_status import Exit
-from support.resources import EVENTS, Resource
+from support.resources import EVENTS, SERVICES, TRAINING_JOBS, Resource
 from support.settle import eventually
 from support.stopwatch import Stopwatch
 from support.t9k import T9kNamespace, condition, documented, job, over, replicas
 
 pytestmark = ONE_OPERATOR
-ARGUMENTS = (QUICK, "--enable-scheme=tensorflowtrainingjob")
+ARGUMENTS = (QUICK, "--enable-scheme=tensorflowtrainingjob", "--enable-scheme=tfjob")
 prepare = t9k.prepare
 EXAMPLE = documented("tensorflow-example")
 GROUPS = Resource("scheduler.tensorstack.dev", "v1beta1", "podgroups")
@@ -322,6 +322,58 @@ async def test_an_evicted_replica_is_replaced_and_costs_nothing(here: T9kNamespa
     await here.run("t-chief-0")
     status = await here.says(phase="Running", flags="TTFFF", running=4)
     assert (status["backoffCount"], status["operator"]["disruptions"]) == (0, 1)
+
+
+async def test_a_deadline_of_meanwhile_fires_at_the_start_and_what_the_product_has_ended_is_left_alone(
+    here: T9kNamespace, operator_fixture: OperatorFixture
+) -> None:
+    begun = await here.begin_running(job("late", runPolicy={"activeDeadlineSeconds": 2}))
+    await operator_fixture.kill()
+    await Stopwatch.passes(moment(begun["operator"]["startTime"]) + timedelta(seconds=2))
+    assert (await here.job("late"))["status"]["phase"] == "Running"
+    await here.submit(job("ended"))
+    completed = {"type": "Completed", "status": "True", "reason": "Succeeded", "message": "It is done."}
+    status = {"phase": "Succeeded", "conditions": [completed | {"lastTransitionTime": "2024-01-01T00:00:00Z"}]}
+    path = TRAINING_JOBS.path(here.namespace, "ended")
+    before = await here.admin.patch(f"{path}/status", {"status": status})
+
+    await operator_fixture.start()
+    ended = await here.says("late", phase="Failed", flags="TFTFF")
+    assert condition(ended, "Failed")["reason"] == "DeadlineExceeded"
+    await here.quiet()
+    assert await here.admin.get(path) == before
+    assert not [name for name in await here.pods() if name.startswith("ended")]
+
+
+async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(
+    here: T9kNamespace, job_namespace: JobNamespace
+) -> None:
+    """The later one waits for the names that it shares with the first, says so, and selects none of its pods."""
+    await job_namespace.begin_running(builders.tfjob("t").workers(1))
+    first = await here.uids()
+    await here.submit(job("t"))
+    pods = await here.wait_pods("t-worker-0", "t-worker-1")
+
+    async def is_reported() -> bool:
+        events = await here.admin.list(EVENTS.path(here.namespace))
+        refused = [event for event in events if event["involvedObject"]["kind"] == "TensorFlowTrainingJob"]
+        return any("t-worker-0" in event["message"] for event in refused if event["type"] == "Warning")
+
+    assert await eventually(is_reported, within=PATIENCE)
+    selector = (await here.admin.get(SERVICES.path(here.namespace, "t-worker-1")))["spec"]["selector"]
+    assert selector.items() <= pods["t-worker-1"]["metadata"]["labels"].items()
+    del selector["training.kubeflow.org/replica-index"]
+    assert not selector.items() <= pods["t-worker-0"]["metadata"]["labels"].items()
+
+    await here.succeed("t-worker-0")
+    await job_namespace.wait("t", "Succeeded")
+    await here.says(phase="Pending", creating=1, pending=1)
+    assert (await here.uids())["t-worker-0"] == first["t-worker-0"]
+    await here.admin.delete(SERVICES.path(here.namespace, "t-worker-0"))
+    await here.wait_replaced(await here.delete_pod("t-worker-0"), within=90)
+    await here.run("t-worker-0", "t-worker-1")
+    await here.succeed("t-worker-0")
+    await here.says(phase="Succeeded", flags="TFFTF")
 
 
 PAUSE = documented("fragments/pause")

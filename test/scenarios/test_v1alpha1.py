@@ -5,6 +5,7 @@ import copy
 import json
 import subprocess
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -13,16 +14,20 @@ import pytest_asyncio
 import yaml
 
 from lab.control_plane.plane import ControlPlane
+from support import builders
 from support.api import Api, RefusedError
+from support.audit import AuditLog
 from support.job_namespace import PATIENCE
 from support.kubectl import Kubectl
 from support.kubelet import Kubelet
 from support.listed_jobs import ListedJobs
-from support.older_versions import path, serving
+from support.older_versions import WITH_SUPPORT, path, serving
 from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_status import Exit
 from support.resources import CONFIG_MAPS, CRDS, PODS, SERVICES, TFJOBS
 from support.settle import eventually
+from support.webhook_probe import ASKED
+from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
 pytestmark = ONE_OPERATOR
 EXAMPLES = Path(__file__).resolve().parents[2] / "manifests/examples/kubeflow-v1alpha1"
@@ -64,7 +69,8 @@ def own_plane(tmp_path_factory, plane_programs):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process(own_plane):
     namespace = await asyncio.to_thread(own_plane.make_namespace, "operator")
-    async with serving(own_plane, namespace, more=(QUICK,), namespaces=[]) as found:
+    program = {"module": "support.webhook_probe", "environment": WITH_SUPPORT}
+    async with serving(own_plane, namespace, is_own=True, more=(QUICK,), namespaces=[], **program) as found:
         yield found
 
 
@@ -323,20 +329,101 @@ async def test_an_edit_in_any_version_changes_nothing_else(here):
     _, pods = await begin(here, example())
     await here.wait_status(ready="4/4")
     await here.quiet()
-    before, uids = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.uids()
+    before, children = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.pods()
     for number, version in enumerate(("v1alpha1", "v1beta1", "v1")):
         await here.admin.patch(path(version, here.namespace, "j"), {"metadata": {"labels": {"edit": str(number)}}})
     after = await here.admin.get(TFJOBS.path(here.namespace, "j"))
     assert (after["status"], after["spec"]) == (before["status"], before["spec"])
     assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
-    assert await here.uids() == uids
+    assert await here.pods() == children
     assert after["status"]["origin"] == "v1alpha1"
     await here.succeed(pods["master", 0])
     await here.wait_shown("j", phase="Done", state="Succeeded")
 
 
+async def test_each_change_of_a_job_of_v1_is_converted_once_for_each_older_version_that_is_served(here):
+    """For the caches that the API server has of each version; and nothing else of such a job is converted."""
+    await here.begin_running(builders.tfjob("j").workers(2))
+    await here.succeed("j-worker-0")
+    await here.wait("j", "Succeeded")
+    await here.quiet()
+    writes = AuditLog(here.plane.audit_log).since().by(namespace=here.namespace).writes()
+    changes = sum(request.resource.startswith("tfjobs.") and request.code in {200, 201} for request in writes)
+
+    async def are_converted():
+        found = Counter(
+            record["to"]
+            for record in here.process.said(ASKED)
+            for job in record["jobs"]
+            if job == f"{here.namespace}/j"
+        )
+        assert found == {f"kubeflow.org/{version}": changes for version in OLDER}
+        return True
+
+    assert 3 <= changes <= 5
+    assert await eventually(are_converted, within=PATIENCE)
+
+
+async def test_jobs_go_on_while_the_webhook_is_down(here):
+    """Only requests in an older version fail, also for jobs that were created in one."""
+    _, pods = await begin(here, example())
+    held = await here.kubelet.hold(pods["worker", 0])
+    alive = (await here.admin.get(CRD))["spec"]["conversion"]["webhook"]["clientConfig"]["url"]
+    await point_webhook(here, "https://localhost:1")
+    try:
+        await eventually(partial(is_refused, here, "j"), within=PATIENCE)
+        await here.succeed(pods["master", 0])
+        status = (await here.wait("j", "Succeeded"))["status"]
+        assert (status["origin"], status.get("cleanUpTime")) == ("v1alpha1", None)
+        await here.kubelet.release(held["metadata"]["name"])
+
+        async def is_cleaned_up():
+            assert (await here.job())["status"].get("cleanUpTime")
+            return True
+
+        assert await eventually(is_cleaned_up, within=PATIENCE)
+        assert set(await here.pods()) == {pods["master", 0]}
+
+        await here.submit(builders.tfjob("new").workers(1))
+        await here.wait_pods(pods["master", 0], "new-worker-0")
+        await here.run("new-worker-0")
+        await here.succeed("new-worker-0")
+        await here.wait("new", "Succeeded")
+        assert len(await here.admin.list(TFJOBS.path(here.namespace))) == 2
+        assert await is_refused(here, "new")
+    finally:
+        await point_webhook(here, alive)
+
+    async def is_shown():
+        try:
+            return await here.get("j")
+        except RefusedError as refusal:
+            raise AssertionError(str(refusal)) from refusal
+
+    await eventually(is_shown, within=PATIENCE)
+    ends = {"state": "Succeeded", "reason": "", "replicaStatuses": rows(MASTER="Succeeded")}
+    await here.wait_shown("j", phase="Done", **ends)
+
+
+async def point_webhook(here, url):
+    change = {"conversion": {"webhook": {"clientConfig": {"url": url}}}}
+    await here.admin.patch(CRD, {"spec": change})
+
+
+async def is_refused(here, name):
+    """Whether a job cannot be read in v1alpha1, because the webhook does not answer."""
+    try:
+        await here.get(name)
+    except RefusedError as refusal:
+        return "conversion webhook" in str(refusal)
+    return False
+
+
 async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_ones_stay_ended(here):
-    """The definition of that time stores v1alpha1; it is replaced by ours, and then no v1alpha1 is stored."""
+    """The definition of that time stores v1alpha1; it is replaced by ours, and then no v1alpha1 is stored.
+
+    Jobs that had not ended, or have no status, run.
+    """
     crd = await here.admin.get(CRD)
     versions = [version | {"storage": version["name"] == "v1alpha1"} for version in crd["spec"]["versions"]]
     await here.admin.patch(CRD, {"spec": {"versions": versions}})
@@ -346,12 +433,19 @@ async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_one
         await here.wait_shown(name, phase="Creating")
         old = {"phase": "Done", "state": state, "operator": None}
         await here.admin.patch(f"{here.path}/{name}/status", {"status": old})
+    pods = {}
+    for name, old in {"without-status": None, "under-way": {"phase": "Running", "state": "Running"}}.items():
+        await eventually(partial(is_created, here, single(name, RuntimeId="76no")), within=PATIENCE)
+        await here.wait_shown(name, phase="Creating")
+        pods[name] = (await here.pod(f"{name}-master-76no-0"))["metadata"]["name"]
+        if old:
+            await here.admin.patch(f"{here.path}/{name}/status", {"status": old | {"operator": None}})
     assert "v1alpha1" in (await here.admin.get(CRD))["status"]["storedVersions"]
     started = here.mark()
     await here.admin.patch(CRD, {"spec": {"versions": crd["spec"]["versions"]}})
 
     command = [sys.executable, "-m", "tf_operator", "crd", "migrate", f"--kubeconfig={here.plane.kubeconfig('admin')}"]
-    for least in (2, 0):
+    for least in (4, 0):
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         assert int(done.stdout.split()[1]) >= least
@@ -360,4 +454,8 @@ async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_one
     for name, (state, condition) in ends.items():
         await here.wait_shown(name, phase="Done", state=state)
         assert (await here.job(name))["status"]["conditions"][-1]["type"] == condition
+    for name, pod in pods.items():
+        await here.run(pod)
+        await here.succeed(pod)
+        await here.wait_shown(name, phase="Done", state="Succeeded")
     assert here.created_pods(started) == 0

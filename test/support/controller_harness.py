@@ -181,6 +181,7 @@ class Harness:
             pods=cast("Any", informers[resources.PODS]),
             services=cast("Any", informers[resources.SERVICES]),
             groups=cast("Any", informers.get(self.groups)) if self.groups else None,
+            tensorboards=None,
             readers=READERS,
         )
 

@@ -1,6 +1,10 @@
 """New kinds for tests: CustomResourceDefinitions, created and waited for."""
 
 import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
 
 from support.api import Api, RefusedError
 from support.resources import CRDS, Json, Resource, resource_of
@@ -24,6 +28,14 @@ async def create_crd(api: Api, crd: Json, *, within: float = 20.0) -> Resource:
             while not await _is_served(api, resource):
                 await asyncio.sleep(0.05)
     return resource_of(crd)
+
+
+async def apply_rights(api: Api, files: Iterable[Path]) -> None:
+    """Apply roles and bindings of manifests/rbac."""
+    for file in files:
+        manifest = yaml.safe_load(file.read_text())
+        path = f"/apis/{manifest['apiVersion']}/{manifest['kind'].lower()}s/{manifest['metadata']['name']}"
+        await api.patch(path, manifest, "apply")
 
 
 async def _is_served(api: Api, resource: Resource) -> bool:

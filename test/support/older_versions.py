@@ -2,9 +2,10 @@
 
 import asyncio
 import base64
+import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
 _ROOT = Path(__file__).resolve().parents[2]
 HOST = "localhost"
+WITH_SUPPORT = {"PYTHONPATH": os.pathsep.join(sys.path)}
+"""The environment of a program of this folder."""
 SECRET = "webhook"
 TEMPLATE = {
     "spec": {
@@ -30,9 +33,10 @@ TEMPLATE = {
 
 
 def old_job(version: str, name: str = "j", **spec: object) -> Json:
-    replicas = {"MASTER": {"replicas": 1, "template": TEMPLATE}}
+    master = {"replicas": 1, "template": TEMPLATE}
+    replicas: Json = {"replicaSpecs": [master]} if version == "v1alpha1" else {"tfReplicaSpecs": {"MASTER": master}}
     body = {"apiVersion": f"kubeflow.org/{version}", "kind": "TFJob", "metadata": {"name": name}}
-    return body | {"spec": {"tfReplicaSpecs": replicas} | spec}
+    return body | {"spec": replicas | spec}
 
 
 def path(version: str, namespace: str, name: str = "") -> str:
@@ -56,15 +60,24 @@ async def serving(
     namespace: str,
     found: keys.Keys = keys.Keys(),  # noqa: B008 (frozen)
     *,
+    kind: str = "TFJob",
+    versions: Sequence[str] = tuple(OLDER),
+    is_own: bool = False,
     more: tuple[str, ...] = (),
     **options: Any,  # noqa: ANN401 (as operator_process.start takes them)
 ) -> AsyncIterator[OperatorProcess]:
-    """An operator whose webhook the API server knows, for this namespace or for those in the options."""
+    """An operator whose webhook the API server knows, for this namespace or for those in the options.
+
+    ``kind``, with these ``versions`` beside its own, is as for ``tf-operator crd``. ``is_own``: the plane ends with it.
+    """
     port = free_port()
     plane.admin.create(SECRETS.path(namespace), secret(namespace, found))
-    await asyncio.to_thread(define, plane, f"--older-versions={','.join(OLDER)}", f"--webhook=https://{HOST}:{port}")
+    await asyncio.to_thread(
+        define, plane, kind, f"--older-versions={','.join(versions)}", f"--webhook=https://{HOST}:{port}"
+    )
     arguments = (
         "--leader-elect=false",
+        f"--enable-scheme={kind}",
         f"--leader-election-namespace={namespace}",
         f"--conversion-webhook-bind-address={HOST}:{port}",
         f"--conversion-webhook-secret={SECRET}",
@@ -74,16 +87,17 @@ async def serving(
     try:
         chosen: Json = {"namespaces": [namespace], "arguments": arguments, "user": "admin"} | options
         async with operator(plane, **chosen) as process:
-            await eventually(lambda: is_answered(plane, namespace), within=60)
+            await eventually(lambda: is_answered(plane, namespace, versions[-1]), within=60)
             yield process
     finally:
-        await asyncio.to_thread(define, plane)
+        if not is_own:
+            await asyncio.to_thread(define, plane)
 
 
-def is_answered(plane: ControlPlane, namespace: str) -> bool:
-    """A job can be written in v1beta1."""
+def is_answered(plane: ControlPlane, namespace: str, version: str) -> bool:
+    """A job can be written in this version."""
     try:
-        plane.admin.create(path("v1beta1", namespace) + "?dryRun=All", old_job("v1beta1", "probe"))
+        plane.admin.create(path(version, namespace) + "?dryRun=All", old_job(version, "probe"))
     except ApiRefusedError as refusal:
         raise AssertionError(str(refusal)) from refusal
     return True

@@ -20,6 +20,7 @@ from tf_operator.app import clients, run, wiring
 from tf_operator.app.options import options
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
+from tf_operator.controller.reconciler import Reconciler
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.store import Item
 from tf_operator.machinery.clock import Clock, SystemClock, Timer
@@ -101,7 +102,9 @@ class Window:
     def make_controller(self, context: wiring.ControllerContext, api: ServedAPI) -> Controller:
         made = wiring.make_controller(context, api)
         self._controller = made if self._disturbance.block else replace(made, instruments=self._dying)
-        self._caches = made.reconciler.observer.caches
+        assert isinstance(made.reconciler, Reconciler)
+        self._reconciler = made.reconciler
+        self._caches = self._reconciler.observer.caches
         for informer in (self._caches.jobs, self._caches.pods, self._caches.services):
             informer.add_handler(self._deletions)
         loop = asyncio.get_running_loop()
@@ -115,7 +118,7 @@ class Window:
         _say(
             "caches",
             tasks=len(asyncio.all_tasks()),
-            owners=self._controller.reconciler.pending_writes.owners,
+            owners=self._reconciler.pending_writes.owners,
             deleted=self._deletions.names,
             synced={name: informer.has_synced for name, informer in caches.items()},
             **{name: _versions(informer.store) for name, informer in caches.items()},

@@ -18,6 +18,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.profile import JOB_UID_LABEL, NameStyle
 from tf_operator.job.record import JobRecord, ReplicaType
+from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import labels_of
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch, Plan
@@ -97,10 +98,11 @@ class Simulator:
         return next((entry for entry in self.status.get("conditions", []) if entry["type"] == kind), None)
 
     def observe(self) -> Snapshot:
+        pods = (*self.pods.values(), *self.departed)
         return Snapshot(
             self.job,
             self.now,
-            pods=(*self.pods.values(), *self.departed),
+            pods=tuple(map(_with_containers, pods)) if self.api.shows_containers else pods,
             services=tuple(self.services.values()),
             pod_group=self.group,
             rejected=self.rejected,
@@ -309,6 +311,12 @@ def simulated(job: Json, api: ServedAPI, settings: Settings = DEFAULT_SETTINGS) 
     """A job of any served API, in any version of it."""
     metadata = job["metadata"] | {"namespace": "team", "uid": "job-uid", "resourceVersion": "1", "generation": 1}
     return Simulator(api.conversion.convert(job | {"metadata": metadata}, api.resource.version), settings, api)
+
+
+def _with_containers(pod: Pod) -> Pod:
+    code = pod.main.exit_code if pod.main else None
+    state = "Terminated" if code is not None else "Running" if pod.phase == "Running" else "Waiting"
+    return replace(pod, containers=(ContainerLine("tensorflow", state, code),))
 
 
 def _without_times(found: object) -> object:

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from support.api import Api
-from support.crds import create_crd
+from support.crds import apply_rights, create_crd
 from support.job_namespace import PATIENCE, JobNamespace
 from support.resources import TRAINING_JOBS, Json
 from support.settle import eventually
@@ -68,10 +68,7 @@ async def serve(admin: Api) -> None:
 async def prepare(admin: Api) -> None:
     """Serve the kind, and let the operator work for it, as manifests/overlays/t9k does."""
     await serve(admin)
-    for file in RIGHTS.glob("*.yaml"):
-        manifest = yaml.safe_load(file.read_text())
-        path = f"/apis/{manifest['apiVersion']}/{manifest['kind'].lower()}s/{manifest['metadata']['name']}"
-        await admin.patch(path, manifest, "apply")
+    await apply_rights(admin, RIGHTS.glob("c*.yaml"))
 
 
 @dataclass(frozen=True, slots=True)

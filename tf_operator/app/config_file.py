@@ -16,7 +16,7 @@ from tf_operator.app.controller_config import ConfigFileError, ControllerConfig
 from tf_operator.machinery.clock import Clock
 from tf_operator.planning.snapshot import Settings
 
-READ_EVERY: Final = 10.0
+READ_EVERY: Final = 5.0
 """Seconds; a kubelet takes up to two minutes to replace what is mounted."""
 
 _log = structlog.get_logger(__name__)

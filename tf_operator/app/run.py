@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from tf_operator.app import clients, config_file, controller_config, lifecycle, logs, signals, wiring
+from tf_operator.app import clients, config_file, controller_config, lifecycle, logs, signals, tensorboards, wiring
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
@@ -85,11 +85,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
         reviewer.use(to_server.reviews())
         informers, recorder, election = to_server.informers(), to_server.recorder(), to_server.election()
-        conflicts = ConflictDetector(
-            clock,
-            recorder=recorder,
-            is_overridden=options.overrides_existing_controller,
-        )
+        conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=options.overrides_existing_controller)
         context = wiring.ControllerContext(
             client=to_server.jobs(election),
             informers=informers,
@@ -100,7 +96,10 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             conflicts=conflicts,
             settings=config.settings if config else lambda: settings,
         )
-        controllers = {api.controller: make_controller(context, api) for api in options.apis}
+        controllers: dict[str, wiring.Runnable] = {
+            api.controller: make_controller(context, api) for api in options.apis
+        }
+        controllers |= tensorboards.make_controllers(context)
         probes.watch(informers, config=to_server.config)
         metrics.sample_informers(informers)
         for name, controller in controllers.items():
@@ -137,7 +136,7 @@ def _webhook(
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:
     return registry.Metrics(
-        controllers={api.controller: api.framework for api in options.apis},
+        controllers={api.controller: api.framework for api in options.apis} | tensorboards.frameworks(options),
         workers=options.workers,
         lease=options.election.name if options.election else "",
         namespaces=options.namespaces,

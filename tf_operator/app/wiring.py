@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from tf_operator.app.metrics.queue import ControllerMetrics
-from tf_operator.app.options.options import Options
+from tf_operator.app.options.options import Options, Tensorboards
 from tf_operator.controller import caches
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.controller.controller import Controller
@@ -92,6 +92,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
+        makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.OFF,
         api=api,
         served=options.apis,
     )
@@ -103,7 +104,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    for children in (found.services, found.groups):
+    for children in (found.services, found.groups, found.tensorboards):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)
@@ -135,6 +136,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
+        runs_tensorboards=options.tensorboards is not Tensorboards.OFF,
         restart_delay=timedelta(seconds=delay.base),
         longest_restart_delay=timedelta(seconds=delay.cap),
         backoff_reset_after=timedelta(seconds=delay.reset_after),

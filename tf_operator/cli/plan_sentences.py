@@ -35,9 +35,9 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
-    for limit in _limits(job.run_policy):
+    for limit in _limits(job.run_policy, job.profile.failure_scope):
         yield "Limit", limit
-    yield "Clean-up", f"cleanPodPolicy {job.run_policy.clean_pods}: {_CLEAN_UP[job.run_policy.clean_pods]}"
+    yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
     if (size := found.gang_size) is not None:
@@ -106,9 +106,10 @@ def _codes(codes: Indexes) -> str:
     return str(codes).replace("-", " to ").replace(",", ", ")
 
 
-def _limits(policy: RunPolicy) -> Iterator[str]:
+def _limits(policy: RunPolicy, scope: FailureScope) -> Iterator[str]:
     if (limit := policy.backoff_limit) is not None:
-        yield f"{limit} restarts in all, then the job fails (backoffLimit)"
+        then = "the job fails" if scope is FailureScope.ANY else "nothing is restarted"
+        yield f"{limit} restarts in all, then {then} (backoffLimit)"
     if (seconds := policy.deadline_seconds) is not None:
         yield f"{seconds} s from its start, then the job fails (activeDeadlineSeconds)"
     if (seconds := policy.startup_deadline_seconds) is not None:

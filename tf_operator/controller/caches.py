@@ -15,7 +15,9 @@ from tf_operator.controller.projections.jobs import StoredJob, job_reader
 from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
 from tf_operator.controller.projections.pods import CachedPod, pod_reader
 from tf_operator.controller.projections.services import CachedService, service_reader
+from tf_operator.controller.projections.tensorboards import CachedTensorBoard, tensorboard_reader
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import CacheView
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
 from tf_operator.machinery.cache.informer import Informer
@@ -49,6 +51,8 @@ class Caches:
     pods: Informer[CachedPod]
     services: Informer[CachedService]
     groups: Informer[CachedGroup] | None
+    tensorboards: Informer[CachedTensorBoard] | None
+    """``None`` where jobs get no such objects."""
     readers: Readers
 
     def is_stale(self, namespace: str) -> bool:
@@ -73,6 +77,7 @@ def make_caches(
     *,
     namespaces: Iterable[str],
     gang_scheduler: str,
+    makes_tensorboards: bool = False,
     api: ServedAPI,
     served: tuple[ServedAPI, ...],
 ) -> Caches:
@@ -92,12 +97,26 @@ def make_caches(
             need=Need.OPTIONAL,  # the gang scheduler may be installed later
         )
     return Caches(
-        jobs=informers.get(api.resource, decode=read.job, scopes=everything, need=Need.ALTERNATIVE),
+        jobs=job_informer(informers, everything, api),
         pods=informers.get(resources.PODS, decode=read.pod, scopes=labelled, indexes={OWNER: owner_of}),
         services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes={OWNER: owner_of}),
         groups=groups,
+        tensorboards=tensorboard_informer(informers, everything, served) if makes_tensorboards else None,
         readers=read,
     )
+
+
+def job_informer(informers: SharedInformerFactory, scopes: Iterable[Scope], api: ServedAPI) -> Informer[StoredJob]:
+    """The jobs of an API."""
+    return informers.get(api.resource, decode=job_reader(api), scopes=scopes, need=Need.ALTERNATIVE)
+
+
+def tensorboard_informer(
+    informers: SharedInformerFactory, scopes: Iterable[Scope], served: tuple[ServedAPI, ...]
+) -> Informer[CachedTensorBoard]:
+    """The objects of kind TensorBoard; their CRD may be installed later."""
+    decode = tensorboard_reader(served)
+    return informers.get(RESOURCE, decode=decode, scopes=scopes, indexes={OWNER: owner_of}, need=Need.OPTIONAL)
 
 
 def owner_of(child: Child) -> tuple[str, ...]:

@@ -6,17 +6,16 @@ logged and retried like a failed one: other jobs are not affected.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
 from tf_operator.controller import log_context
-from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
-from tf_operator.controller.projections.jobs import StoredJob
-from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.result import Result, Turn
-from tf_operator.machinery.cache.store import Store
+from tf_operator.machinery.cache.store import Item
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
@@ -26,14 +25,29 @@ from tf_operator.meta import ObjectKey
 _log = structlog.get_logger(__name__)
 
 
+class Reconciles(Protocol):
+    """Does what is to be done for an object now: ``reconciler.Reconciler`` for jobs."""
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """Read the current state, act, and say what is to follow."""
+
+
+class Notes(Protocol):
+    """What is kept between reconciles: ``job_notes.JobNotes`` for jobs."""
+
+    def begin_term(self) -> None:
+        """This process leads from now on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Controller:
     """The workers, and their queue."""
 
     queue: RateLimitedQueue[ObjectKey]
-    jobs: Store[StoredJob]
-    reconciler: Reconciler
-    notes: JobNotes
+    jobs: Iterable[Item]
+    """All that are reconciled when a term begins."""
+    reconciler: Reconciles
+    notes: Notes
     clock: Clock
     instruments: ReconcileInstruments
     workers: int

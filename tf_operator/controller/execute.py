@@ -38,6 +38,7 @@ _AT_FIRST: Final[Mapping[Stage, int]] = {
     Stage.DELETES: shares.MOST_AT_ONCE,
     Stage.DEPENDENCIES: shares.MOST_AT_ONCE,
     Stage.PODS: 1,
+    Stage.EXTRAS: shares.MOST_AT_ONCE,
 }
 """How many actions of a stage are begun at once, before the first is done."""
 
@@ -149,7 +150,7 @@ class Executor:
 
     def _clear_rejections(self, job: TrainingJob, actions: Sequence[Action], *, is_done: bool) -> None:
         """Everything was carried out."""
-        if not any(isinstance(action, Create) for action in actions):
+        if not any(isinstance(action, Create) and not action.is_optional for action in actions):
             self.notes.rejections.clear_if_over(job.uid)
         elif is_done:
             self.notes.rejections.clear(job.uid)
@@ -191,23 +192,31 @@ class Executor:
             if not _is_answer(refusal):
                 raise
             _log.info("a create was rejected", what=child.what, cause=refusal.name, error=str(refusal))
+            if child.is_optional:
+                self.notes.rejected_extras.note(owner.uid, child.what, refusal)
+                return
             self.notes.rejections.note(owner.uid, child.what, refusal)
             raise _CreateRejected from refusal
+        if child.is_optional:
+            self.notes.rejected_extras.clear(owner.uid)
         if child.is_announced:
             self.notes.status_batches.note_created(owner.uid, child.name)
 
     async def _patch(self, owner: OwnerKey, resource: Resource, action: Patch) -> bool:
         """Whether the object is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
         # An update of a main resource with another object's UID is refused.
-        body = {"metadata": {"uid": action.uid}, **action.body}
+        body = {**action.body, "metadata": {**action.body.get("metadata", {}), "uid": action.uid}}
+        notes = self.notes.rejected_extras if action.is_optional else self.notes.rejections
         try:
             await self.writer.patch(owner, resource, action.name, body=body)
         except errors.Refused as refusal:
             if not _is_answer(refusal) or isinstance(refusal, errors.NotFound | errors.Conflict):
                 raise
             _log.info("a change was rejected", what=action.what, cause=refusal.name, error=str(refusal))
-            self.notes.rejections.note(owner.uid, action.what, refusal, is_change=True)
-            return False
+            notes.note(owner.uid, action.what, refusal, is_change=not action.is_optional)
+            return action.is_optional
+        if action.is_optional:
+            notes.clear(owner.uid)
         return True
 
 

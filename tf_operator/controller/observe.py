@@ -28,10 +28,11 @@ from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
-from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, Snapshot
+from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
 
 _log = structlog.get_logger(__name__)
 
+_NO_TENSORBOARDS: Final = "this operator makes no TensorBoards: it runs with --tensorboards=off"
 _PAGE: Final = 100
 """A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 
@@ -147,6 +148,18 @@ class Observer:
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
         return RejectedWrite("its PodGroup", message, self.clock.now(), cause=Cause.NOT_SERVED)
 
+    def _tensorboards(self, job: TrainingJob) -> TensorBoards | None:
+        """From the cache, also in a live read: that it lags costs a request that changes nothing."""
+        informer, rejected = self.caches.tensorboards, self.notes.rejected_extras.get(job.uid)
+        if informer is None:
+            return TensorBoards(unserved=_NO_TENSORBOARDS, is_off=True)
+        if not informer.has_settled:
+            return None
+        if informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
+            return TensorBoards(unserved=f"{informer.resource} cannot be read; is the CRD installed?")
+        ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
+        return TensorBoards(next((found.as_planned() for found in ours), None), rejected)
+
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = job_of(stored, self.api)
         if not stored.problem:
@@ -166,6 +179,7 @@ class Observer:
             services=tuple(found.service for found in children.services if _is_child(found, job)),
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
+            tensorboards=self._tensorboards(job),
             settings=self.settings(),
             offered_scheduler="" if groups is None or groups.is_absent else self.api.gang_scheduler,
         )

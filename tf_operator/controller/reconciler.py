@@ -18,7 +18,7 @@ from tf_operator.machinery.clock import Clock
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Plan
 from tf_operator.planning.plan import make_plan
-from tf_operator.planning.snapshot import Snapshot
+from tf_operator.planning.snapshot import RejectedWrite, Snapshot
 
 UNREADABLE_WAITS: Final = 10.0
 """Seconds after which a job whose namespace could not be read is reconciled again; it costs no request."""
@@ -70,8 +70,11 @@ class Reconciler:
     async def _carry_out(self, seen: Snapshot, plan: Plan) -> Result:
         log_context.job_read(seen.job.runtime_id)
         uid = seen.job.uid
-        before = self.notes.rejections.get(uid)
+        before = self._rejected(uid)
         result = await self.executor.carry_out(seen, plan)
-        if self.notes.rejections.get(uid) != before:
+        if self._rejected(uid) != before:
             return NOW  # something was refused, or is accepted again: the next plan reports it
         return result
+
+    def _rejected(self, uid: str) -> tuple[RejectedWrite | None, ...]:
+        return self.notes.rejections.get(uid), self.notes.rejected_extras.get(uid)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import tensorboard
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import selector_text
@@ -12,8 +13,8 @@ from tf_operator.planning import children, default_server, gang_schedulers
 PODS: Final = children.PODS
 SERVICES: Final = children.SERVICES
 
-UNCACHED: Final = frozenset({str(default_server.CONFIG_MAPS)})
-"""What is written, and never read from a cache."""
+UNCACHED: Final = frozenset({str(default_server.CONFIG_MAPS), str(tensorboard.RESOURCE)})
+"""What is written so that no reconcile has to wait until a cache shows it."""
 
 
 def child_selector(apis: Iterable[ServedAPI]) -> str:

@@ -15,7 +15,7 @@ A new API takes (``mlkube`` is the example to follow):
 
 from typing import Final
 
-from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.kubeflow import hub, v1
 from tf_operator.dialects.mlkube import v1beta1 as mlkube
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.dialects.t9k import v1beta1 as t9k
@@ -24,11 +24,13 @@ from tf_operator.meta import Body
 SERVED: Final[tuple[ServedAPI, ...]] = (v1.API, mlkube.API, t9k.API)
 DEFAULT: Final = v1.API
 """What is meant where no API is named."""
+ON_REQUEST: Final[tuple[ServedAPI, ...]] = (hub.API,)
+"""Other versions of an API above, for clusters that do not serve that one: who wants it names its version."""
 
 
 def with_codes_of_fork(api: ServedAPI) -> ServedAPI:
     """The API with the exit codes of the fork for jobs that were created in v1alpha1, if it has such jobs."""
-    return v1.FORK_API if api is v1.API else api
+    return {v1.API: v1.FORK_API, hub.API: hub.FORK_API}.get(api, api)
 
 
 def kinds() -> str:
@@ -47,13 +49,13 @@ def api_of(body: Body) -> ServedAPI | None:
 
 
 def named(name: str) -> ServedAPI | None:
-    """The API that a user names in any letter case: by kind, or by kind and group where two groups have the same kind.
+    """The API that a user names in any letter case: by kind, kind and group, or kind, version and group.
 
     ``tfjob`` is the first of that kind, as for ``kubectl get``; ``tfjob.kubeflow.org`` is that one.
     """
     wanted = name.lower()
-    for api in SERVED:
-        kind = api.resource.kind.lower()
-        if wanted in {kind, f"{kind}.{api.resource.group}"}:
+    for api in (*SERVED, *ON_REQUEST):
+        kind, group = api.resource.kind.lower(), api.resource.group
+        if wanted in {kind, f"{kind}.{group}", f"{kind}.{api.resource.version}.{group}"}:
             return api
     return None

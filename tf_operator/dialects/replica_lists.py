@@ -16,6 +16,7 @@ from tf_operator.dialects.phases import TYPES
 from tf_operator.job import defaults, templates
 from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.tensorboard import TensorBoard
 from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, ReplicaSpec, RestartPolicy
 from tf_operator.meta import Body
 
@@ -45,6 +46,12 @@ class _TemplateRestartPolicy(StrEnum):
     NEVER = "Never"
 
 
+class _ServiceType(StrEnum):
+    CLUSTER_IP = "ClusterIP"
+    NODE_PORT = "NodePort"
+    LOAD_BALANCER = "LoadBalancer"
+
+
 def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> Profile:
     """The rules of such an API: the deciding replica alone can fail the job, all others always run again."""
     return Profile(
@@ -69,6 +76,8 @@ def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> P
                 ("task_index", "{index}"),
             ),
         ),
+        clean_up_field="cleanupPodPolicy",
+        clean_up_words={CleanPodPolicy.STOP: "without cleanupPodPolicy"},
         names=NameStyle.GENERATED,
         failure_scope=FailureScope.DECIDING,
         restart_by=RestartBy.TEMPLATE,
@@ -119,6 +128,29 @@ def read_deciding(spec: Fields) -> DecidingReplica:
     kind = chief.one_of(key_of(chief, "replicaName", "replica_name"), _Type, _Type.MASTER)
     index = chief.integer(key_of(chief, "replicaIndex", "replica_index"))
     return DecidingReplica(TYPES[kind], index or 0, chief.path if chief.body else f"spec.{REPLICAS}")
+
+
+def read_tensorboard(spec: Fields, runtime_id: str) -> TensorBoard | None:
+    """The TensorBoard of a job that has one. Nothing that is wrong with it is a problem of the job."""
+    key = "tensorboard"
+    if spec.body.get(key) is None:
+        return None
+    own = Fields(spec.body, spec.path)
+    fields = own.below(key)
+    folder = fields.text(key_of(fields, "logDir", "log_dir"))
+    if not folder:
+        fields.wrong("logDir", "must be the folder with the logs")
+    kind = fields.one_of(key_of(fields, "serviceType", "service_type"), _ServiceType, _ServiceType.CLUSTER_IP)
+    volumes, mounts = fields.body.get("volumes"), fields.body.get(key_of(fields, "volumeMounts", "volume_mounts"))
+    return TensorBoard(
+        name=f"tensorboard-{runtime_id}",
+        image=own.text("tfImage", DEFAULT_IMAGE),
+        command=("tensorboard", "--logdir", folder, "--host", "0.0.0.0"),  # noqa: S104 (behind a Service)
+        volumes=tuple(volumes) if isinstance(volumes, list) else (),
+        mounts=tuple(mounts) if isinstance(mounts, list) else (),
+        service_type=kind,
+        problems=tuple(map(str, own.problems)),
+    )
 
 
 def read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:

@@ -89,11 +89,15 @@ class ServedAPI:
 
     conversion: Conversion = Conversion()
     framework: str = "tensorflow"
-    """What its jobs train with: the label of their metrics, in the words of the Go operator."""
+    """The label of its jobs' metrics, which no other API has; that of TFJobs is the Go operator's."""
     shows_containers: bool = False
     """Whether its status says how each container of a pod stands."""
     gang_scheduler: str = ""
     """A gang scheduler that its jobs may ask for one by one, where it is installed."""
+    runs_tensorboards: bool = False
+    """Whether its jobs may have a ``tensorboard``, which the operator runs."""
+    makes_tensorboards: bool = False
+    """Whether its jobs may have a ``tensorboard_spec``, of an object of kind TensorBoard."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5
     """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 

@@ -1,6 +1,6 @@
 """What a served API fixes for all its jobs. Code asks the profile and never for the name of an API."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
@@ -109,6 +109,10 @@ class Profile:
     replicas_field: str
     """Where a user writes the replicas; for messages that are not about one type."""
     labels: Labels
+    clean_up_field: str = "cleanPodPolicy"
+    """Where a user says which pods go after the end; for messages."""
+    clean_up_words: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What users write for a ``CleanPodPolicy``, where that is not the field and its value."""
     names: NameStyle = NameStyle.STABLE
     failure_scope: FailureScope = FailureScope.ANY
     restart_by: RestartBy = RestartBy.POLICY

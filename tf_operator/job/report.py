@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from tf_operator.job.record import JobRecord, ReplicaType
+from tf_operator.job.tensorboard import TensorBoardLine
 from tf_operator.job.training_job import TrainingJob
 
 
@@ -77,6 +78,8 @@ class JobReport:
     """How the job ended, or that it is suspended, in one sentence. It is reported once: what is stored stays."""
     note: str = ""
     """What the job waits for, or what is wrong with it: a sentence that begins with a space."""
+    tensorboard: TensorBoardLine | None = None
+    """``None`` when the job has none, or nothing is known of it: then what is stored stays."""
     lines: Callable[[], Iterable[ReplicaLine]] = field(default=tuple, compare=False, repr=False)
     """One line for each replica. Made when asked for: there may be 10,000, and most APIs write only the counts."""
 

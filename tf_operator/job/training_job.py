@@ -15,6 +15,7 @@ from typing import Any
 from tf_operator.job.constants import OWN_MANAGER
 from tf_operator.job.profile import Profile
 from tf_operator.job.record import NO_RECORD, JobRecord, ReplicaType
+from tf_operator.job.tensorboard import TensorBoard
 from tf_operator.meta import Body, ObjectKey, OwnerRef
 
 
@@ -158,8 +159,10 @@ class TrainingJob:
     """Fields that are in force although they should stand elsewhere today."""
     record: JobRecord = NO_RECORD
     problems: tuple[FieldError, ...] = ()
-    unused_fields: tuple[str, ...] = ()
-    """Fields of the manifest that are kept and have no effect; an event says so once."""
+    tensorboard: TensorBoard | None = None
+    """One that the operator runs beside the job."""
+    tensorboard_spec: Body | None = None
+    """The spec of an object of kind TensorBoard, which the job has made for itself."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     generation: int = 0
     is_being_deleted: bool = False
@@ -191,6 +194,12 @@ class TrainingJob:
         if self.deciding:
             return self.deciding.type, self.deciding.index
         return self.leader.type if self.leader else ReplicaType.WORKER, 0
+
+    @property
+    def clean_up_words(self) -> str:
+        """The policy about pods after the end, as its users write it; for messages."""
+        policy = self.run_policy.clean_pods
+        return self.profile.clean_up_words.get(policy, f"{self.profile.clean_up_field} {policy}")
 
     @property
     def owner_reference(self) -> OwnerRef:

@@ -27,6 +27,8 @@ class Stage(Enum):
     """What has to be there before the first pod, such as a PodGroup."""
     PODS = auto()
     """One pod, or one of what each pod needs, after the other at first: a mistake that all share is made once."""
+    EXTRAS = auto()
+    """What the job continues without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Create:
     """Of which replica it is, as logs name it."""
     is_announced: bool = False
     """Whether an event names it."""
+    is_optional: bool = False
+    """Whether the job continues without it: a refusal is noted apart, and ends and holds up nothing."""
 
     def in_order(self) -> "Iterator[Create]":
         """What it needs, and then itself."""
@@ -65,6 +69,7 @@ class Patch:
     """The change in words, for messages."""
     body: Mapping[str, Any]
     stage: Stage = Stage.DEPENDENCIES
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
     policy = snapshot.job.run_policy.clean_pods
     if policy is CleanPodPolicy.NONE:
         return
-    why = f"the job has ended, cleanPodPolicy {policy}"
+    why = f"the job has ended, {snapshot.job.clean_up_words}"
     for pod in snapshot.pods:
         if not pod.is_there:
             continue

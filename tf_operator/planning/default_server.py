@@ -22,9 +22,42 @@ FILE: Final = "grpc_tensorflow_server.py"
 PROGRAM: Final = '''\
 """Runs the TensorFlow server of one replica, until its pod is deleted. For Python 2.7 and 3, TensorFlow 1 and 2."""
 
+import io
 import json
 import os
+import re
 import signal
+import sys
+import time
+
+SEVERITIES = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
+
+
+def write_as_json(fields):
+    # TensorFlow's C++ writes to standard error. The server is a child, so that its last lines are read in any case.
+    source, target = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(target, 2)
+        return
+    os.close(target)
+    signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
+    with io.open(source, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            letter = re.match("(?:[-0-9]+ [:.0-9]+: )?([IWEF])(?:[0-9]{4})? ", line)
+            own = {
+                "severity": SEVERITIES[letter.group(1)] if letter else "INFO",
+                "message": line.rstrip("\\n"),
+                "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+            sys.stdout.write(json.dumps(dict(fields, **own)) + "\\n")
+            sys.stdout.flush()
+    status = os.waitpid(child, 0)[1]
+    os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+
+
+if os.environ.get("TF_OPERATOR_LOG_FIELDS"):
+    write_as_json(json.loads(os.environ["TF_OPERATOR_LOG_FIELDS"]))
 
 import tensorflow as tf
 

@@ -17,6 +17,7 @@ from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
+from tf_operator.planning.snapshot import Settings
 
 _MOST_NAMES = 5
 _OF_PHASES = {
@@ -33,7 +34,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     """For users."""
     job, before, after = view.snapshot.job, view.snapshot.job.record, report.record
     if _is_new(before):
-        yield from _remarks(job, view.snapshot.settings.gang_scheduler)
+        yield from _remarks(job, view.snapshot.settings)
         if scheduler := gang.unavailable(view.snapshot):
             yield Event(EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler), is_warning=True)
     if not after.is_finished:
@@ -138,13 +139,13 @@ def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
         yield Event(kind, pending.sentence(found, view), is_warning=True)
 
 
-def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:
+def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     """What is odd about the spec, said once."""
     if job.outdated_fields:
         message = f"{', '.join(job.outdated_fields)}: in force, but belongs into spec.runPolicy"
         yield Event(EventKind.OUTDATED_FIELDS, message, is_warning=True)
-    if job.unused_fields:
-        message = f"{', '.join(job.unused_fields)}: accepted, and without effect in this operator"
+    if job.tensorboard and not settings.runs_tensorboards:
+        message = "spec.tensorboard: accepted, and without effect: this operator runs with --tensorboards=off"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"
@@ -152,6 +153,7 @@ def _remarks(job: TrainingJob, gang_scheduler: str) -> Iterator[Event]:
     if fixed := children.types_with_restart_policy(job):
         message = f"restartPolicy in the pod template of {', '.join(fixed)} is overruled by that of the replica type"
         yield Event(EventKind.TEMPLATE_RESTART_POLICY, message, is_warning=True)
+    gang_scheduler = settings.gang_scheduler
     if gang_scheduler and (others := children.types_with_other_scheduler(job, gang_scheduler)):
         message = f"The template of {', '.join(others)} asks for another scheduler than {gang_scheduler}: it is kept"
         yield Event(EventKind.TEMPLATE_SCHEDULER, message, is_warning=True)

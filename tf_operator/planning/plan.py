@@ -14,6 +14,7 @@ from tf_operator.planning import (
     default_server,
     events_and_counts,
     gang,
+    job_tensorboard,
     job_view,
     pending,
     rejections,
@@ -44,10 +45,10 @@ def make_plan(snapshot: Snapshot) -> Plan:
     return Plan(
         report=said,
         status_first=not report.is_progress(view, after),
-        actions=_actions(view, found, after),
+        actions=(*_actions(view, found, after), *_extras(view, found)),
         events=tuple(events_and_counts.events(view, said)),
         counts=tuple(events_and_counts.counts(view, after)),
-        requeue_after=_soonest(snapshot.now, _wake_ups(view, after)) if found.phase is Phase.ACTIVE else None,
+        requeue_after=_soonest(snapshot.now, _moments(view, found, after)),
     )
 
 
@@ -58,7 +59,7 @@ def _after_end(snapshot: Snapshot) -> Plan:
         return Plan(deletes_job=True, counts=(Count(Transition.DELETED),))
     return Plan(
         report=report.after_end(snapshot),
-        actions=tuple(cleanup.after_end(snapshot)),
+        actions=(*cleanup.after_end(snapshot), *job_tensorboard.actions(snapshot, has_ended=True)),
         requeue_after=_soonest(snapshot.now, iter([expiry])),
     )
 
@@ -74,6 +75,12 @@ def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, .
         return tuple(_removals(view, after))
     group = () if is_waiting else gang.actions(view.snapshot)  # a group that stays as it was holds up nothing else
     return (*_removals(view, after), *group, *_creations(view))
+
+
+def _extras(view: JobView, found: Verdict) -> Iterator[Action]:
+    """What the job has beside its replicas, also while it is suspended."""
+    has_ended = found.phase in {Phase.SUCCEEDED, Phase.FAILED}
+    return iter(()) if found.is_malformed else job_tensorboard.actions(view.snapshot, has_ended=has_ended)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -113,6 +120,14 @@ def _creations(view: JobView) -> Iterator[Create]:
             yield builder.create_pod(kind, index, replica.name, needs=service)
         elif service:
             yield service
+
+
+def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[datetime | None]:
+    """When to reconcile again, if nothing happens until then."""
+    if found.phase is Phase.ACTIVE:
+        yield from _wake_ups(view, after)
+    if found.phase in {Phase.ACTIVE, Phase.SUSPENDED}:
+        yield job_tensorboard.retry_at(view.snapshot)
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:

@@ -15,7 +15,7 @@ from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import cleanup, failure_evidence, job_view, pending, restarts
+from tf_operator.planning import cleanup, failure_evidence, job_tensorboard, job_view, pending, restarts
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
@@ -39,6 +39,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
         note=pending.note(view, record.pending) if is_active else "",
+        tensorboard=job_tensorboard.line(view.snapshot),
         lines=partial(_lines, view, record, is_active=is_active),
     )
 
@@ -49,7 +50,7 @@ def after_end(snapshot: Snapshot) -> JobReport | None:
     record = _cleaned_up(snapshot, job.record)
     if wanted is AfterEnd.REPLICAS:
         lines = partial(_lines, job_view.view(snapshot), record, is_active=False)
-        return JobReport(job, record, snapshot.now, lines=lines)
+        return JobReport(job, record, snapshot.now, tensorboard=job_tensorboard.line(snapshot), lines=lines)
     return JobReport(job, record, snapshot.now) if record != job.record else None
 
 

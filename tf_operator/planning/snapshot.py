@@ -119,6 +119,21 @@ class PodGroup:
     is_terminating: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TensorBoardObject:
+    """The object of kind TensorBoard that the job controls."""
+
+    name: str
+    uid: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """Of the spec that it was last given."""
+    is_ready: bool = False
+    message: str = ""
+    """What its status says is wrong."""
+    is_terminating: bool = False
+
+
 class Cause(Enum):
     """What stands against a create, as far as its status code does not say."""
 
@@ -150,6 +165,8 @@ class Settings:
     cluster_domain: str = ""
     gang_scheduler: str = ""
     """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
+    runs_tensorboards: bool = False
+    """Whether jobs get the TensorBoard that they ask for."""
     server_program: str = ""
     """What default servers run; empty for the program that comes with the operator."""
     server_image: str = ""
@@ -162,6 +179,19 @@ class Settings:
     """A pod that has run for so long begins a new series of attempts."""
     report_pending_after: timedelta = timedelta(seconds=10)
     report_starting_after: timedelta = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoards:
+    """What is known of the TensorBoard object of a job that wants one, or has one."""
+
+    found: TensorBoardObject | None = None
+    rejected: RejectedWrite | None = None
+    """The last attempt to make it or to change it."""
+    unserved: str = ""
+    """Why there can be none: such objects are not served, or not made by this operator."""
+    is_off: bool = False
+    """And that this will not change while the operator runs."""
 
 
 DEFAULT_SETTINGS = Settings()
@@ -187,6 +217,8 @@ class Snapshot:
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS
+    tensorboards: TensorBoards | None = None
+    """``None`` as long as they are not known."""
     offered_scheduler: str = ""
     """The gang scheduler that jobs of this API may ask for, if it is installed."""
 

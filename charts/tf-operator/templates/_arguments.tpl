@@ -11,6 +11,12 @@
 - --enable-scheme={{ . }}
 {{- end }}
 {{- end }}
+{{- if include "tf-operator.config" . }}
+- --controller-config-file={{ .Values.config.file }}
+{{- end }}
+{{- if ne .Values.apis.kubeflow.v1alpha1ExitCodes "default" }}
+- --v1alpha1-exit-codes={{ .Values.apis.kubeflow.v1alpha1ExitCodes }}
+{{- end }}
 {{- with .Values.controller }}
 - --controller-threads={{ int .workers }}
 {{- with .gangSchedulerName }}

@@ -93,6 +93,9 @@ yes
 {{- fail "metrics.podMonitor needs metrics.secure.tokenSecret when metrics.secure.enabled is true: a PodMonitor cannot use the token of Prometheus' own pod; a ServiceMonitor can" -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.config.configmap .Values.config.inline -}}
+{{- fail "config.configmap and config.inline are two places for one configuration: choose one" -}}
+{{- end -}}
 {{- if eq (int .Values.metrics.port) (int .Values.health.port) -}}
 {{- fail "metrics.port and health.port must differ" -}}
 {{- end -}}
@@ -105,7 +108,7 @@ yes
 {{/* Values for more of something, with one that the chart sets itself: which of the two holds would be chance. */}}
 {{- define "tf-operator.refuseSetTwice" -}}
 {{- $labels := include "tf-operator.labels" (dict "Values" (omit .Values "commonLabels") "Chart" .Chart "Release" .Release) | fromYaml | keys -}}
-{{- $flags := list "namespace" "gang-scheduler-name" "metrics-secure" "metrics-cert-path" "conversion-webhook-bind-address" "conversion-webhook-secret" "conversion-webhook-host" "conversion-webhook-cert-path" -}}
+{{- $flags := list "namespace" "controller-config-file" "v1alpha1-exit-codes" "gang-scheduler-name" "metrics-secure" "metrics-cert-path" "conversion-webhook-bind-address" "conversion-webhook-secret" "conversion-webhook-host" "conversion-webhook-cert-path" -}}
 {{- range include "tf-operator.arguments" . | fromYamlArray -}}
 {{- $flags = append $flags (include "tf-operator.flag" .) -}}
 {{- end -}}

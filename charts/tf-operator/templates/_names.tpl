@@ -50,6 +50,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- .Values.leaderElection.leaseName | default (include "tf-operator.fullname" .) -}}
 {{- end -}}
 
+{{/* The ConfigMap with the controller configuration; empty for none. */}}
+{{- define "tf-operator.config" -}}
+{{- with .Values.config -}}
+{{- not (empty .inline) | ternary (printf "%s-config" (include "tf-operator.fullname" $)) .configmap -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "tf-operator.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}

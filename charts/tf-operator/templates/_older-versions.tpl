@@ -505,16 +505,19 @@
               nullable: true
               properties:
                 chief:
+                  description: The replica that decides.
                   type: object
                   nullable: true
                   properties:
                     replicaName:
+                      description: Its type.
                       type: string
                       enum:
                       - MASTER
                       - WORKER
                       - PS
                     replicaIndex:
+                      description: Its index, 0 when nothing is said.
                       type: integer
                       format: int32
                       minimum: 0
@@ -529,7 +532,7 @@
               description: The scheduler of all pods.
               type: string
             tensorboard:
-              description: Accepted and kept; there is no TensorBoard.
+              description: A TensorBoard (logDir, volumes, volumeMounts, serviceType), if the operator runs them.
               type: object
               nullable: true
               x-kubernetes-preserve-unknown-fields: true

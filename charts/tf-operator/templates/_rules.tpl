@@ -59,6 +59,17 @@
   verbs: [update, patch]
 {{- end -}}
 
+{{- define "tf-operator.v1alpha1Rules" -}}
+# A master that the kubelet started again after a permanent exit code is stopped by a deadline and kept, for its log.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch]
+# The program of parameter servers that bring none. get: who owns one that already has the name?
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create]
+{{- end -}}
+
 {{- define "tf-operator.mlkubeRules" -}}
 # get: a live read before anything irreversible; list, watch: the cache.
 - apiGroups: [mlkube.io]

@@ -11,9 +11,22 @@ from lab.control_plane.api import ApiRefusedError
 from support.api import Api
 from support.crds import create_crd
 from support.helm import CHART, of_kind, one, parsed
+from tf_operator.app import controller_config
+from tf_operator.app.options.flag_types import Address
+from tf_operator.app.options.options import Webhook, parse
+from tf_operator.app.webhook.endpoint import path_of
+from tf_operator.meta import ObjectKey
 
 ROOT = CHART.parents[1]
-OVERLAYS = ("cluster-wide", "high-availability", "mlkube", "namespaced", "protected-metrics", "t9k")
+OVERLAYS = (
+    "cluster-wide",
+    "high-availability",
+    "mlkube",
+    "mlkube-accelerators",
+    "namespaced",
+    "protected-metrics",
+    "t9k",
+)
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
@@ -40,7 +53,7 @@ def test_an_overlay_is_accepted_by_the_api_server_as_it_is(kubectl, plane, overl
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", folder
     )
 
-    name = "tf-job-operator" if overlay == "mlkube" else "tf-operator"
+    name = "tf-job-operator" if overlay.startswith("mlkube") else "tf-operator"
     assert f"deployment.apps/{name} serverside-applied (server dry run)" in printed
 
 
@@ -72,6 +85,36 @@ def test_the_commands_for_kubectl_install_the_image_of_the_reader(kubectl, plane
 
     (container,) = one(parsed(kubectl("kustomize", folder)), "Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"].startswith("registry.example/tf-operator:")
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_the_parts_of_the_webhook_find_each_other_where_an_older_version_is_shown(render, version):
+    found = render(f"period-{version}")
+    spec = one(found, "Deployment")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    command, *flags = container["args"]
+    options = parse(flags, {})
+    secret, role = one(found, "Secret")["metadata"], next(r for r in of_kind(found, "Role") if is_webhook(r))
+    service = next(entry for entry in of_kind(found, "Service") if is_webhook(entry))
+    crd = one(found, "CustomResourceDefinition")
+    port = next(entry for entry in container["ports"] if entry["name"] == "webhook")
+
+    assert (command, [str(api.resource) for api in options.apis]) == ("run", [crd["metadata"]["name"]])
+    assert options.webhook == Webhook(
+        Address("", port["containerPort"]),
+        secret=ObjectKey(secret["namespace"], secret["name"]),
+        host=f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc",
+    )
+    assert role["rules"][0]["resourceNames"] == [secret["name"]]
+    asked = crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]
+    assert (asked["name"], asked["path"]) == (service["metadata"]["name"], path_of(options.apis[0]))
+    assert [entry["targetPort"] for entry in service["spec"]["ports"]] == ["webhook"]
+    served = {entry["name"]: entry["storage"] for entry in crd["spec"]["versions"]}
+    assert served == {options.apis[0].resource.version: True, version: False}
+
+
+def is_webhook(entry):
+    return entry["metadata"]["name"].endswith("-webhook")
 
 
 @pytest.fixture
@@ -147,6 +190,19 @@ def test_the_overlay_for_mlkube_serves_its_jobs_and_no_others(render):
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert deployment["metadata"]["name"] == "tf-job-operator"
     assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io"]
+
+
+def test_the_overlay_with_accelerators_mounts_a_configuration_that_the_operator_reads(render, tmp_path):
+    objects = render("mlkube-accelerators")
+    spec = one(objects, "Deployment")["spec"]["template"]["spec"]
+    ((name, text),) = one(objects, "ConfigMap")["data"].items()
+    (tmp_path / name).write_text(text)
+
+    (accelerator,) = controller_config.read(tmp_path / name).accelerators
+    assert (accelerator.resource, len(accelerator.volumes)) == ("alpha.kubernetes.io/nvidia-gpu", 3)
+    (mount,) = spec["containers"][0]["volumeMounts"]
+    assert spec["containers"][0]["args"][-1] == f"--controller-config-file={mount['mountPath']}/{name}"
+    assert [volume["configMap"] for volume in spec["volumes"]] == [{"name": "tf-job-operator-config"}]
 
 
 def test_protected_metrics_come_with_the_right_to_ask_who_may_read_them(render):

@@ -14,9 +14,16 @@ import yaml
 
 from lab.tools.get import programs
 from support.helm import CHART, Helm, of_kind, one, parsed
+from tf_operator.app import controller_config
 from tf_operator.app.options import flags, options
 
 ROOT = CHART.parents[1]
+CONFIG = {
+    "accelerators": {
+        "example.org/gpu": {"volumes": [{"name": "lib", "hostPath": "/lib", "mountPath": "/usr/lib/gpu"}]},
+    },
+    "tfImage": "registry.example/tensorflow",
+}
 # Each makes other objects or other fields; together they reach every branch of the templates.
 PROFILES = {
     "defaults": {},
@@ -52,6 +59,7 @@ PROFILES = {
     "older versions with a certificate": {
         "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"port": 9000, "certificateSecret": "tls"}}
     },
+    "configured": {"config": {"inline": CONFIG}},
     "bare": {
         "metrics": {"enabled": False, "service": False},
         "networkPolicy": {"enabled": False},
@@ -193,7 +201,8 @@ def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
 def test_every_flag_can_be_chosen(helm_3):
     chosen = {
         "watch": {"namespaces": ["a"]},
-        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta2"]}},
+        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta2"], "v1alpha1ExitCodes": "fork"}},
+        "config": {"configmap": "tf-job-operator-config"},
         "controller": {"gangSchedulerName": "volcano"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
@@ -204,6 +213,17 @@ def test_every_flag_can_be_chosen(helm_3):
     # Kubernetes gives them.
     files = {"metrics-cert-name", "metrics-cert-key"}
     assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace", *files}
+
+
+def test_the_configuration_in_the_values_is_one_that_the_operator_reads(helm_3, tmp_path):
+    objects = helm_3.objects(PROFILES["configured"])
+    ((name, text),) = one(objects, "ConfigMap", "tf-tf-operator-config")["data"].items()
+    (tmp_path / name).write_text(text)
+    container = container_of(objects)
+
+    assert controller_config.read(tmp_path / name).server_image == CONFIG["tfImage"]
+    assert len(controller_config.read(tmp_path / name).accelerators) == 1
+    assert f"--controller-config-file={container['volumeMounts'][0]['mountPath']}/{name}" in container["args"]
 
 
 def given_flags(objects):

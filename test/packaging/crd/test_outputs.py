@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from crd import definition, outputs
+from tf_operator.dialects import registry
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -38,16 +39,33 @@ def test_both_forms_say_the_same(rendered, manifest, packaged):
     assert yaml.load(rendered[manifest], yaml.CSafeLoader) == json.loads(rendered[packaged])
 
 
-@pytest.mark.parametrize("api", ["kubeflow", "mlkube"])
-def test_every_field_of_our_own_is_described(rendered, api):
-    version = json.loads(rendered[APIS[api][1]])["spec"]["versions"][0]
-    schema = version["schema"]["openAPIV3Schema"]["properties"]
+@pytest.mark.parametrize("version", outputs.PERIODS)
+def test_the_crd_of_a_cluster_without_v1_is_the_one_that_the_command_prints(rendered, version):
+    (api,) = registry.ON_REQUEST
 
+    assert yaml.load(rendered[outputs.PERIODS[version]], yaml.CSafeLoader) == api.crd.load(version)
+
+
+def test_every_field_of_our_own_is_described_in_each_version_of_each_kind(rendered):
+    """So that ``kubectl explain`` has an answer."""
+    crds = {packaged: json.loads(rendered[packaged]) for _, packaged in APIS.values()}
+    versions = {(crd["metadata"]["name"], entry["name"]): entry for crd in crds.values() for entry in versions_of(crd)}
+    for entry in json.loads(rendered[outputs.PACKAGED_OLDER]) + versions_of(json.loads(rendered[outputs.PACKAGED_HUB])):
+        versions["tfjobs.kubeflow.org", entry["name"]] = entry
     bare = [
-        path for top in ("spec", "status") for path, child in fields(schema[top], top) if "description" not in child
+        (*names, path)
+        for names, entry in versions.items()
+        for path, child in fields({"properties": {"": entry["schema"]["openAPIV3Schema"]}})
+        if "description" not in child and path not in OF_ALL_OBJECTS
     ]
+    assert (len(versions), bare) == (8, [])
 
-    assert bare == []
+
+OF_ALL_OBJECTS = ("..apiVersion", "..kind", "..metadata", "..metadata.name")
+
+
+def versions_of(crd):
+    return crd["spec"]["versions"]
 
 
 def test_a_rule_about_a_field_with_two_names_is_asked_of_both():

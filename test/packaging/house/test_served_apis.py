@@ -1,4 +1,4 @@
-"""setup.cfg names every served API where it has to."""
+"""Every served API has a name of its own in metrics, and is named in setup.cfg where it has to be."""
 
 from configparser import ConfigParser
 from pathlib import Path
@@ -6,6 +6,10 @@ from pathlib import Path
 from tf_operator.dialects import registry
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_each_api_has_a_name_of_its_own_in_metrics():
+    assert len({api.framework for api in registry.SERVED}) == len(registry.SERVED)
 
 
 def test_the_crd_of_each_api_is_packaged_and_its_folder_is_known_to_the_registry_alone():

@@ -153,7 +153,7 @@ async def test_jobs_that_fail_are_told_for_their_namespace_although_they_are_its
 
         assert set(told) == {"TFJobsFailing"}
         assert told["TFJobsFailing"].labels["job_namespace"] == victim.namespace
-        assert told["TFJobsFailing"].annotations["description"].startswith("100% of the TFJobs that ended")
+        assert told["TFJobsFailing"].annotations["description"].startswith("100% of the tensorflow jobs that ended")
         assert victim.others() == []
 
 

@@ -33,6 +33,7 @@ def read(folder, text):
     return controller_config.read(path)
 
 
+@pytest.mark.documents("fork/accelerators")
 def test_a_file_of_that_time_says_what_accelerators_need_and_its_program_is_ours(tmp_path):
     assert read(tmp_path, AZURE) == ControllerConfig(accelerators=(GPU,))
 

@@ -99,6 +99,7 @@ def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, 
     assert [life["drain_timeout"] for life in lives] == [3.5]
 
 
+@pytest.mark.documents("fork/accelerators")
 def test_plans_depend_on_what_the_controller_config_says(kubeconfig, tmp_path):
     (tmp_path / "config.yaml").write_text("tfImage: i")
     file = str(tmp_path / "config.yaml")

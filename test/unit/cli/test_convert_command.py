@@ -1,10 +1,13 @@
 """``tfjob convert``: manifests of older versions, rewritten in v1."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
 from tf_operator.cli import main
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "manifests/examples"
 OLD_JOB = """\
 {apiVersion: kubeflow.org/v1beta2, kind: TFJob, metadata: {name: mnist}, spec: {backoffLimit: 3, tfReplicaSpecs:
   {Worker: {template: {spec: {containers: [{name: tensorflow, image: i}]}}}}}}
@@ -16,10 +19,10 @@ INCOMPLETE = (
 
 @pytest.fixture
 def convert(tmp_path, capsys):
-    def run(text, *, command="convert"):
+    def run(text, *arguments, command="convert"):
         path = tmp_path / "job.yaml"
         path.write_text(text)
-        code = main.main([command, "-f", str(path)])
+        code = main.main([command, "-f", str(path), *arguments])
         printed = capsys.readouterr()
         return code, printed.out, printed.err.replace(f"{path}", "job.yaml")
 
@@ -36,10 +39,26 @@ def test_jobs_are_rewritten_and_other_objects_printed_as_they_are(convert):
     assert job["spec"]["runPolicy"] == {"cleanPodPolicy": "Running", "backoffLimit": 3}
 
 
-def test_converting_twice_changes_nothing(convert):
-    _, once, _ = convert(OLD_JOB)
+@pytest.mark.parametrize(
+    ("file", "version"),
+    [
+        ("kubeflow-v1alpha1/tf_job.yaml", "kubeflow.org/v1"),
+        ("kubeflow-v1beta1/tf_job.yaml", "kubeflow.org/v1"),
+        ("mlkube/tf_job.yaml", "mlkube.io/v1beta1"),
+        ("t9k/tensorflow-example.yaml", "batch.tensorstack.dev/v1beta1"),
+    ],
+)
+def test_a_job_of_the_documents_is_planned_the_same_when_it_is_converted_and_converted_once(convert, file, version):
+    given = (EXAMPLES / file).read_text()
+    code, once, err = convert(given)
 
+    assert (code, err, yaml.safe_load(once)["apiVersion"]) == (0, "", version)
     assert convert(once) == (0, once, "")
+    plans = [convert(text, "-o", "yaml", command="plan") for text in (given, once)]
+    assert [code for code, _, _ in plans] == [0, 0]
+    children, same = (list(yaml.safe_load_all(out)) for _, out, _ in plans)
+    assert "Pod" in {child["kind"] for child in children}
+    assert same == children
 
 
 def test_what_cannot_be_converted_is_reported_and_the_rest_printed(convert):

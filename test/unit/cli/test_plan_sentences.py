@@ -2,6 +2,7 @@
 
 import pytest
 
+from support import t9k
 from support.builders import tfjob
 from tf_operator.cli import dry_run, plan_sentences, validate
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
@@ -102,3 +103,13 @@ def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job()
         ("Failures", "Master 0: exit codes 1 to 128, 139 and too little memory end the job; else it runs again"),
         ("Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"),
     ]
+    assert found[3][1].startswith("without cleanupPodPolicy: pods that still run are stopped; ")
+
+
+def test_limits_and_clean_up_are_explained_in_the_words_and_by_the_rules_of_the_api():
+    body = t9k.job("j", runPolicy={"backoffLimit": 3, "cleanUpPolicy": "Unfinished"})
+
+    found = dict(plan_sentences.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
+
+    assert found["Limit"] == "3 restarts in all, then nothing is restarted (backoffLimit)"
+    assert found["Clean-up"].startswith("cleanUpPolicy Unfinished: pods that still run and all Services are deleted; ")

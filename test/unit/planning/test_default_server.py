@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from tf_operator.planning import default_server
+from tf_operator.planning import default_server, json_logs
 
-TENSORFLOW = """
+TENSORFLOW = r"""
+import os
 class train:
     ClusterSpec = dict
 class distribute:
@@ -16,20 +17,39 @@ class distribute:
 class Server:
     def __init__(self, cluster, **task):
         print(sorted(cluster.items()), sorted(task.items()), flush=True)
+        os.write(2, b"2026-11-22 11:14:48.3: W tensorflow/core: slow\nE0000 00:00 1 port.cc] lost \xff\nand more\n")
 """
+
+
+def serve(folder, lines, *, place="distribute", fields=""):
+    """The first lines that a server writes to standard output, and what it ends with when it is told to."""
+    (folder / "tensorflow.py").write_text(f"{TENSORFLOW}\n{place}.Server = Server", encoding="utf-8")
+    (folder / default_server.FILE).write_text(default_server.PROGRAM, encoding="utf-8")
+    config = {"cluster": {"master": ["m:1"], "ps": ["p:1", "q:1"], "worker": []}, "task": {"type": "ps", "index": 1}}
+    environment = {"TF_CONFIG": json.dumps(config), json_logs.FIELDS_VARIABLE: fields}
+    command = [sys.executable, folder / default_server.FILE]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        found = [server.stdout.readline().decode() for _ in range(lines)]
+        server.terminate()
+    return found, server.returncode
 
 
 @pytest.mark.documents("v1alpha1/default-server")
 @pytest.mark.parametrize("place", [pytest.param("train", id="1"), pytest.param("distribute", id="2")])
 def test_a_default_server_serves_its_place_in_the_cluster_until_it_is_ended_with_tensorflow_of_version(place, tmp_path):
-    (tmp_path / "tensorflow.py").write_text(f"{TENSORFLOW}\n{place}.Server = Server", encoding="utf-8")
-    (tmp_path / default_server.FILE).write_text(default_server.PROGRAM, encoding="utf-8")
-    config = {"cluster": {"master": ["m:1"], "ps": ["p:1", "q:1"], "worker": []}, "task": {"type": "ps", "index": 1}}
-    command, environment = [sys.executable, tmp_path / default_server.FILE], {"TF_CONFIG": json.dumps(config)}
-
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
-        served = server.stdout.readline()
-        server.terminate()
-
     cluster, task = [("master", ["m:1"]), ("ps", ["p:1", "q:1"])], [("job_name", "ps"), ("task_index", 1)]
-    assert (served, server.returncode) == (f"{cluster} {task}\n", 143)
+
+    assert serve(tmp_path, 1, place=place) == ([f"{cluster} {task}\n"], 143)
+
+
+def test_with_json_logs_each_line_that_tensorflow_writes_is_an_object_that_names_the_replica(tmp_path):
+    (_, *lines), code = serve(tmp_path, 4, fields='{"replica_type": "ps", "replica_index": 1}')
+
+    records = [json.loads(line) for line in lines]
+    assert [(it["severity"], it["message"]) for it in records] == [
+        ("WARNING", "2026-11-22 11:14:48.3: W tensorflow/core: slow"),
+        ("ERROR", "E0000 00:00 1 port.cc] lost \N{REPLACEMENT CHARACTER}"),
+        ("INFO", "and more"),
+    ]
+    assert {(it["replica_type"], it["replica_index"]) for it in records} == {("ps", 1)}
+    assert code == 143

@@ -68,7 +68,8 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "KIND",
         "Serve this kind, such as TFJob or TFJob.kubeflow.org; repeat the flag, or use commas, for several. Kinds that "
-        "this operator does not know change nothing. Without a kind that it knows: TFJob.",
+        "this operator does not know change nothing. Without a kind that it knows: TFJob. TFJob.hub.kubeflow.org is "
+        "TFJob in a cluster with one of its older versions and no v1.",
         is_repeatable=True,
     ),
     Flag(
@@ -97,6 +98,15 @@ FLAGS: tuple[Flag, ...] = (
         "NAME",
         "Create a PodGroup for each job: volcano for Volcano's, any other name for those of the coscheduling plugin, "
         "run by the scheduler of that name. Without it, or with none: no gang scheduling.",
+    ),
+    Flag(
+        "tensorboards",
+        SERVE,
+        flag_types.choice("off", "serve", "external"),
+        "off",
+        "WHO",
+        "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
+        "users create. external: another controller runs those of tensorstack.dev. off: jobs get none.",
     ),
     Flag(
         "controller-threads",

@@ -11,6 +11,7 @@ Neighbours: ``flags`` is the table, ``flag_types`` the spelling of values, ``run
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from tf_operator.app.options import flag_types, flags
@@ -28,6 +29,17 @@ _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "er
 
 class OptionError(Exception):
     """The command line or the environment is invalid; the message is one line."""
+
+
+class Tensorboards(StrEnum):
+    """Who runs the TensorBoards that jobs ask for."""
+
+    OFF = "off"
+    """Nobody."""
+    SERVE = "serve"
+    """This process."""
+    EXTERNAL = "external"
+    """Another controller runs objects of kind TensorBoard; this process, what jobs have without such an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +89,7 @@ class Options:
     """Those that are served, each once."""
     controller_config_file: str = ""
     gang_scheduler: str = ""
+    tensorboards: Tensorboards = Tensorboards.OFF
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -119,6 +132,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         apis=_apis(found),
         controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
+        tensorboards=Tensorboards(found["tensorboards"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
@@ -143,6 +157,8 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
 def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
     chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
     apis = tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,)
+    if len({api.controller for api in apis}) < len(apis):
+        raise OptionError("--enable-scheme: names a kind in two versions; it is reconciled in one")
     is_fork = found["v1alpha1-exit-codes"] == "fork"
     return tuple(map(registry.with_codes_of_fork, apis)) if is_fork else apis
 

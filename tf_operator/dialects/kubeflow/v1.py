@@ -94,7 +94,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
     found = status.write(report, stored)
-    return found | v1alpha1_rules.pinned(report.job) if report.job.profile is not PROFILE else found
+    return found | v1alpha1_rules.pinned(report.job) if report.job.runtime_id else found
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
@@ -230,5 +230,6 @@ API: Final = ServedAPI(
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
     conversion=CONVERSION,
+    runs_tensorboards=True,
 )
 FORK_API: Final = replace(API, profiles=(PROFILE, FORK), read=partial(read, v1alpha1=FORK))

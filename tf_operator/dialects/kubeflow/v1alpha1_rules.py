@@ -43,11 +43,13 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     fields = Fields({"spec": body.get("spec") if view is None else view}, "", problems).below("spec")
     given = replica_lists.read_runtime_id(fields)
     replica_lists.read_clean_pods(fields, CleanPodPolicy.RUNNING)  # v1 has it, too
+    runtime_id = conversion.runtime_id_of(body, given)
     found = replace(
         job,
         profile=profile,
         replicas=replica_lists.read_replicas(fields),
-        runtime_id=conversion.runtime_id_of(body, given),
+        runtime_id=runtime_id,
+        tensorboard=replica_lists.read_tensorboard(fields, runtime_id),
         deciding=replica_lists.read_deciding(fields),
     )
     return defaults.with_defaults(replace(found, problems=(*problems, *_not_listed(body, job.profile))))

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
-
 from tf_operator.dialects import metadata as job_metadata
-from tf_operator.dialects import phases, replica_lists
+from tf_operator.dialects import phases, replica_lists, summaries
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.mlkube import status, words
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
-from tf_operator.job.record import ENDS, JobPhase
 from tf_operator.job.training_job import CleanPodPolicy, FieldError, RunPolicy, TrainingJob
-from tf_operator.meta import Body, GroupVersionResource, parse_time
+from tf_operator.meta import Body, GroupVersionResource
 
 RESOURCE: Final = GroupVersionResource("mlkube.io", "v1beta1", "tfjobs", "TfJob")
 PROFILE: Final = replica_lists.profile(
@@ -36,11 +33,13 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
     job = job_metadata.job_of(metadata, stored, PROFILE)
+    runtime_id = replica_lists.read_runtime_id(fields) or replica_lists.generated_runtime_id(job.uid)
     job = replace(
         job,
         replicas=replica_lists.read_replicas(fields),
         run_policy=RunPolicy(clean_pods=replica_lists.read_clean_pods(fields, CleanPodPolicy.STOP)),
-        runtime_id=replica_lists.read_runtime_id(fields) or replica_lists.generated_runtime_id(job.uid),
+        runtime_id=runtime_id,
+        tensorboard=replica_lists.read_tensorboard(fields, runtime_id),
         deciding=replica_lists.read_deciding(fields),
         record=status.read(job.stored_status),
         problems=tuple(problems),
@@ -51,32 +50,9 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
 # --- What metrics and the check for other controllers want to know of every job that changes ------------------------
 
 
-class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    phase: str = ""
-    start_time: str | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, gc=False):
-    phase: str = ""
-    state: str = ""
-    operator: _Record | None = None
-
-
-_STATUS: Final = msgspec.json.Decoder(_Status)
-
-
 def summarize(metadata: Mapping[str, Any], _spec: bytes, stored: bytes) -> JobSummary:
     """Where a TfJob stands. Reads only the head of the status."""
-    try:
-        found = _STATUS.decode(stored)
-    except (msgspec.DecodeError, RecursionError):
-        return JobSummary()
-    record = found.operator or _Record(str(phases.end_in({"phase": found.phase, "state": found.state}).phase))
-    waits_since = {
-        JobPhase.NEW: metadata.get("creationTimestamp"),
-        JobPhase.CREATED: record.start_time,
-    }.get(JobPhase(record.phase) if record.phase in set(JobPhase) else JobPhase.RUNNING)
-    return JobSummary(record.phase, parse_time(waits_since), is_finished=record.phase in ENDS)
+    return summaries.summarize(metadata, stored, lambda found: phases.end_in(found).phase)
 
 
 API: Final = ServedAPI(
@@ -85,7 +61,9 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
+    framework="mlkube",
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    runs_tensorboards=True,
 )

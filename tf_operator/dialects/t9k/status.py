@@ -16,7 +16,8 @@ from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.meta import Body, parse_time, text_of
 
 RECORD: Final = "operator"
-_FIELDS: Final = frozenset({"conditions", "phase", "tasks", "aggregate", "backoffCount", RECORD})
+_TENSORBOARD: Final = "tensorboard"
+_FIELDS: Final = frozenset({"conditions", "phase", "tasks", "aggregate", "backoffCount", _TENSORBOARD, RECORD})
 _ENDS: Final = {JobPhase.FAILED: T9kPhase.FAILED, JobPhase.SUCCEEDED: T9kPhase.SUCCEEDED}
 _NOTHING: Body = {}
 
@@ -33,16 +34,38 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
     if report.job.record.is_finished and RECORD not in stored:
         return dict(stored)
     lines = tuple(report.lines())
-    if report.job.record.is_finished:  # only its replicas and its record still change
-        return {**stored, **tasks.write(report, lines), RECORD: codec.write(report.record)}
+    if report.job.record.is_finished:  # only its replicas, its TensorBoard and its record still change
+        found = {**stored, **tasks.write(report, lines), RECORD: codec.write(report.record)}
+        return found | _tensorboard(report, stored)
     phase = conditions.phase_of(report, lines)
     return kept | {
         "conditions": conditions.write(report, lines, phase, stored),
         "phase": str(phase),
         **_replicas(report, lines, stored),
         "backoffCount": report.record.restarts,
+        **_tensorboard(report, stored),
         RECORD: codec.write(report.record),
     }
+
+
+def _tensorboard(report: JobReport, stored: Body) -> dict[str, Any]:
+    """How the TensorBoard stands; of one that nothing is known of, what is stored."""
+    line, job = report.tensorboard, report.job
+    if line is None:
+        kept = job.tensorboard_spec is not None and _TENSORBOARD in stored
+        return {_TENSORBOARD: stored[_TENSORBOARD]} if kept else {}
+    kind, said = ("Warning" if line.message and not line.uid else "Normal"), f"TensorBoard [{line.name}] is"
+    if not line.uid:
+        reason = words.DEPENDENT_CREATE_FAILED if line.message else words.DEPENDENT_NOT_FOUND
+        note = {"note": line.message} if line.message else {}
+        return {_TENSORBOARD: {"action": "Create", "ready": False, "reason": reason, "type": kind, **note}}
+    reason = words.DEPENDENT_READY if line.is_ready else words.DEPENDENT_NOT_READY
+    note = {"note": f"{said} ready" if line.is_ready else f"{said} not ready"}
+    if line.message:
+        note = {"note": f"{note['note']}: {line.message}"}
+    dependent = {**line.dependent, "namespace": job.key.namespace}
+    said_of_it = {"action": "NOP", "dependent": dependent, "ready": line.is_ready, "reason": reason, "type": kind}
+    return {_TENSORBOARD: said_of_it | note}
 
 
 def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -> dict[str, Any]:

@@ -8,16 +8,15 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
-import msgspec
-
 from tf_operator.dialects import metadata as job_metadata
+from tf_operator.dialects import summaries
 from tf_operator.dialects.fields import Fields, entries
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.dialects.t9k import run_mode, status, words
 from tf_operator.job import defaults
 from tf_operator.job.constants import T9K_SCHEDULER
 from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import ENDS, JobPhase, ReplicaType
 from tf_operator.job.training_job import (
     CleanPodPolicy,
     FieldError,
@@ -28,7 +27,7 @@ from tf_operator.job.training_job import (
     SchedulingPolicy,
     TrainingJob,
 )
-from tf_operator.meta import Body, GroupVersionResource, parse_time
+from tf_operator.meta import Body, GroupVersionResource, text_of
 
 RESOURCE: Final = GroupVersionResource(
     "batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs", "TensorFlowTrainingJob"
@@ -49,6 +48,8 @@ PROFILE: Final = Profile(
         operator_name="tensorflowtrainingjob-controller",
         extra=(("tensorstack.dev/owner-name", "{job}"),),
     ),
+    clean_up_field="cleanUpPolicy",
+    clean_up_words={CleanPodPolicy.RUNNING: "cleanUpPolicy Unfinished"},
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.NEW_POD,
     after_end=AfterEnd.REPLICAS,
@@ -86,7 +87,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         run_policy=_read_run_policy(fields),
         record=record,
         problems=tuple(problems),
-        unused_fields=(fields.at(_TENSORBOARD),) if fields.body.get(_TENSORBOARD) else (),
+        tensorboard_spec=fields.below(_TENSORBOARD).body if fields.body.get(_TENSORBOARD) is not None else None,
     )
     return defaults.with_defaults(replace(job, problems=(*job.problems, *_beyond_bounds(job))))
 
@@ -156,34 +157,14 @@ def _progress_waits(job: TrainingJob) -> float:
 # --- What metrics and the check for other controllers want to know of every job that changes ------------------------
 
 
-class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    phase: str = ""
-    start_time: str | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, gc=False):
-    phase: str = ""
-    operator: _Record | None = None
-
-
-_STATUS: Final = msgspec.json.Decoder(_Status)
-_WAITS: Final = frozenset({"Created", "Restarting"})
-_ENDS: Final = frozenset({"Succeeded", "Failed"})
-
-
 def summarize(metadata: Mapping[str, Any], _spec: bytes, stored: bytes) -> JobSummary:
     """Where a job stands, in the phases that all APIs share: those of the metrics."""
-    try:
-        found = _STATUS.decode(stored)
-    except (msgspec.DecodeError, RecursionError):
-        return JobSummary()
-    if found.operator is None:
-        is_finished = found.phase in _ENDS
-        since = None if is_finished else parse_time(metadata.get("creationTimestamp"))
-        return JobSummary(found.phase if is_finished else "", since, is_finished=is_finished)
-    phase = found.operator.phase
-    since = parse_time(found.operator.start_time) if phase in _WAITS else None
-    return JobSummary(phase, since, is_finished=phase in _ENDS)
+    return summaries.summarize(metadata, stored, _end_in)
+
+
+def _end_in(status: Body) -> JobPhase:
+    phase = text_of(status, "phase")
+    return JobPhase(phase) if phase in ENDS else JobPhase.NEW
 
 
 API: Final = ServedAPI(
@@ -192,10 +173,12 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
+    framework="t9k",
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
     shows_containers=True,
     gang_scheduler=T9K_SCHEDULER,
+    makes_tensorboards=True,
     progress_waits=_progress_waits,
 )

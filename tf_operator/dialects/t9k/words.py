@@ -14,6 +14,11 @@ SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 POD_FAILED: Final = "PodFailed"
 
+DEPENDENT_NOT_FOUND: Final = "DependentNotFound"
+DEPENDENT_NOT_READY: Final = "DependentNotReady"
+DEPENDENT_READY: Final = "DependentReady"
+DEPENDENT_CREATE_FAILED: Final = "DependentCreateFailed"
+
 IS_INITIALIZED: Final = "The job has been initialized successfully."
 INITIALIZES: Final = "The job is being initialized."
 ALL_RUN: Final = "All pods are running normally."

@@ -197,6 +197,10 @@ def test_the_gang_schedulers_that_are_known_may_be_written_in_any_case(name, sch
                 "otherwise a leader still works when another one takes over"
             ),
         ),
+        (
+            ["--enable-scheme=TFJob,TFJob.hub.kubeflow.org"],
+            "--enable-scheme: names a kind in two versions; it is reconciled in one",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -253,8 +257,10 @@ def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line
         (("--enable-scheme=training.toys.example.org,PyTorchJob", "--enable-scheme", "tfjob"), (TOY, V1)),
         (("--enable-scheme=tfjob", "--enable-scheme=TFJob.kubeflow.org"), (V1,)),
         (("--enable-scheme=tfjob.other.org",), (V1,)),
+        (("--enable-scheme=TFJob.v1.kubeflow.org",), (V1,)),
+        (("--enable-scheme=TFJob.hub.kubeflow.org",), registry.ON_REQUEST),
     ],
-    ids=["by default", "none that is known", "one", "two", "one twice", "one of another group"],
+    ids=["default", "none known", "one", "two", "one twice", "another group", "its version", "another version"],
 )
 def test_the_kinds_that_are_chosen_are_served(monkeypatch, arguments, served):
     monkeypatch.setattr(registry, "SERVED", (V1, TOY))
@@ -262,8 +268,9 @@ def test_the_kinds_that_are_chosen_are_served(monkeypatch, arguments, served):
     assert parse(*arguments).apis == served
 
 
-def test_the_exit_codes_of_the_fork_are_a_choice_for_kinds_that_have_a_version_v1alpha1():
-    kinds = "--enable-scheme=TFJob,TfJob.mlkube.io"
+@pytest.mark.parametrize("kind", ["TFJob", "TFJob.hub.kubeflow.org"])
+def test_the_exit_codes_of_the_fork_are_a_choice_for_kinds_that_have_a_version_v1alpha1(kind):
+    kinds = f"--enable-scheme={kind},TfJob.mlkube.io"
     v1, mlkube = parse(kinds).apis
     fork, same = parse(kinds, "--v1alpha1-exit-codes=fork").apis
 

@@ -169,14 +169,6 @@ def test_a_job_of_v1alpha1_is_run_by_the_rules_of_v1alpha1() -> None:
     ]
 
 
-@pytest.mark.documents(
-    "v1alpha1/permanent-codes", "v1alpha1/retryable-codes", "v1alpha1/code-138", "v1alpha1/other-codes"
-)
-def test_codes_up_to_128_and_that_of_a_segmentation_fault_are_permanent() -> None:
-    final = [code for code in range(1, 256) if not v1.V1ALPHA1.exit_codes.are_retryable(code, "Error")]
-    assert final == [*range(1, 129), 139]
-
-
 @pytest.mark.parametrize(
     ("change", "rules"),
     [
@@ -191,6 +183,13 @@ def test_the_version_in_which_a_job_was_created_decides_until_the_status_has_it(
     assert v1.API.read_object(convert(example(), "v1") | dict(change)).profile is rules
 
 
+@pytest.mark.documents(
+    "v1alpha1/permanent-codes",
+    "v1alpha1/retryable-codes",
+    "v1alpha1/code-138",
+    "v1alpha1/other-codes",
+    "fork/exit-codes",
+)
 @pytest.mark.parametrize(
     ("api", "final"),
     [(v1.API, {*range(1, 129), 139}), (v1.FORK_API, set(range(1, 128)))],

@@ -133,6 +133,12 @@ def test_of_an_operator_of_that_time_only_the_end_is_believed(stored, phase):
         ('{"operator": {"phase": "Created", "startTime": "2026-01-01T00:00:00Z"}}', ("Created", NOW, False)),
         ('{"operator": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}', ("Running", None, False)),
         ('{"operator": {"phase": "mine"}}', ("mine", None, False)),
+        pytest.param(
+            '{"operator": {"phase": "Restarting", "startTime": "2025-01-01T00:00:00Z", '
+            '"restartRecords": [{"time": "2025-06-01T00:00:00Z"}, {"time": "2026-01-01T00:00:00Z"}, {"uid": "u"}]}}',
+            ("Restarting", NOW, False),
+            id="restarting",
+        ),
         ('{"phase": "Done", "operator": {"phase": "Failed"}}', ("Failed", None, True)),
     ],
 )

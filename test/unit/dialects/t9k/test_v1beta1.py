@@ -182,7 +182,12 @@ def test_what_fails_and_who_waits_is_said_for_each_replica():
         "type": "worker",
         "restartCount": 1,
         "replicas": [
-            {"name": "t-worker-0", "phase": "Running", "uid": seen.pods["t-worker-0"].uid},
+            {
+                "name": "t-worker-0",
+                "phase": "Running",
+                "uid": seen.pods["t-worker-0"].uid,
+                "containers": [{"name": "tensorflow", "state": "Running"}],
+            },
             {"name": "t-worker-1", "phase": "Creating"},
         ],
     }
@@ -204,10 +209,10 @@ def test_what_others_keep_in_a_status_stays():
     seen = begun(WORKERS)
     theirs = [{"type": "Theirs", "status": "True"}, {"type": "Theirs", "status": "False"}]
     ours = {"type": "Failed", "status": "False", "reason": "-", "lastTransitionTime": "today"}
-    seen.edit({"status": {"tensorboard": {"ready": True}, "conditions": [*theirs, ours]}})
+    seen.edit({"status": {"theirs": {"ready": True}, "conditions": [*theirs, ours]}})
     seen.settle()
 
-    assert seen.status["tensorboard"] == {"ready": True}
+    assert seen.status["theirs"] == {"ready": True}
     assert seen.status["conditions"][5:] == theirs
     assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
 
@@ -380,20 +385,22 @@ def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image(fragment, com
 
 
 @pytest.mark.parametrize(
-    ("moves", "phase", "is_waiting", "is_finished"),
+    ("moves", "phase", "waited", "is_finished"),
     [
-        ([], "Created", True, False),
-        ([everything_runs], "Running", False, False),
-        ([everything_runs, fails("worker-1")], "Restarting", True, False),
-        ([pause], "Suspended", False, False),
-        ([everything_runs, succeeds("worker-0")], "Succeeded", False, True),
+        ([time_passes(60)], "Created", 60, False),
+        ([everything_runs], "Running", None, False),
+        ([everything_runs, time_passes(3600), fails("worker-1")], "Restarting", 0, False),
+        ([pause], "Suspended", None, False),
+        ([everything_runs, succeeds("worker-0")], "Succeeded", None, True),
     ],
 )
-def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, is_waiting, is_finished):
+def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, waited, is_finished):
+    """One that restarts waits since then, however long it ran before."""
     seen = lived(moves, WORKERS)
     found = API.summarize(seen.body["metadata"], b"{}", msgspec.json.encode(seen.status))
 
-    assert (found.phase, found.waits_since is not None, found.is_finished) == (phase, is_waiting, is_finished)
+    since = found.waits_since and (seen.now - found.waits_since).total_seconds()
+    assert (found.phase, since, found.is_finished) == (phase, waited, is_finished)
     assert phase in PHASES_OF_METRICS
 
 
@@ -403,15 +410,3 @@ def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
     assert API.summarize(created, b"{}", b"{}").waits_since is not None
     assert API.summarize(created, b"{}", b'{"phase": 1}') == JobSummary()
     assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
-
-
-def test_a_tensorboard_that_nobody_makes_is_announced_once():
-    body = over(over(documented("tensorflow-example"), documented("fragments/tensorboard")), {"metadata": HEAD})
-    seen = Simulator(body, api=API)
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-
-    (event,) = [event for plan in seen.plans for event in plan.events]
-    assert API.event_reason(event.kind) == "UnusedFields"
-    assert event.message == "spec.tensorboardSpec: accepted, and without effect in this operator"

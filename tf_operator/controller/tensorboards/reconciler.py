@@ -1,0 +1,109 @@
+"""One reconcile of one object that asks for a TensorBoard.
+
+All writes can be repeated: children have fixed names, and are changed and deleted by UID. So a cache that does not show
+the last write yet costs a request at most, and no write is waited for.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, assert_never
+
+import structlog
+
+from tf_operator.controller.caches import OWNER, owner_value
+from tf_operator.controller.projections.tensorboards import CachedChild
+from tf_operator.controller.reconciler import UNREADABLE_WAITS
+from tf_operator.controller.result import DONE, Result
+from tf_operator.controller.tensorboards.sources import Source
+from tf_operator.controller.writes import Writer
+from tf_operator.machinery.cache.consistency import OwnerKey
+from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.transport import errors
+from tf_operator.meta import ObjectKey
+from tf_operator.planning import tensorboards
+from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch
+
+_log = structlog.get_logger(__name__)
+
+_FINAL: Final = frozenset({400, 413, 422})
+"""What was refused so is not tried again before something changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoardReconciler:
+    """Reconciles the objects of one source."""
+
+    source: Source[Any]
+    deployments: Informer[CachedChild]
+    services: Informer[CachedChild]
+    writer: Writer
+    cluster_domain: str
+
+    def begin_term(self) -> None:
+        """This process leads from now on."""
+        self.source.begin_term()
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """Do what is to be done for an object now, and say what is to follow."""
+        item = self.source.informer.store.get(key)
+        asked = self.source.read(item) if item else None
+        if item is None or asked is None:
+            return DONE
+        caches = (self.source.informer, self.deployments, self.services)
+        if any(not cache.has_synced or cache.is_stale(key.namespace) for cache in caches):
+            return Result(UNREADABLE_WAITS)
+        seen = tensorboards.Observed(
+            namespace=key.namespace,
+            owner=asked.owner,
+            wanted=asked.wanted,
+            deployments=self._children(self.deployments, key, asked.owner.uid),
+            services=self._children(self.services, key, asked.owner.uid),
+            has_ended=asked.has_ended,
+            cluster_domain=self.cluster_domain,
+        )
+        found = tensorboards.plan(seen)
+        refusal = await self._carry_out(OwnerKey(key, asked.owner.uid), found.actions)
+        if refusal:
+            found = tensorboards.plan(replace(seen, rejected=errors.one_line(str(refusal))))
+        await self.source.report(item, found, self.writer)
+        if refusal and (refusal.code not in _FINAL or isinstance(refusal, errors.NotAdmitted)):
+            raise refusal  # tried again, later each time
+        return DONE
+
+    def _children(
+        self, informer: Informer[CachedChild], key: ObjectKey, uid: str
+    ) -> tuple[tensorboards.TensorBoardChild, ...]:
+        return tuple(found.child for found in informer.store.by_index(OWNER, owner_value(key.namespace, uid)))
+
+    async def _carry_out(self, owner: OwnerKey, actions: Iterable[Action]) -> errors.Refused | None:
+        """One after the other; the first refusal ends it."""
+        for action in actions:
+            try:
+                await self._act(owner, action)
+            except errors.Refused as refusal:
+                if not _is_answer(refusal):
+                    raise
+                _log.info("a part of a TensorBoard was rejected", what=str(action.resource), error=str(refusal))
+                return refusal
+        return None
+
+    async def _act(self, owner: OwnerKey, action: Action) -> None:
+        match action:
+            case Create():
+                await self.writer.create(owner, action.resource, action.body())
+            case Patch():
+                body = {**action.body, "metadata": {**action.body["metadata"], "uid": action.uid}}
+                await self.writer.patch(owner, action.resource, action.name, body=body)
+            case Delete():
+                await self.writer.delete(owner, action.resource, name=action.name, uid=action.uid)
+            case DeleteCollection():
+                raise NotImplementedError
+            case _:
+                assert_never(action)
+
+
+def _is_answer(refusal: errors.Refused) -> bool:
+    """Whether the server has decided on the request; not a failure of its own, and not an object that has changed."""
+    if isinstance(refusal, errors.Conflict):
+        return isinstance(refusal, errors.AlreadyExists)
+    return not isinstance(refusal, errors.ServerFailed | errors.Throttled)

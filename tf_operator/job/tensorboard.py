@@ -1,0 +1,52 @@
+"""A TensorBoard that the operator runs, whichever API asks for it: what its Deployment and its Service are made of.
+
+Two kinds of objects ask for one: a job, for itself, and an object of kind TensorBoard. What is wrong with it is in
+``problems``: it never makes a job invalid.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tf_operator.meta import Body, GroupVersionResource
+
+RESOURCE: Final = GroupVersionResource("tensorstack.dev", "v1beta1", "tensorboards", "TensorBoard")
+"""The objects of that kind."""
+OPERATOR_NAME: Final = "tensorboard-controller"
+"""On all children of TensorBoards, so that no cache of pods and Services of jobs has them."""
+PORT: Final = 6006
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoard:
+    """One TensorBoard. Volumes and mounts are those of a pod, as JSON."""
+
+    name: str
+    """Of the Deployment and the Service."""
+    image: str
+    command: tuple[str, ...]
+    volumes: tuple[Any, ...] = ()
+    mounts: tuple[Any, ...] = ()
+    resources: Body = field(default_factory=dict)
+    service_type: str = "ClusterIP"
+    is_suspended: bool = False
+    """No pod runs."""
+    problems: tuple[str, ...] = ()
+    """Why it cannot run, in sentences without a full stop; then nothing is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoardLine:
+    """How the TensorBoard object of a job stands."""
+
+    name: str
+    uid: str = ""
+    """Empty when there is none."""
+    is_ready: bool = False
+    message: str = ""
+    """What its controller says about it, or why there is none; empty while it is about to be made."""
+
+    @property
+    def dependent(self) -> Mapping[str, str]:
+        """The object, as a status refers to it; the namespace is the job's."""
+        return {"apiVersion": RESOURCE.api_version, "kind": RESOURCE.kind, "name": self.name, "uid": self.uid}

@@ -1,0 +1,167 @@
+"""From what was observed of a TensorBoard to what is to be done: a Deployment of one pod, and a Service before it.
+
+``plan`` is pure, as the plan of a job is. Each child carries a digest of what was wanted of it when it was written
+last: edits are found by it, without comparing what the API server has added. A child counts only if it is controlled by
+the owner; a foreign one of the same name makes the create fail, and the status says so.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final
+
+from tf_operator.job.profile import OPERATOR_LABEL
+from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard
+from tf_operator.meta import GroupVersionResource, OwnerRef
+from tf_operator.planning.actions import Action, Create, Delete, Patch
+from tf_operator.planning.children import SERVICES
+
+DEPLOYMENTS: Final = GroupVersionResource("apps", "v1", "deployments", "Deployment")
+DIGEST: Final = "tf-operator.kubeflow.org/wanted"
+"""The annotation with that digest."""
+SELECTOR: Final = f"{OPERATOR_LABEL}={OPERATOR_NAME}"
+"""All children of all TensorBoards."""
+_NAME: Final = "tensorboard"
+_PORT_NAME: Final = "http"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoardChild:
+    """The Deployment or the Service, as far as it matters."""
+
+    name: str
+    uid: str
+    digest: str = ""
+    is_terminating: bool = False
+    is_available: bool = False
+    """Of a Deployment: its pod is ready."""
+    message: str = ""
+    """Of a Deployment: why it has no pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything about one TensorBoard at one moment."""
+
+    namespace: str
+    owner: OwnerRef
+    wanted: TensorBoard | None
+    """``None``: not any more."""
+    deployments: tuple[TensorBoardChild, ...] = ()
+    services: tuple[TensorBoardChild, ...] = ()
+    has_ended: bool = False
+    """The job has: what is there stays, and nothing is created."""
+    rejected: str = ""
+    """What the API server said to the last attempt, if it refused something."""
+    cluster_domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoardPlan:
+    """What is to be done, and what the status says."""
+
+    actions: tuple[Action, ...] = ()
+    is_running: bool = False
+    url: str = ""
+    message: str = ""
+
+
+def plan(seen: Observed) -> TensorBoardPlan:
+    """What is to be done for this TensorBoard now."""
+    wanted = seen.wanted
+    if wanted is None or wanted.problems:
+        problems = "; ".join(wanted.problems) if wanted else ""
+        return TensorBoardPlan(tuple(_removals(seen, kept="")), message=problems)
+    running = next((found for found in seen.deployments if found.name == wanted.name), None)
+    is_running = running is not None and running.is_available and not wanted.is_suspended
+    host = ".".join(filter(None, (wanted.name, seen.namespace, "svc", seen.cluster_domain)))
+    return TensorBoardPlan(
+        actions=(*_removals(seen, kept=wanted.name), *_writes(seen, wanted)),
+        is_running=is_running,
+        url=f"http://{host}" if is_running else "",
+        message="" if is_running else _message(seen, running, wanted),
+    )
+
+
+def _message(seen: Observed, running: TensorBoardChild | None, wanted: TensorBoard) -> str:
+    return seen.rejected or ("it is suspended" if wanted.is_suspended else running.message if running else "")
+
+
+def _removals(seen: Observed, *, kept: str) -> Iterator[Action]:
+    for resource, children in ((DEPLOYMENTS, seen.deployments), (SERVICES, seen.services)):
+        for child in children:
+            if child.name != kept and not child.is_terminating:
+                yield Delete(resource, child.name, child.uid)
+
+
+def _writes(seen: Observed, wanted: TensorBoard) -> Iterator[Action]:
+    bodies = (
+        (SERVICES, seen.services, _service_spec(wanted)),
+        (DEPLOYMENTS, seen.deployments, _deployment_spec(wanted)),
+    )
+    for resource, children, spec in bodies:
+        wanted_digest, what = digest(spec), f"{resource.kind} {wanted.name}"
+        child = next((found for found in children if found.name == wanted.name), None)
+        if child is None and not seen.has_ended:
+            yield Create(resource, wanted.name, what, partial(_body, seen, wanted, spec))
+        elif child and child.digest != wanted_digest and not child.is_terminating:
+            change = {"metadata": {"annotations": {DIGEST: wanted_digest}}, "spec": spec}
+            yield Patch(resource, wanted.name, child.uid, f"the change of {what}", change)
+
+
+def labels(board: TensorBoard) -> dict[str, str]:
+    """What its children and its pod carry; also the selector of both."""
+    return {OPERATOR_LABEL: OPERATOR_NAME, "app.kubernetes.io/name": _NAME, "app.kubernetes.io/instance": board.name}
+
+
+def digest(spec: Mapping[str, Any]) -> str:
+    """What is wanted, in few characters."""
+    return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _body(seen: Observed, board: TensorBoard, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": board.name,
+            "namespace": seen.namespace,
+            "labels": labels(board),
+            "annotations": {DIGEST: digest(spec)},
+            "ownerReferences": [seen.owner.body()],
+        },
+        "spec": dict(spec),
+    }
+
+
+def _service_spec(board: TensorBoard) -> dict[str, Any]:
+    ports = [{"name": _PORT_NAME, "port": 80, "targetPort": PORT, "protocol": "TCP"}]
+    return {"type": board.service_type, "selector": labels(board), "ports": ports}
+
+
+def _deployment_spec(board: TensorBoard) -> dict[str, Any]:
+    """Each field is there in any case: a merge patch takes away what is left out of an object only by ``null``."""
+    container = {
+        "name": _NAME,
+        "image": board.image,
+        "command": list(board.command),
+        "ports": [{"name": _PORT_NAME, "containerPort": PORT}],
+        "resources": dict(board.resources),
+        "volumeMounts": list(board.mounts),
+        "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 5},
+        "securityContext": {"allowPrivilegeEscalation": False},
+    }
+    pod = {
+        "containers": [container],
+        "volumes": list(board.volumes),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+    }
+    return {
+        "replicas": 0 if board.is_suspended else 1,
+        # A claim that only one node may mount is not mounted by two pods at once.
+        "strategy": {"type": "Recreate", "rollingUpdate": None},
+        "selector": {"matchLabels": labels(board)},
+        "template": {"metadata": {"labels": labels(board)}, "spec": pod},
+    }
