@@ -53,7 +53,7 @@ def _title(found: DryRun) -> str:
     if not job.is_ours:
         return f"{name} is managed by {job.run_policy.managed_by}: this operator makes nothing for it"
     group = "".join(f"1 {create.resource.kind}, " for create in found.dependencies)
-    extras = "and a TensorBoard" if found.extras else ""
+    extras = "with a TensorBoard" if found.extras else ""
     return f"{name}: {group}{counted(number, 'pod')} and {counted(number, 'Service')} {extras}".rstrip()
 
 

@@ -32,7 +32,9 @@ from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, S
 
 _log = structlog.get_logger(__name__)
 
-_NO_TENSORBOARDS: Final = "this operator makes no TensorBoards: it runs with --tensorboards=none"
+_NO_TENSORBOARDS: Final = TensorBoards(
+    unserved="this operator makes no TensorBoards: it runs with --tensorboards=none", is_off=True
+)
 _PAGE: Final = 100
 """A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 
@@ -152,7 +154,7 @@ class Observer:
         """From the cache, also in a live read: that it lags costs a request that changes nothing."""
         informer, rejected = self.caches.tensorboards, self.notes.rejected_extras.get(job.uid)
         if informer is None:
-            return TensorBoards(unserved=_NO_TENSORBOARDS, is_off=True)
+            return _NO_TENSORBOARDS
         if not informer.has_settled:
             return None
         if informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):

@@ -148,7 +148,7 @@ def read_tensorboard(spec: Fields, runtime_id: str) -> TensorBoard | None:
         command=("tensorboard", "--logdir", folder, "--host", "0.0.0.0"),  # noqa: S104 (behind a Service)
         volumes=tuple(volumes) if isinstance(volumes, list) else (),
         mounts=tuple(mounts) if isinstance(mounts, list) else (),
-        service_type=kind,
+        service_type=kind.value,
         problems=tuple(map(str, own.problems)),
     )
 

@@ -159,3 +159,18 @@ def test_a_tensorboard_is_read_in_either_spelling_and_makes_no_job_invalid(tenso
     assert (board.name, board.image) == ("tensorboard-76no", "own")
     if not problems:
         assert (board.command[2], board.service_type, len(board.mounts)) == ("/l", "NodePort", 1)
+
+
+def test_the_plan_of_a_job_shows_its_tensorboard_in_full(capsys, tmp_path):
+    spec = items({"template": TEMPLATE}, RuntimeId="76no", tensorboard={"logDir": "/l", "serviceType": "NodePort"})
+    file = tmp_path / "job.yaml"
+    head = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}}
+    file.write_text(yaml.safe_dump(head | {"spec": spec}))
+
+    assert main.main(["plan", "-f", str(file)]) == 0
+    assert "1 pod and 1 Service with a TensorBoard" in capsys.readouterr().out
+    assert main.main(["plan", "-o", "yaml", "-f", str(file)]) == 0
+    shown = [body for body in yaml.safe_load_all(capsys.readouterr().out) if body]
+    service, deployment = shown[-2:]
+    assert (service["kind"], service["spec"]["type"], deployment["kind"]) == ("Service", "NodePort", "Deployment")
+    assert deployment["metadata"]["name"] == "tensorboard-76no"
