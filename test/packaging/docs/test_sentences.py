@@ -14,13 +14,8 @@ AWAITED = frozenset(
         "mlkube/log-fields-of-servers",
         "mlkube/logs",
         "t9k/debug-enter",
-        "t9k/printed-tensorboard-status",
-        "t9k/tensorboard",
-        "t9k/tensorboard-status",
         "v1alpha1/default-server-trains",
         "v1alpha1/logs",
-        "v1beta1/claims",
-        "v1beta1/container-ends",
         "v1beta1/logs",
         "v1beta1/volume",
     ]

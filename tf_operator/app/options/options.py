@@ -36,7 +36,7 @@ class OptionError(Exception):
 class Tensorboards(StrEnum):
     """Who runs the TensorBoards that jobs ask for."""
 
-    OFF = "off"
+    NONE = "none"
     """Nobody."""
     SERVE = "serve"
     """This process."""
@@ -93,7 +93,7 @@ class Options:
     gang_scheduler: str = ""
     finds_gang_scheduler: bool = False
     """Whether the first one that is installed is taken."""
-    tensorboards: Tensorboards = Tensorboards.OFF
+    tensorboards: Tensorboards = Tensorboards.NONE
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
