@@ -13,6 +13,7 @@ from support.templates import Template
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK, "--gang-scheduler-name=volcano")
+FOUND = ("--enable-gang-scheduling",)
 
 prepare = create_pod_group_crds
 TEMPLATE = Template().resources(requests={"cpu": "500m", "memory": "1Gi"})
@@ -62,10 +63,9 @@ async def test_the_group_outlives_a_restart_and_goes_once_at_the_end(job_namespa
 
 
 async def test_the_coscheduling_plugin_gets_its_own_kind_of_group(control_plane):
-    """Its scheduler holds pods back itself, so that they are made at once."""
-    arguments = ("--gang-scheduler-name=scheduler-plugins-scheduler",)
+    """Its scheduler holds pods back itself, so that they are made at once. It is found where none is named."""
     namespaces = await make_namespaces(control_plane, "coscheduling", 1)
-    async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=arguments) as operator_fixture:
+    async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=FOUND) as operator_fixture:
         job_namespace = operator_fixture.job_namespace()
         await job_namespace.submit(JOB.scheduling(timeout=60).clean_pods("All"))
         pods = await job_namespace.wait_pods("j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2")

@@ -12,6 +12,8 @@ from importlib import metadata
 from types import TracebackType
 from typing import Self
 
+import structlog
+
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
@@ -24,18 +26,25 @@ from tf_operator.machinery.events.event_object import Reporter
 from tf_operator.machinery.events.recorder import EventRecorder
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.connection import Connection
 from tf_operator.machinery.transport.in_cluster import InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
+from tf_operator.machinery.transport.requests import Request, Scope
 from tf_operator.machinery.transport.shared_config import SharedConfig
 from tf_operator.machinery.transport.transport import no_guard
 from tf_operator.meta import ObjectKey
+from tf_operator.planning import gang_schedulers
+
+_log = structlog.get_logger(__name__)
 
 COMPONENT = "tfjob-controller"
 """Who reports events; the Go operator's name."""
 CALLS_AT_ONCE = 48
 """More make no API server faster, and to open a connection costs as much as ten calls."""
+SOME_TIME = 5.0
+"""Seconds between questions to an API server that does not answer."""
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
 
 
@@ -87,6 +96,28 @@ class Clients:
         return ApiClient(
             self._calling, clock=self._clock, budget=budget, guard=guard(election), instruments=self._instruments()
         )
+
+    async def gang_scheduler(self) -> str:
+        """The first gang scheduler whose PodGroups are served; empty for none. Waits for an API server that answers."""
+        scope = Scope(next(iter(self._options.namespaces), ""))
+        for name in gang_schedulers.BY_PREFERENCE:
+            found = gang_schedulers.named(name)
+            if found and await self._is_served(requests.list_page(found.resource, scope, limit=1)):
+                return name
+        return ""
+
+    async def _is_served(self, listing: Request) -> bool:
+        client = self.webhook()
+        while True:
+            try:
+                await client.send(listing)
+            except errors.NotFound:
+                return False
+            except errors.ApiError as error:
+                _log.warning("the gang scheduler cannot be found yet", error=errors.one_line(str(error)))
+                await self._clock.sleep(SOME_TIME)
+            else:
+                return True
 
     def recorder(self) -> EventRecorder:
         """The recorder of events."""

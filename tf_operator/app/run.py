@@ -8,6 +8,7 @@ Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which o
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -21,6 +22,7 @@ from tf_operator.controller.conflicts import ConflictDetector, ConflictingContro
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.transport.config import ConfigurationError
+from tf_operator.planning.snapshot import Settings
 
 _log = structlog.get_logger(__name__)
 _CANNOT_START = (
@@ -63,8 +65,6 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
     """Build everything, and live until a signal."""
     clock = SystemClock()
     metrics = _metrics(options, clock)
-    settings, file = wiring.settings(options), options.controller_config_file
-    config = config_file.ConfigFile(file, settings, metrics.config.failed) if file else None
     monitor = loop_monitor.LoopMonitor(clock, metrics.loop)
     probes = health.Health(clock, monitor.heartbeat)
     reviewer = metrics_auth.Reviewer(clock, endpoints.METRICS_PATH)
@@ -81,6 +81,10 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         connecting = stack.enter_async_context(clients.Clients(options, clock, metrics))
         if (to_server := await signals.unless_stopped(stop, connecting)) is None:
             return
+        if (found := await signals.unless_stopped(stop, _with_gang_scheduler(options, to_server))) is None:
+            return
+        options, settings = found, wiring.settings(found)
+        config = _config(options, settings, metrics)
         kinds = [str(api.resource) for api in options.apis]
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
         reviewer.use(to_server.reviews())
@@ -115,6 +119,20 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         if config:
             parts["controller config"] = config.follow(clock)
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
+
+
+async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> Options:
+    """The options with a gang scheduler that is installed, if they leave it open which one."""
+    if not options.finds_gang_scheduler:
+        return options
+    name = await to_server.gang_scheduler()
+    _log.info("gang scheduling", scheduler=name or "none is installed")
+    return replace(options, gang_scheduler=name)
+
+
+def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:
+    file = options.controller_config_file
+    return config_file.ConfigFile(file, settings, metrics.config.failed) if file else None
 
 
 def _webhook(

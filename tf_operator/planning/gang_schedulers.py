@@ -109,6 +109,9 @@ SCHEDULER_PLUGINS: Final = GangScheduler(
 )
 KNOWN: Final = (VOLCANO, SCHEDULER_PLUGINS)
 """Every kind of PodGroup that an operator may be asked for: so many rights it needs."""
+BY_PREFERENCE: Final = ("scheduler-plugins-scheduler", VOLCANO.name)
+"""Which one is meant where none is named: the first that is installed. The coscheduling plugin is in the scheduler that
+its own chart installs."""
 T9K: Final = GangScheduler(
     name=constants.T9K_SCHEDULER,
     resource=GroupVersionResource("scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup"),

@@ -333,7 +333,6 @@ IGNORED = {
         IgnoredFlag("qps", _RENAMED.format("kube-api-qps")),
         IgnoredFlag("burst", _RENAMED.format("kube-api-burst")),
         IgnoredFlag("monitoring-port", _RENAMED.format("metrics-bind-address")),
-        IgnoredFlag("enable-gang-scheduling", _RENAMED.format("gang-scheduler-name"), is_switch=True),
         IgnoredFlag("resync-period", "no change is missed, so there is no resync"),
         IgnoredFlag("resyc-period", "no change is missed, so there is no resync"),
     )

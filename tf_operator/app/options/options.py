@@ -22,7 +22,9 @@ from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
 
-_JSON_LOGS = flags.Flag("json-log-format", flags.SHOW, flag_types.switch, "true", "", "--log-format, before 1.3.")
+_JSON_LOGS, _GANG = "json-log-format", "enable-gang-scheduling"
+_OLD_SWITCHES = {_JSON_LOGS, _GANG}
+"""Of the first tf-operators: the operator still does what they say."""
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
 _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error", "panic": "error"}
 
@@ -89,6 +91,8 @@ class Options:
     """Those that are served, each once."""
     controller_config_file: str = ""
     gang_scheduler: str = ""
+    finds_gang_scheduler: bool = False
+    """Whether the first one that is installed is taken."""
     tensorboards: Tensorboards = Tensorboards.NONE
     workers: int = 16
     overrides_existing_controller: bool = False
@@ -132,6 +136,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         apis=_apis(found),
         controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
+        finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
         tensorboards=Tensorboards(found["tensorboards"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
@@ -247,8 +252,8 @@ class _Reading:
             self._take_zap_level(value)
         elif name == "zap-encoder":
             self.take("log-format", value)
-        elif name == _JSON_LOGS.name:
-            self.take("log-format", "json" if _read(_JSON_LOGS, value, origin=f"--{name}={value}") else "console")
+        elif name in _OLD_SWITCHES:
+            self._take_old_switch(name, value)
         else:
             self.warnings.append(f"--{name} changes nothing: {flags.IGNORED[name].why}")
 
@@ -259,6 +264,16 @@ class _Reading:
         variable = environment.get(flag.variable, "") if flag.variable else ""
         origin = f"${flag.variable} is {variable!r}"
         self.found[flag.name] = _read(flag, variable or flag.default, origin=origin)
+
+    def _take_old_switch(self, name: str, value: str) -> None:
+        try:
+            is_on = flag_types.switch(value)
+        except ValueError as error:
+            raise OptionError(f"--{name}={value}: must be {error}") from None
+        if name == _JSON_LOGS:
+            self.take("log-format", "json" if is_on else "console")
+        else:
+            self.found[name] = is_on
 
     def _take_zap_level(self, level: str) -> None:
         """Zap's levels are words, or numbers that grow with the detail."""
@@ -307,7 +322,7 @@ def _is_switch(name: str) -> bool:
     """Whether the flag needs no value; ``OptionError`` when there is no such flag."""
     if flag := flags.BY_NAME.get(name) or flags.IGNORED.get(name):
         return flag.is_switch
-    if name == _JSON_LOGS.name:
+    if name in _OLD_SWITCHES:
         return True
     if name in {"zap-log-level", "zap-encoder"}:
         return False

@@ -295,6 +295,22 @@ def test_the_format_of_logs_may_be_said_as_before(value, found):
     assert parse("--log-format=console", f"--json-log-format{value}").log_format == found
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name", "is_found"),
+    [
+        (("--enable-gang-scheduling",), "", True),
+        (("--enable-gang-scheduling=false",), "", False),
+        (("--enable-gang-scheduling", "--gang-scheduler-name=volcano"), "volcano", False),
+        (("--enable-gang-scheduling", "--gang-scheduler-name=none"), "", False),
+    ],
+    ids=["on", "off", "a name", "none"],
+)
+def test_a_gang_scheduler_is_looked_for_where_none_is_named(arguments, name, is_found):
+    found = parse(*arguments)
+    assert (found.gang_scheduler, found.finds_gang_scheduler) == (name, is_found)
+    assert refusal("--enable-gang-scheduling=x") == "--enable-gang-scheduling=x: must be true or false"
+
+
 def test_no_flag_is_both_real_and_ignored():
     assert not flags.BY_NAME.keys() & flags.IGNORED.keys()
 
