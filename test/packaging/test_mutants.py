@@ -32,7 +32,7 @@ def test_every_verdict(tmp_path, capsys):
         (tmp_path / path).write_text(text)
     (tmp_path / ".venv").symlink_to(Path(mutants.ROOT / ".venv"))
 
-    assert mutants.main([], root=tmp_path) == 1
+    assert mutants.main(["--at-once=1"], root=tmp_path) == 1
     assert capsys.readouterr().out.splitlines() == [
         "tf_operator/x.py: noticed: caught",
         "tf_operator/x.py: unnoticed: SURVIVED: test/test_x.py::test_one passes",

@@ -59,7 +59,7 @@ async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace):
     assert pod["metadata"]["ownerReferences"][0]["uid"] == old["metadata"]["uid"]
     await asyncio.sleep(8)  # by now the fifth attempt would be 15 s after the first
     await job_namespace.kubelet.release("j-worker-0")
-    [made] = await job_namespace.wait_replaced(pod, within=3)
+    [made] = await job_namespace.wait_replaced(pod, within=5)
     assert made["metadata"]["ownerReferences"][0]["uid"] == fresh["metadata"]["uid"]
 
 

@@ -16,23 +16,20 @@ pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
 
 
-async def test_a_life_with_a_new_operator_at_every_step_is_the_same_life(job_namespace, operator_fixture):
+async def test_a_life_with_several_operators_is_the_life_with_one(job_namespace, operator_fixture):
+    """They are killed while pods start, when one has failed, and at the end; at any write in ``test/simulation``."""
     job = builders.tfjob("j").chief(restart="ExitCode").workers(2, restart="ExitCode").parameter_servers(1)
     await job_namespace.begin(job.backoff_limit(3).clean_pods("Running"))
-    await operator_fixture.restart()
     await job_namespace.run("j-chief-0", "j-worker-0", "j-worker-1", "j-ps-0")
     await operator_fixture.restart()
     await job_namespace.wait_status(ready="4/4")
     before = await job_namespace.kubelet.fail("j-worker-1", Exit(137))
     await operator_fixture.restart()
     await job_namespace.wait_replaced(before)
-    await operator_fixture.restart()
     await job_namespace.run("j-worker-1")
     await job_namespace.wait("j", "Running")
-    await operator_fixture.restart()
     await job_namespace.succeed("j-worker-0")
     await job_namespace.wait_counts("Worker", succeeded=1, active=1)
-    await operator_fixture.restart()
     await job_namespace.succeed("j-chief-0")
     await operator_fixture.restart()
     found = await job_namespace.wait("j", "Succeeded")

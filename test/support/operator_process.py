@@ -22,7 +22,7 @@ from support.resources import Json
 from support.settle import eventually
 
 _ROOT = Path(__file__).resolve().parents[2]
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _END_SECONDS = 20.0
 
 

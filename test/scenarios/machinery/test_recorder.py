@@ -103,7 +103,7 @@ async def test_nothing_is_tried_for_long_in_a_namespace_that_is_going_away(contr
     async with recording(control_plane.kubeconfig("operator")) as (recorder, counted):
         for regarding in (job, nowhere):
             recorder.event(regarding, "Normal", reason="Created", message="hello")
-        await eventually(lambda: sum(counted.losses.values()) == 2, within=2)
+        await eventually(lambda: sum(counted.losses.values()) == 2)
 
     assert counted.losses == {"NamespaceTerminating": 1, "NotFound": 1}
     control_plane.admin.patch(f"{path}/configmaps/mnist", {"metadata": {"finalizers": None}})
