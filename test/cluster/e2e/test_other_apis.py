@@ -64,6 +64,7 @@ def here(operator, shared, namespaces):
     return shared
 
 
+@pytest.mark.documents("mlkube/logs", "mlkube/log-fields", "mlkube/pods-stay", "mlkube/none-runs")
 async def test_pods_of_a_finished_job_are_stopped_and_stay_with_their_logs_until_it_is_deleted(here, images):
     job = example("mlkube/tf_job.yaml")
     job["metadata"] = {"name": "kept", "annotations": AS_JSON}
@@ -92,6 +93,7 @@ async def test_pods_of_a_finished_job_are_stopped_and_stay_with_their_logs_until
     await here.wait_pods("kept", only=set())
 
 
+@pytest.mark.documents("t9k/debug", "t9k/debug-enter", "t9k/resume")
 async def test_one_can_go_into_pods_in_debug_mode_and_the_resumed_job_runs_its_own_program(here, counts):
     job = over(documented("tensorflow-example"), documented("fragments/debug-with-defaults"))
     job["metadata"]["name"] = "debugged"
@@ -112,6 +114,7 @@ async def test_one_can_go_into_pods_in_debug_mode_and_the_resumed_job_runs_its_o
     assert here.log("debugged", "worker-0") == "done\n"
 
 
+@pytest.mark.documents("v1beta1/logs", "v1beta1/container-ends", "v1beta1/volume")
 async def test_what_a_training_writes_to_its_claim_is_there_when_the_job_is_gone(here, images):
     job = over(example("kubeflow-v1beta1/tf_job_gpu.yaml"), example("kubeflow-v1beta1/fragments/volume.yaml"))
     name, write = job["metadata"]["name"], "open('/tmp/tensorflow/model', 'w').write('learned')"
@@ -129,6 +132,9 @@ async def test_what_a_training_writes_to_its_claim_is_there_when_the_job_is_gone
     assert said == "learned\n"
 
 
+@pytest.mark.documents(
+    "v1alpha1/default-server-trains", "v1alpha1/logs", "v1alpha1/nothing-left", "mlkube/log-fields-of-servers"
+)
 async def test_master_and_worker_train_with_two_default_parameter_servers(here):
     job = await here.wait_shown(V1ALPHA1, "example-job", phase="Done", state="Succeeded")
 
@@ -157,6 +163,7 @@ async def test_master_and_worker_train_with_two_default_parameter_servers(here):
     await eventually(lambda: here.kubectl.get("configmap", program) is None, within=60, every=1)
 
 
+@pytest.mark.documents("t9k/replicas", "t9k/printed-example")
 async def test_four_workers_without_a_chief_train(here):
     job = await here.wait_shown(T9K, "tensorflow-example", phase="Succeeded")
 

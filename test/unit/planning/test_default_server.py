@@ -42,6 +42,7 @@ def test_a_default_server_serves_its_place_in_the_cluster_until_it_is_ended_with
     assert serve(tmp_path, 1, place=place) == ([f"{cluster} {task}\n"], 143)
 
 
+@pytest.mark.documents("mlkube/log-fields-of-servers")
 def test_with_json_logs_each_line_that_tensorflow_writes_is_an_object_that_names_the_replica(tmp_path):
     (_, *lines), code = serve(tmp_path, 4, fields='{"replica_type": "ps", "replica_index": 1}')
 
