@@ -88,7 +88,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix round-trips quiet soak bench ## Mutants, other minors of Kubernetes, ten minutes of faults, and measurements
+nightly: mutants test-matrix conversions histories quiet soak bench ## Mutants, other minors of Kubernetes, ten minutes of faults, and measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -101,9 +101,14 @@ test-matrix: venv ## Run the integration tests on the other supported minors of 
 		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios || exit 1; \
 	done
 
-.PHONY: round-trips
-round-trips: venv ## Send 10,000 TFJobs through all versions of their API
-	ROUND_TRIPS=10000 $(BIN)/pytest -q test/simulation/test_conversion.py
+.PHONY: conversions
+conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones, 1000 requests while certificates change
+	ROUND_TRIPS=10000 $(BIN)/pytest -q --timeout 0 test/simulation/test_conversion.py
+	ROTATION_REQUESTS=1000 $(BIN)/pytest -q --timeout 0 test/scenarios/app/test_older_versions.py
+
+.PHONY: histories
+histories: venv ## 1,000 random histories of jobs of each kind, with an operator that is killed at any write
+	HISTORIES=1000 $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py
 
 .PHONY: quiet
 quiet: venv ## Have fifty jobs run for ten minutes in which nothing happens and nothing may be written

@@ -32,14 +32,26 @@ RULES: Final = {
     "t9kRules": RBAC / "t9k/cluster-role.yaml",
     "t9kViewRules": RBAC / "t9k/user-role-view.yaml",
     "t9kEditRules": RBAC / "t9k/user-role-edit.yaml",
+    "tensorboardRules": RBAC / "tensorboard/cluster-role.yaml",
+    "tensorboardViewRules": RBAC / "tensorboard/user-role-view.yaml",
+    "tensorboardEditRules": RBAC / "tensorboard/user-role-edit.yaml",
     "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",
     "metricsReaderRules": METRICS / "cluster-role-metrics-reader.yaml",
 }
 LEASE: Final = "resourceNames: [tf-operator]"
-# The APIs beside TFJob by their names in the values: the manifest, and its source.
+# The APIs beside TFJob by their names: the manifest, its source, and which values ask for it.
 FURTHER: Final = {
-    "mlkube": (Path("manifests/crd/mlkube/tfjobs.yaml"), Path("hack/crd/mlkube.yaml")),
-    "t9k": (Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"), Path("hack/crd/t9k.yaml")),
+    "mlkube": (Path("manifests/crd/mlkube/tfjobs.yaml"), Path("hack/crd/mlkube.yaml"), ".Values.apis.mlkube.enabled"),
+    "t9k": (
+        Path("manifests/crd/t9k/tensorflowtrainingjobs.yaml"),
+        Path("hack/crd/t9k.yaml"),
+        ".Values.apis.t9k.enabled",
+    ),
+    "tensorboard": (
+        Path("manifests/crd/tensorboard/tensorboards.yaml"),
+        Path("hack/crd/tensorboard.yaml"),
+        '(eq .Values.apis.tensorboards "serve")',
+    ),
 }
 CRD_METADATA: Final = """\
   labels:
@@ -88,9 +100,9 @@ def render(root: Path) -> dict[Path, str]:
         CHART / f"templates/crd-{name}.yaml": crd_template(
             (root / manifest).read_text(encoding="utf-8"),
             source,
-            condition=f"and .Values.crds.enabled .Values.apis.{name}.enabled",
+            condition=f"and .Values.crds.enabled {wanted}",
         )
-        for name, (manifest, source) in FURTHER.items()
+        for name, (manifest, source, wanted) in FURTHER.items()
     }
     return further | {
         CHART / "templates/crd.yaml": crd_template((root / CRD).read_text(encoding="utf-8"), end=CRD_END),

@@ -351,8 +351,8 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(
     """The later one waits for the names that it shares with the first, says so, and selects none of its pods."""
     await job_namespace.begin_running(builders.tfjob("t").workers(1))
     first = await here.uids()
-    await here.submit(job("t"))
-    pods = await here.wait_pods("t-worker-0", "t-worker-1")
+    await here.submit(job("t", replicas("chief"), replicas("worker")))
+    pods = await here.wait_pods("t-worker-0", "t-chief-0")
 
     async def is_reported() -> bool:
         events = await here.admin.list(EVENTS.path(here.namespace))
@@ -360,10 +360,10 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(
         return any("t-worker-0" in event["message"] for event in refused if event["type"] == "Warning")
 
     assert await eventually(is_reported, within=PATIENCE)
-    selector = (await here.admin.get(SERVICES.path(here.namespace, "t-worker-1")))["spec"]["selector"]
-    assert selector.items() <= pods["t-worker-1"]["metadata"]["labels"].items()
-    del selector["training.kubeflow.org/replica-index"]
-    assert not selector.items() <= pods["t-worker-0"]["metadata"]["labels"].items()
+    service = await here.admin.get(SERVICES.path(here.namespace, "t-worker-0"))
+    assert service["spec"]["selector"].items() <= pods["t-worker-0"]["metadata"]["labels"].items()
+    names = {pod["metadata"]["labels"]["training.kubeflow.org/operator-name"] for pod in pods.values()}
+    assert len(names) == 2, "which selectors tell apart"
 
     await here.succeed("t-worker-0")
     await job_namespace.wait("t", "Succeeded")
@@ -371,8 +371,9 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(
     assert (await here.uids())["t-worker-0"] == first["t-worker-0"]
     await here.admin.delete(SERVICES.path(here.namespace, "t-worker-0"))
     await here.wait_replaced(await here.delete_pod("t-worker-0"), within=90)
-    await here.run("t-worker-0", "t-worker-1")
-    await here.succeed("t-worker-0")
+    await here.run("t-worker-0", "t-chief-0")
+    await here.says(phase="Running", running=2)
+    await here.succeed("t-chief-0")
     await here.says(phase="Succeeded", flags="TFFTF")
 
 

@@ -16,7 +16,7 @@ import yaml
 from lab.control_plane.plane import ControlPlane
 from support import builders
 from support.api import Api, RefusedError
-from support.audit import AuditLog
+from support.audit import Tally
 from support.job_namespace import PATIENCE
 from support.kubectl import Kubectl
 from support.kubelet import Kubelet
@@ -191,38 +191,86 @@ async def test_permanent_exit_codes_of_the_master_fail_the_job(here):
     assert here.created_pods(started) == 0
 
 
+AGAIN = {
+    "OnFailure": (130, 143),
+    "Always": (137, 255),
+    "Never": (130, 137, 138, 143, 129, 255),
+}
+WORKERS = {"OnFailure": (1, 137), "Always": (1, 137, 0), "Never": (1, 137)}
+
+
+async def fail_again(here, replica, pod, *, policy, code):
+    """The end of a program under a policy of the template: by itself the kubelet starts it again, but under Never."""
+    if policy != "Never":
+        await here.kubelet.restart(pod, Exit(code))
+        return pod
+    before = await here.kubelet.fail(pod, Exit(code))
+    again = await here.run_replica(replica, other_than=before)
+    assert again != pod
+    return again
+
+
 @pytest.mark.documents("v1alpha1/retryable-codes", "v1alpha1/code-138", "v1alpha1/other-codes", "v1alpha1/pod-names")
-async def test_other_exit_codes_of_the_master_run_it_again(here):
+@pytest.mark.parametrize("policy", AGAIN)
+async def test_other_exit_codes_of_the_master_run_it_again(here, policy):
     """In its pod, if the kubelet restarts it, and otherwise in a pod of another name."""
-    codes = (143, 255)
-    for code in codes:
+    for code in AGAIN[policy]:
         name = f"exit-{code}"
-        rid, pods = await begin(here, single(name, policy="Never"))
-        before = await here.kubelet.fail(pods["master", 0], Exit(code))
-        again = await here.run_replica(f"{name}-master-{rid}-0", other_than=before)
-        assert again != pods["master", 0]
+        rid, pods = await begin(here, single(name, policy=policy))
+        again = await fail_again(here, f"{name}-master-{rid}-0", pods["master", 0], policy=policy, code=code)
         await here.wait_shown(name, phase="Running", state="Running", replicaStatuses=rows({"MASTER": 1}))
-    _, pods = await begin(here, single("in-place"))
-    await here.kubelet.restart(pods["master", 0], Exit(143))
+        await here.succeed(again)
+        await here.wait_shown(name, phase="Done", state="Succeeded")
+
+
+@pytest.mark.documents("v1alpha1/master-decides", "v1alpha1/workers", "v1alpha1/replica-statuses")
+@pytest.mark.parametrize("policy", WORKERS)
+async def test_workers_run_again_whenever_they_fail_and_under_always_after_their_success(here, policy):
+    body = example()
+    body["spec"]["replicaSpecs"] = copy.deepcopy(body["spec"]["replicaSpecs"][:2])
+    body["spec"]["replicaSpecs"][1]["template"]["spec"]["restartPolicy"] = policy
+    both = {"MASTER": 1, "WORKER": 1}
+    rid, pods = await begin(here, body)
+    worker = pods["worker", 0]
+    for code in WORKERS[policy]:
+        worker = await fail_again(here, f"j-worker-{rid}-0", worker, policy=policy, code=code)
+        await here.wait_shown("j", phase="Running", state="Running", replicaStatuses=rows(both))
+    if policy != "Always":
+        await here.succeed(worker)
+        await here.wait_shown("j", phase="Running", replicaStatuses=rows(both, WORKER="Succeeded"))
     await here.succeed(pods["master", 0])
-    await here.wait_shown("in-place", state="Succeeded")
+    end = rows(both, MASTER="Succeeded", WORKER="Running" if policy == "Always" else "Succeeded")
+    await here.wait_shown("j", phase="Done", state="Succeeded", replicaStatuses=end)
 
 
-@pytest.mark.documents("v1alpha1/master-decides", "v1alpha1/workers", "v1alpha1/servers", "v1alpha1/replica-statuses")
-async def test_workers_and_parameter_servers_run_again_and_never_fail_the_job(here):
+@pytest.mark.documents("v1alpha1/servers")
+async def test_a_deleted_parameter_server_is_replaced_behind_its_service(here):
     rid, pods = await begin(here, example())
-    for code in (1, 137):
-        before = await here.kubelet.fail(pods["worker", 0], Exit(code))
-        pods["worker", 0] = await here.run_replica(f"j-worker-{rid}-0", other_than=before)
-    await here.wait_shown("j", phase="Running", state="Running", replicaStatuses=rows())
     server = await here.delete_pod(pods["ps", 1])
     await here.run_replica(f"j-ps-{rid}-1", other_than=server)
     status = await here.wait_shown("j", phase="Running", state="Running", replicaStatuses=rows())
     assert status["operator"]["disruptions"] == 1
     assert "restarts" not in status["operator"]["replicaStatuses"]["PS"]
 
-    await here.succeed(pods["worker", 0])
-    await here.wait_shown("j", phase="Running", state="Running", replicaStatuses=rows(WORKER="Succeeded"))
+
+@pytest.mark.documents("v1alpha1/default-server")
+async def test_a_parameter_server_with_a_sidecar_alone_gets_a_container_that_serves(here):
+    """All parameter servers of the job share the program, which goes with the job."""
+    body = example()
+    side = {"spec": {"containers": [{"name": "side", "image": "side:1"}]}}
+    body["spec"]["replicaSpecs"][2]["template"] = side
+    rid, pods = await begin(here, body)
+
+    programs = {found["metadata"]["name"]: found for found in await here.admin.list(CONFIG_MAPS.path(here.namespace))}
+    (owner,) = programs[f"j-cm-ps-{rid}"]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("TFJob", "j", True)
+    for index in (0, 1):
+        spec = (await here.kubelet.pod(pods["ps", index]))["spec"]
+        assert [container["name"] for container in spec["containers"]] == ["side", "tensorflow"]
+        (source,) = [volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume]
+        assert source == f"j-cm-ps-{rid}"
+        assert spec["containers"][1]["command"] == ["python", "/ps-server/grpc_tensorflow_server.py"]
+        assert "/ps-server" in [mount["mountPath"] for mount in spec["containers"][1]["volumeMounts"]]
     await here.succeed(pods["master", 0])
     await here.wait_shown("j", phase="Done", state="Succeeded")
 
@@ -347,8 +395,7 @@ async def test_each_change_of_a_job_of_v1_is_converted_once_for_each_older_versi
     await here.succeed("j-worker-0")
     await here.wait("j", "Succeeded")
     await here.quiet()
-    writes = AuditLog(here.plane.audit_log).since().by(namespace=here.namespace).writes()
-    changes = sum(request.resource.startswith("tfjobs.") and request.code in {200, 201} for request in writes)
+    changes = 1 + here.sent().tally()[Tally("patch", f"{TFJOBS.qualified}/status", 200)]
 
     async def are_converted():
         found = Counter(

@@ -69,13 +69,13 @@ def config(tmp_path_factory):
 
 
 def grant(admin, namespace):
-    """What the operator needs for such jobs beside its other role, in the words of the manifest for mlkube.io."""
-    rules = yaml.safe_load((ROOT / "manifests/rbac/mlkube/cluster-role.yaml").read_text())["rules"]
+    """What the operator needs for such jobs beside its other role."""
+    rules = yaml.safe_load((ROOT / "manifests/rbac/v1alpha1/cluster-role.yaml").read_text())["rules"]
     api = "rbac.authorization.k8s.io"
     role = {"apiVersion": f"{api}/v1", "metadata": {"name": "v1alpha1", "namespace": namespace}}
     account = {"kind": "User", "apiGroup": api, "name": OPERATOR.login}
     to = {"kind": "Role", "apiGroup": api, "name": "v1alpha1"}
-    admin.apply({**role, "kind": "Role", "rules": [rule for rule in rules if rule["apiGroups"] == [""]]})
+    admin.apply({**role, "kind": "Role", "rules": rules})
     admin.apply({**role, "kind": "RoleBinding", "subjects": [account], "roleRef": to})
 
 
@@ -118,6 +118,7 @@ async def is_unschedulable(here):
     return status
 
 
+@pytest.mark.documents("fork/printed-example", "fork/printed-yaml")
 async def test_the_example_is_shown_word_for_word_after_its_success(here):
     body = example("tf_job.yaml", "example-job")
     body["spec"]["RuntimeId"] = "76no"
@@ -128,11 +129,12 @@ async def test_the_example_is_shown_word_for_word_after_its_success(here):
     ]
     await here.wait_shown("example-job", phase="Running", state="Running", reason="")
     await here.succeed(master)
-    printed = yaml.safe_load((EXAMPLES / "status/tf_job.yaml").read_text())
+    printed = yaml.safe_load((ROOT / "manifests/examples/kubeflow-v1alpha1/status/tf_job.yaml").read_text())
     await here.wait_shown("example-job", **printed["status"])
     assert (await here.get("example-job"))["spec"] == printed["spec"]
 
 
+@pytest.mark.documents("fork/exit-codes")
 @pytest.mark.parametrize("code", [1, 64, 127])
 async def test_exit_codes_below_128_of_the_master_fail_the_job(here, code):
     _, pod = await begin(here, "j")
@@ -141,6 +143,7 @@ async def test_exit_codes_below_128_of_the_master_fail_the_job(here, code):
     assert f"code {code}" in status["reason"]
 
 
+@pytest.mark.documents("fork/exit-codes")
 async def test_exit_codes_from_128_of_the_master_run_it_again(here):
     for code in (128, 139, 255):
         master, pod = await begin(here, f"j{code}")
@@ -149,6 +152,7 @@ async def test_exit_codes_from_128_of_the_master_run_it_again(here):
         await here.wait_shown(f"j{code}", phase="Running", state="Running")
 
 
+@pytest.mark.documents("fork/accelerators", "fork/printed-gpu")
 async def test_a_gpu_comes_with_what_the_configuration_says_and_its_job_says_what_it_waits_for(here):
     await here.create(example("tf_job_gpu.yaml", "gpu"))
     master = f"gpu-master-{(await here.get('gpu'))['spec']['RuntimeId']}-0"
@@ -176,6 +180,7 @@ async def asks_for(here, name):
     return pod["spec"]["containers"][0]["resources"]["limits"]
 
 
+@pytest.mark.documents("fork/accelerators")
 async def test_a_changed_configuration_is_for_new_pods_and_a_broken_one_changes_nothing(here, config):
     process = here.process
     process.expected_errors.add(REJECTED)

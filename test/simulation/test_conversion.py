@@ -145,14 +145,18 @@ _ODD = (
 _ANYTHING = st.recursive(
     _ODD, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES | _PLACES, inner, max_size=3), max_leaves=8
 )
-_NOTES = st.sampled_from([*(f"tf-operator.kubeflow.org/{name}-fields" for name in VERSIONS), "x"])
-_NOTED = st.text(max_size=4) | (_FORGED | _ANYTHING).map(json.dumps) | st.sampled_from(["v1", *OLDER])
+_PATHS = st.tuples(st.sampled_from(["spec", "status"]), _NAMES | _PLACES)
+_BELOW = st.lists(st.fixed_dictionaries({"path": _PATHS}, optional={"original": _ANYTHING}), max_size=2)
+_NOTED = st.text(max_size=4) | (_FORGED | _BELOW | _ANYTHING).map(json.dumps) | st.sampled_from(["v1", *OLDER])
+_NOTES = st.fixed_dictionaries(
+    {},
+    optional={
+        f"tf-operator.kubeflow.org/{name}": _NOTED for name in ("origin", *(f"{old}-fields" for old in VERSIONS))
+    },
+)
 _METADATA = st.fixed_dictionaries(
     {"name": st.just("a"), "uid": st.just("u")},
-    optional={
-        "annotations": st.dictionaries(_NOTES | st.just("tf-operator.kubeflow.org/origin"), _NOTED, max_size=3),
-        "labels": st.just({"team": "a"}),
-    },
+    optional={"annotations": _NOTES, "labels": st.just({"team": "a"})},
 )
 _MALFORMED = st.fixed_dictionaries(
     {

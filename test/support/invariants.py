@@ -21,6 +21,7 @@ from support.resources import JOB_KINDS, TFJOBS, Json
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
 _OURS = {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"}
 _ENDS = ("Succeeded", "Failed")
+_OTHER_OWNERS = ("tfjobs.mlkube.io", "tensorboards.tensorstack.dev")
 _US = "kubeflow.org/training-operator"
 _AFTER: Mapping[str, set[str]] = {
     "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
@@ -241,9 +242,9 @@ RULES: Mapping[str, Rule] = {
 
 
 def _touches_nothing_of_others(history: History, sent: Requests, namespace: str) -> Iterator[str]:
-    """Whatever is written is a job's, by its owner reference."""
+    """Whatever is written is a job's, or a TensorBoard's, by its owner reference."""
     owned: dict[tuple[str, str], set[str]] = defaultdict(set)
-    jobs = {entry.uid for kind in JOB_KINDS for entry in history.of(kind, namespace)}
+    jobs = {entry.uid for kind in (*JOB_KINDS, *_OTHER_OWNERS) for entry in history.of(kind, namespace)}
     for entry in history.revisions:
         if entry.place.namespace == namespace and entry.owner_uids & jobs:
             owned[entry.place.plural, entry.place.name].add(entry.uid)

@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-from support.audit import BEGINNING, AuditLog, Mark, Requests
 from support.job_namespace import PATIENCE, JobNamespace
 from support.operator_process import OperatorProcess
 from support.resources import Json
 from support.settle import eventually
-
-USER_AGENT = "tf-operator"
 
 
 @dataclass(frozen=True)
@@ -17,10 +14,6 @@ class ListedJobs(JobNamespace):
 
     process: OperatorProcess | None
     path: str
-
-    def sent(self, since: Mark = BEGINNING) -> Requests:
-        """Of the operator, whoever it is logged in as."""
-        return AuditLog(self.plane.audit_log).since(since).by(user_agent=USER_AGENT, namespace=self.namespace)
 
     async def create(self, body: Json) -> Json:
         return await self.admin.create(self.path, body)

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
 from lab.control_plane.servers import free_port
@@ -20,6 +22,7 @@ from tf_operator.app.webhook import keys
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
 _ROOT = Path(__file__).resolve().parents[2]
+RIGHTS = _ROOT / "manifests/rbac/v1alpha1"
 HOST = "localhost"
 WITH_SUPPORT = {"PYTHONPATH": os.pathsep.join(sys.path)}
 """The environment of a program of this folder."""
@@ -54,6 +57,21 @@ def secret(namespace: str, found: keys.Keys) -> Json:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}, "data": data}
 
 
+def allow(plane: ControlPlane) -> None:
+    """Give the operator the rights of the chart for older versions: two objects by name, and what v1alpha1 needs."""
+    names = {"secrets": ("", SECRET), "customresourcedefinitions": ("apiextensions.k8s.io", TFJOBS.qualified)}
+    rules = [
+        {"apiGroups": [group], "resources": [resource], "resourceNames": [name], "verbs": ["get", "patch"]}
+        for resource, (group, name) in names.items()
+    ]
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "webhook"}}
+    binding = yaml.safe_load((RIGHTS / "cluster-role-binding.yaml").read_text())
+    plane.admin.apply({**head, "kind": "ClusterRole", "rules": rules})
+    plane.admin.apply({**binding, **head, "roleRef": {**binding["roleRef"], "name": "webhook"}})
+    plane.admin.apply(yaml.safe_load((RIGHTS / "cluster-role.yaml").read_text()))
+    plane.admin.apply(binding)
+
+
 @asynccontextmanager
 async def serving(
     plane: ControlPlane,
@@ -71,6 +89,7 @@ async def serving(
     ``kind``, with these ``versions`` beside its own, is as for ``tf-operator crd``. ``is_own``: the plane ends with it.
     """
     port = free_port()
+    await asyncio.to_thread(allow, plane)
     plane.admin.create(SECRETS.path(namespace), secret(namespace, found))
     await asyncio.to_thread(
         define, plane, kind, f"--older-versions={','.join(versions)}", f"--webhook=https://{HOST}:{port}"
@@ -85,7 +104,7 @@ async def serving(
         *more,
     )
     try:
-        chosen: Json = {"namespaces": [namespace], "arguments": arguments, "user": "admin"} | options
+        chosen: Json = {"namespaces": [namespace], "arguments": arguments} | options
         async with operator(plane, **chosen) as process:
             await eventually(lambda: is_answered(plane, namespace, versions[-1]), within=60)
             yield process

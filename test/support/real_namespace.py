@@ -5,6 +5,7 @@ job and its pods are.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ OF_JOB: Final = "training.kubeflow.org/job-name"
 _EXAMPLES: Final = Path(__file__).resolve().parents[2] / "manifests" / "examples" / "training"
 _POLL_SECONDS: Final = 1.0
 # Generous: a process of TensorFlow takes seconds of processor time before it says its first word.
-PATIENCE_SECONDS: Final = 240.0
+PATIENCE_SECONDS: Final = 480.0
 # What ends a training as the kernel would; the name is in the command line, and this program's own is left out.
 _KILL: Final = """
 import os, pathlib
@@ -94,6 +95,20 @@ class RealNamespace:
         await eventually(is_there, within=within, every=_POLL_SECONDS)
         return self.state(name)
 
+    async def wait_shown(self, kind: str, name: str, **fields: object) -> Json:
+        """Wait until the status of a job of any kind has these fields; the job. Fail at once when it has failed."""
+
+        def is_shown() -> Json:
+            job: Json = self.kubectl.get(kind, name) or {}
+            status = job.get("status", {})
+            said = "\n".join([f"{kind} {self.name}/{name}: {json.dumps(status)}", *self._pod_lines(name)])
+            if "Failed" in {status.get("state"), status.get("phase")}:
+                raise JobEndedError(said)
+            assert {field: status.get(field) for field in fields} == fields, said
+            return job
+
+        return await eventually(is_shown, within=PATIENCE_SECONDS, every=_POLL_SECONDS)
+
     def end(self, name: str, replica: str) -> None:
         """Let a program that waits for the file /tmp/end come to its end."""
         self.kubectl.run("exec", f"{name}-{replica}", "--container=tensorflow", "--", "touch", "/tmp/end")
@@ -141,14 +156,19 @@ class RealNamespace:
         lines = [f"TFJob {self.name}/{name}:"]
         lines += ["  {type}={status} {reason}: {message}".format(**it) for it in status.get("conditions") or ()]
         lines.append(f"  replicas: {json.dumps(status.get('replicaStatuses'))}")
+        return "\n".join([*lines, *self._pod_lines(name)])
+
+    def _pod_lines(self, name: str) -> list[str]:
+        lines = []
         for replica, pod in self.pods(name).items():
             states = {it["name"]: it["state"] for it in pod["status"].get("containerStatuses", ())}
             lines.append(f"  {replica} on {pod['spec'].get('nodeName')}: {pod['status'].get('phase')} {states}")
-        return "\n".join(lines)
+        return lines
 
     def provide_volume(self, claim: str) -> None:
-        """Make the claim of an example, and on a cluster of our own the volume for it."""
-        body = next(it for it in _documents() if it["metadata"]["name"] == claim and it["kind"] != "TFJob")
+        """Make the claim of an example, or another one, and on a cluster of our own the volume for it."""
+        body = next((it for it in _documents() if it["metadata"]["name"] == claim and it["kind"] != "TFJob"), None)
+        body = body or _claim(claim)
         if self.volumes:
             volume = f"{self.name}-{claim}"
             self.made.append(volume)
@@ -174,6 +194,12 @@ def training(name: str, *, steps: int, image: str, restart: str = "", pod: Mappi
     return body
 
 
+def accuracy(log: str) -> float:
+    """What a training has reported as its result, from 0 to 100."""
+    (percent,) = re.findall(r"^Accuracy on 360 held-out digits: ([0-9.]+)%$", log, re.MULTILINE)
+    return float(percent)
+
+
 def small_job(name: str, program: Program, *, workers: int = 1, **run_policy: str | int) -> Json:
     template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [program.container()]}}
     worker = {"replicas": workers, "restartPolicy": "OnFailure", "template": template}
@@ -191,6 +217,11 @@ def _documents() -> list[Json]:
     found: list[Json] = [body for text in texts for body in yaml.load_all(text, Loader=yaml.CSafeLoader)]
     copies: list[Json] = json.loads(json.dumps(found))
     return copies
+
+
+def _claim(name: str) -> Json:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
 def _volume(name: str, folder: Path, *, namespace: str, claim: str) -> Json:

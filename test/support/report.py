@@ -22,9 +22,10 @@ def report(kubectl: Kubectl, namespaces: Iterable[str]) -> str:
     return "\n".join(parts)
 
 
+_JOBS = "tfjobs,tfjobs.mlkube.io,tensorflowtrainingjobs"
 _QUESTIONS = (
-    ("get", "tfjobs", "--output=wide", "--ignore-not-found"),
-    ("get", "tfjobs", "--output=jsonpath={range .items[*]}{.metadata.name}{': '}{.status}{'\\n'}{end}"),
+    ("get", _JOBS, "--output=wide", "--ignore-not-found"),
+    ("get", _JOBS, "--output=jsonpath={range .items[*]}{.metadata.name}{': '}{.status}{'\\n'}{end}"),
     ("get", "pods,services,resourcequotas,persistentvolumeclaims", "--output=wide", "--ignore-not-found"),
     ("get", "events", "--sort-by=.metadata.creationTimestamp"),
 )

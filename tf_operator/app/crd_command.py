@@ -50,12 +50,15 @@ def add_command(commands: "Commands") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print, or apply and report the result."""
     from tf_operator.dialects import registry  # noqa: PLC0415 (``run`` sets its signal handlers sooner without)
+    from tf_operator.dialects.tensorboard import v1beta1 as tensorboard  # noqa: PLC0415
 
     is_migration = arguments.words[:1] == ["migrate"]
     kind = " ".join(arguments.words[is_migration:])
+    if kind.lower() == "tensorboard" and not (is_migration or arguments.older_versions or arguments.webhook):
+        return _put(tensorboard.CRD.load(), arguments)
     api = registry.named(kind) if kind else registry.DEFAULT
     if api is None:
-        sys.stderr.write(f"tf-operator crd: KIND must be {registry.kinds()}, is {kind!r}\n")
+        sys.stderr.write(f"tf-operator crd: KIND must be {registry.kinds()} or TensorBoard, is {kind!r}\n")
         return 2
     if is_migration:
         if arguments.apply or arguments.older_versions or arguments.webhook:
@@ -68,6 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
     body = api.crd.load(*arguments.older_versions)
     if arguments.webhook:
         body["spec"]["conversion"] = _conversion(arguments.webhook, f"/convert/{api.resource}")
+    return _put(body, arguments)
+
+
+def _put(body: Mapping[str, Any], arguments: argparse.Namespace) -> int:
     if arguments.apply:
         return _apply(body, arguments.kubeconfig)
     sys.stdout.write(f"{json.dumps(body, separators=(',', ':'), ensure_ascii=False)}\n")

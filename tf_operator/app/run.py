@@ -96,10 +96,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             conflicts=conflicts,
             settings=config.settings if config else lambda: settings,
         )
-        controllers: dict[str, wiring.Runnable] = {
-            api.controller: make_controller(context, api) for api in options.apis
-        }
-        controllers |= tensorboards.make_controllers(context)
+        controllers = _controllers(context, make_controller)
         probes.watch(informers, config=to_server.config)
         metrics.sample_informers(informers)
         for name, controller in controllers.items():
@@ -132,6 +129,14 @@ def _webhook(
         return {}
     client, guard = to_server.webhook(), clients.guard(election)
     return {"webhook": stack.enter_context(webhook.serving(options.webhook, options.apis, client, guard, probes))}
+
+
+def _controllers(
+    context: wiring.ControllerContext, make_controller: wiring.MakeController
+) -> dict[str, wiring.Runnable]:
+    """One for each served API, and those of TensorBoards, by name."""
+    of_jobs = {api.controller: make_controller(context, api) for api in context.options.apis}
+    return {**of_jobs, **tensorboards.make_controllers(context)}
 
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:

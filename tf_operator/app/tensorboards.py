@@ -1,6 +1,6 @@
 """The controllers of TensorBoards: which there are by the options, and the parts of one.
 
-With ``--tensorboards=off`` there is none, and nothing is watched for them.
+With ``--tensorboards=none`` there is none, and nothing is watched for them.
 """
 
 from operator import attrgetter
@@ -50,7 +50,7 @@ def make_controllers(context: ControllerContext) -> dict[str, Controller]:
 
 def _names(options: Options) -> dict[str, ServedAPI | None]:
     """The names of the controllers, and the API whose jobs each is for; ``None`` for objects of kind TensorBoard."""
-    if options.tensorboards is Tensorboards.OFF:
+    if options.tensorboards is Tensorboards.NONE:
         return {}
     objects = {OPERATOR_NAME: None} if options.tensorboards is Tensorboards.SERVE else {}
     return objects | {f"{api.controller}-tensorboards": api for api in options.apis if api.runs_tensorboards}

@@ -92,7 +92,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
-        makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.OFF,
+        makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
         api=api,
         served=options.apis,
     )
@@ -136,7 +136,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
-        runs_tensorboards=options.tensorboards is not Tensorboards.OFF,
+        runs_tensorboards=options.tensorboards is not Tensorboards.NONE,
         restart_delay=timedelta(seconds=delay.base),
         longest_restart_delay=timedelta(seconds=delay.cap),
         backoff_reset_after=timedelta(seconds=delay.reset_after),

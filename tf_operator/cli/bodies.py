@@ -1,7 +1,7 @@
 """The objects that would be created, in full: YAML documents for ``kubectl apply --dry-run``.
 
-In the order in which the operator creates them: the PodGroup, then Service and pod of each replica. One at a time,
-because the pods of a large job do not fit into memory together. Neighbour: ``dry_run`` has the objects.
+In the order in which the operator creates them: the PodGroup, Service and pod of each replica, the TensorBoard. One
+at a time, because the pods of a large job do not fit into memory together. Neighbour: ``dry_run`` has the objects.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def text(found: DryRun) -> Iterator[str]:
         yield "# It is suspended: nothing of this is made until it is resumed.\n"
     if job.uid == NO_UID:
         yield f"# {NO_UID} stands for the UID that the cluster will give it.\n"
-    for create in (*found.dependencies, *(replica.create for replica in found.replicas)):
+    for create in (*found.dependencies, *(replica.create for replica in found.replicas), *found.extras):
         yield from map(_document, create.in_order())
 
 

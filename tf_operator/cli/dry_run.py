@@ -13,11 +13,11 @@ from tf_operator.job import constants
 from tf_operator.job.naming import replica_of
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import cluster_spec
+from tf_operator.planning import cluster_spec, tensorboards
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.children import PODS
 from tf_operator.planning.plan import make_plan
-from tf_operator.planning.snapshot import PodGroup, Settings, Snapshot
+from tf_operator.planning.snapshot import PodGroup, Settings, Snapshot, TensorBoards
 
 _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -51,6 +51,8 @@ class DryRun:
     dependencies: tuple[Create, ...]
     """What is created before the first pod, such as the PodGroup of a gang scheduler."""
     replicas: tuple[PlannedReplica, ...]
+    extras: tuple[Create, ...]
+    """What the job has beside its replicas: its TensorBoard, where the operator runs them."""
     warnings: tuple[str, ...]
 
     @property
@@ -67,7 +69,8 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
     """Plan a valid job that has no children yet."""
     resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
     asked = job.run_policy.scheduling.scheduler  # nobody knows whether the cluster has it
-    seen = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=asked)
+    settings = replace(settings, runs_tensorboards=True)
+    seen = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=asked, tensorboards=TensorBoards())
     plan = make_plan(seen)
     creates = [action for action in plan.actions if isinstance(action, Create)]
     groups = _groups(creates)
@@ -80,8 +83,21 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
         settings=settings,
         dependencies=tuple(dependencies),
         replicas=tuple(_replicas(job, creates)),
-        warnings=tuple(event.message for event in plan.events if event.is_warning),
+        extras=(*(create for create in creates if create.stage is Stage.EXTRAS), *_tensorboard(job)),
+        warnings=(
+            *(event.message for event in plan.events if event.is_warning),
+            *(
+                f"the TensorBoard is not run: {problem}"
+                for problem in (job.tensorboard.problems if job.tensorboard else ())
+            ),
+        ),
     )
+
+
+def _tensorboard(job: TrainingJob) -> Iterator[Create]:
+    """What runs the TensorBoard of a job that has one without an object of that kind."""
+    seen = tensorboards.Observed(job.key.namespace, job.owner_reference, job.tensorboard)
+    return (action for action in tensorboards.plan(seen).actions if isinstance(action, Create))
 
 
 def address(found: DryRun, replica: PlannedReplica) -> str:

@@ -40,6 +40,9 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
+    if found.extras:
+        what = " and ".join(f"{create.resource.kind} {create.name}" for create in found.extras)
+        yield "TensorBoard", f"{what}, if the operator runs with --tensorboards; until the job is deleted"
     if (size := found.gang_size) is not None:
         scheduler = job.run_policy.scheduling.scheduler or found.settings.gang_scheduler
         yield "Gang", f"{scheduler} starts {size} pods together, or none"

@@ -53,7 +53,8 @@ def _title(found: DryRun) -> str:
     if not job.is_ours:
         return f"{name} is managed by {job.run_policy.managed_by}: this operator makes nothing for it"
     group = "".join(f"1 {create.resource.kind}, " for create in found.dependencies)
-    return f"{name}: {group}{counted(number, 'pod')} and {counted(number, 'Service')}"
+    extras = "and a TensorBoard" if found.extras else ""
+    return f"{name}: {group}{counted(number, 'pod')} and {counted(number, 'Service')} {extras}".rstrip()
 
 
 def _row(spec: ReplicaSpec) -> list[str]:

@@ -32,7 +32,7 @@ from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, S
 
 _log = structlog.get_logger(__name__)
 
-_NO_TENSORBOARDS: Final = "this operator makes no TensorBoards: it runs with --tensorboards=off"
+_NO_TENSORBOARDS: Final = "this operator makes no TensorBoards: it runs with --tensorboards=none"
 _PAGE: Final = 100
 """A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 

@@ -11,6 +11,9 @@
 - --enable-scheme={{ . }}
 {{- end }}
 {{- end }}
+{{- if ne .Values.apis.tensorboards "none" }}
+- --tensorboards={{ .Values.apis.tensorboards }}
+{{- end }}
 {{- if include "tf-operator.config" . }}
 - --controller-config-file={{ .Values.config.file }}
 {{- end }}

@@ -138,6 +138,39 @@
   verbs: [create, update, patch, delete, deletecollection]
 {{- end -}}
 
+{{- define "tf-operator.tensorboardRules" -}}
+# create, patch, delete: the TensorBoard of a job follows it. get: who owns one that already has the name?
+- apiGroups: [tensorstack.dev]
+  resources: [tensorboards]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [tensorstack.dev]
+  resources: [tensorboards/status]
+  verbs: [patch]
+# Where OwnerReferencesPermissionEnforcement is on, blockOwnerDeletion in the owner references of children asks for it.
+- apiGroups: [tensorstack.dev]
+  resources: [tensorboards/finalizers]
+  verbs: [update]
+# What runs a TensorBoard; patch: it follows edits.
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [patch]
+{{- end -}}
+
+{{- define "tf-operator.tensorboardViewRules" -}}
+- apiGroups: [tensorstack.dev]
+  resources: [tensorboards, tensorboards/status]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- define "tf-operator.tensorboardEditRules" -}}
+- apiGroups: [tensorstack.dev]
+  resources: [tensorboards]
+  verbs: [create, update, patch, delete, deletecollection]
+{{- end -}}
+
 {{- define "tf-operator.metricsAuthRules" -}}
 # Whose token is this? The reply has the user's name and groups.
 - apiGroups: [authentication.k8s.io]

@@ -8,6 +8,7 @@ E2E_STORAGE_CLASS or E2E_VOLUMES where volumes come from that several pods can w
 import os
 import re
 import secrets
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +24,15 @@ from support.settle import eventually
 
 HOME = "tf-operator"
 RELEASE = "tf"
+# All that the operator can serve; nothing of it may be noticed by jobs of TFJob v1.
+APIS = {
+    "kubeflow": {"oldVersions": ["v1beta2", "v1beta1", "v1alpha2", "v1alpha1"]},
+    "mlkube": {"enabled": True},
+    "t9k": {"enabled": True},
+}
+CRDS = ("tfjobs.kubeflow.org", "tfjobs.mlkube.io", "tensorflowtrainingjobs.batch.tensorstack.dev")
 # Tests that train take a minute or two, on two cores that everything shares; the first one has the cluster made.
-TEST_SECONDS = 900
+TEST_SECONDS = 1500
 
 
 def pytest_collection_modifyitems(items):
@@ -91,13 +99,13 @@ def operator_release(cluster, images, admin, tmp_path_factory):
     """Helm, and the values with which the operator is installed."""
     repository, _, tag = images.operator.rpartition(":")
     helm = Helm("helm-4", tmp_path_factory.mktemp("helm"), kubeconfig=Path(cluster.kubeconfig))
-    values = {"image": {"repository": repository, "tag": tag}}
-    there = admin.get("customresourcedefinition", "tfjobs.kubeflow.org")
-    assert there is None, "this cluster has TFJobs already: the tests want one where nobody is disturbed"
+    values = {"image": {"repository": repository, "tag": tag}, "apis": APIS}
+    there = [name for name in CRDS if admin.get("customresourcedefinition", name) is not None]
+    assert there == [], "this cluster has training jobs already: the tests want one where nobody is disturbed"
     yield Operator(helm, admin.within(HOME), values)
     helm.run("uninstall", RELEASE, "--namespace", HOME, "--ignore-not-found", "--wait")
     admin.run("delete", "namespace", HOME, "--ignore-not-found", "--wait=false")
-    admin.run("delete", "customresourcedefinition", "tfjobs.kubeflow.org", "--ignore-not-found", "--wait=false")
+    admin.run("delete", "customresourcedefinition", *CRDS, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture(scope="session")
@@ -124,19 +132,18 @@ def namespaces():
     return []
 
 
-@pytest.fixture
-def new_namespace(request, admin, namespaces, tmp_path_factory):
-    """Make namespaces; they, their pods and their volumes begin to go when the test is over."""
+@contextmanager
+def temporary_namespaces(admin, purpose, tmp_path_factory):
+    """Make namespaces; they, their pods and their volumes begin to go at the end."""
     folder = os.environ.get("E2E_VOLUMES", "")
     if not folder and GivenCluster.from_environment() is None:
         folder = str(tmp_path_factory.mktemp("volumes"))
-    word = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:30].strip("-")
+    word = re.sub(r"[^a-z0-9]+", "-", purpose.removeprefix("test_"))[:30].strip("-")
     made = []
 
     def make(suffix=""):
         name = f"e2e-{word}{suffix}-{secrets.token_hex(2)}"
         admin.run("create", "namespace", name)
-        namespaces.append(name)
         made.append(RealNamespace(admin.within(name), folder, os.environ.get("E2E_STORAGE_CLASS", "")))
         return made[-1]
 
@@ -145,6 +152,26 @@ def new_namespace(request, admin, namespaces, tmp_path_factory):
         admin.run("delete", "namespace", it.name, "--wait=false")
         for volume in it.made:
             admin.run("delete", "persistentvolume", volume, "--wait=false")
+
+
+@pytest.fixture
+def new_namespace(request, admin, namespaces, tmp_path_factory):
+    """Make namespaces for one test."""
+    with temporary_namespaces(admin, request.node.name, tmp_path_factory) as make:
+
+        def make_reported(suffix=""):
+            made = make(suffix)
+            namespaces.append(made.name)
+            return made
+
+        yield make_reported
+
+
+@pytest.fixture(scope="module")
+def new_shared_namespace(installed, admin, tmp_path_factory):
+    """Make namespaces for all tests of a module."""
+    with temporary_namespaces(admin, "shared", tmp_path_factory) as make:
+        yield make
 
 
 @pytest.fixture

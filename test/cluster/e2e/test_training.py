@@ -1,17 +1,10 @@
 """Distributed TensorFlow in real pods, from the manifests that users have: both trainings succeed and learn."""
 
 import asyncio
-import re
 
-from support.real_namespace import training
+from support.real_namespace import accuracy, training
 
 PARAMETER_SERVERS, MIRRORED = "digits-parameter-servers", "digits-mirrored"
-
-
-def accuracy(log):
-    """What a training has reported as its result, from 0 to 100."""
-    (percent,) = re.findall(r"^Accuracy on 360 held-out digits: ([0-9.]+)%$", log, re.MULTILINE)
-    return float(percent)
 
 
 async def test_parameter_servers_and_mirrored_workers_learn_to_read_digits(here, images):

@@ -106,6 +106,8 @@ def test_the_parts_of_the_webhook_find_each_other_where_an_older_version_is_show
         host=f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc",
     )
     assert role["rules"][0]["resourceNames"] == [secret["name"]]
+    (rights,) = [entry["rules"][0] for entry in of_kind(found, "ClusterRole") if is_webhook(entry)]
+    assert (rights["resources"], rights["resourceNames"]) == (["customresourcedefinitions"], [crd["metadata"]["name"]])
     asked = crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]
     assert (asked["name"], asked["path"]) == (service["metadata"]["name"], path_of(options.apis[0]))
     assert [entry["targetPort"] for entry in service["spec"]["ports"]] == ["webhook"]
@@ -189,7 +191,7 @@ def test_the_overlay_for_mlkube_serves_its_jobs_and_no_others(render):
     deployment = one(objects, "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert deployment["metadata"]["name"] == "tf-job-operator"
-    assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io"]
+    assert container["args"] == ["run", "--enable-scheme=TfJob.mlkube.io", "--tensorboards=external"]
 
 
 def test_the_overlay_with_accelerators_mounts_a_configuration_that_the_operator_reads(render, tmp_path):

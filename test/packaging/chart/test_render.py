@@ -34,7 +34,7 @@ PROFILES = {
         "rbac": {"userRoles": False},
         "test": {"enabled": False},
     },
-    "further APIs": {"apis": {"mlkube": {"enabled": True}, "t9k": {"enabled": True}}},
+    "further APIs": {"apis": {"mlkube": {"enabled": True}, "t9k": {"enabled": True}, "tensorboards": "serve"}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
     "monitored": {
         "metrics": {
@@ -201,7 +201,11 @@ def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
 def test_every_flag_can_be_chosen(helm_3):
     chosen = {
         "watch": {"namespaces": ["a"]},
-        "apis": {"mlkube": {"enabled": True}, "kubeflow": {"oldVersions": ["v1beta2"], "v1alpha1ExitCodes": "fork"}},
+        "apis": {
+            "mlkube": {"enabled": True},
+            "kubeflow": {"oldVersions": ["v1beta2"], "v1alpha1ExitCodes": "fork"},
+            "tensorboards": "serve",
+        },
         "config": {"configmap": "tf-job-operator-config"},
         "controller": {"gangSchedulerName": "volcano"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
@@ -268,18 +272,22 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
+FOLDERS = (".", "mlkube", "t9k", "tensorboard")
+
+
 def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the_flag(helm_3):
     objects = helm_3.objects(PROFILES["further APIs"])
 
-    for file in ("mlkube/tfjobs.yaml", "t9k/tensorflowtrainingjobs.yaml"):
+    for file in ("mlkube/tfjobs.yaml", "t9k/tensorflowtrainingjobs.yaml", "tensorboard/tensorboards.yaml"):
         wanted = yaml.load((ROOT / "manifests/crd" / file).read_text(), Loader=yaml.CSafeLoader)
         assert one(objects, "CustomResourceDefinition", wanted["metadata"]["name"])["spec"] == wanted["spec"]
     for role, source in (("", "cluster-role"), ("-edit", "user-role-edit"), ("-view", "user-role-view")):
-        files = (ROOT / "manifests/rbac" / folder / f"{source}.yaml" for folder in (".", "mlkube", "t9k"))
+        files = (ROOT / "manifests/rbac" / folder / f"{source}.yaml" for folder in FOLDERS)
         rules = [rule for file in files for rule in yaml.safe_load(file.read_text())["rules"]]
         assert one(objects, "ClusterRole", f"tf-tf-operator{role}")["rules"] == rules
     kinds = [argument.partition("=")[2] for argument in container_of(objects)["args"] if "scheme" in argument]
     assert kinds == ["TFJob", "TfJob.mlkube.io", "TensorFlowTrainingJob"]
+    assert "--tensorboards=serve" in container_of(objects)["args"]
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):

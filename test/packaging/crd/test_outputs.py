@@ -58,7 +58,8 @@ def test_every_field_of_our_own_is_described_in_each_version_of_each_kind(render
         for path, child in fields({"properties": {"": entry["schema"]["openAPIV3Schema"]}})
         if "description" not in child and path not in OF_ALL_OBJECTS
     ]
-    assert (len(versions), bare) == (8, [])
+    assert {name for _, name in versions} == {"v1", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1", "hub"}
+    assert bare == []
 
 
 OF_ALL_OBJECTS = ("..apiVersion", "..kind", "..metadata", "..metadata.name")

@@ -11,19 +11,11 @@ PAGE = (TESTS.parent / "docs/sentences.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([a-z0-9]+/[a-z0-9-]+)` \|", PAGE, re.MULTILINE)
 AWAITED = frozenset(
     [
-        "fork/printed-example",
-        "fork/printed-gpu",
-        "fork/printed-yaml",
         "mlkube/log-fields-of-servers",
         "mlkube/logs",
         "t9k/debug-enter",
-        "t9k/printed-tensorboard-status",
-        "t9k/tensorboard",
-        "t9k/tensorboard-status",
         "v1alpha1/default-server-trains",
         "v1alpha1/logs",
-        "v1beta1/claims",
-        "v1beta1/container-ends",
         "v1beta1/logs",
         "v1beta1/volume",
     ]

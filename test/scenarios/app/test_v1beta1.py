@@ -77,7 +77,7 @@ async def in_versions(here, name):
 
 
 @pytest.mark.documents("v1beta1/object", "v1beta1/master-alone", "v1beta1/pod", "v1beta1/waits-for-image")
-@pytest.mark.documents("v1beta1/printed-example", "v1beta1/printed-exercise")
+@pytest.mark.documents("v1beta1/container-ends", "v1beta1/printed-example", "v1beta1/printed-exercise")
 async def test_the_jobs_of_the_course_wait_for_their_image_run_and_end_as_it_says(here, tmp_path):
     kubectl = Kubectl(here.plane.kubeconfig("admin"), tmp_path, here.namespace)
     for file in ("tf_job.yaml", "tf_job_gpu.yaml"):
@@ -119,7 +119,7 @@ async def test_never_is_in_force_where_only_the_template_asks_for_restarts(here)
     assert await warnings(here, "failed", "SetPodTemplateRestartPolicy") == [1]
 
 
-@pytest.mark.documents("v1beta1/printed-volume")
+@pytest.mark.documents("v1beta1/claims", "v1beta1/printed-volume")
 async def test_the_claim_of_the_course_is_mounted_where_the_training_writes(here):
     fragment = yaml.safe_load((EXAMPLES / "fragments/volume.yaml").read_text())
     await here.create(over(example("j"), fragment))

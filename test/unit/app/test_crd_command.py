@@ -25,7 +25,9 @@ def test_the_definition_of_another_kind_is_asked_for_by_its_name(capsys, monkeyp
     assert json.loads(capsys.readouterr().out)["metadata"]["name"] == "trainings.toys.example.org"
 
     assert command.main(["crd", "PyTorchJob"]) == 2
-    assert capsys.readouterr().err == "tf-operator crd: KIND must be TFJob or Training, is 'PyTorchJob'\n"
+    assert (
+        capsys.readouterr().err == "tf-operator crd: KIND must be TFJob or Training or TensorBoard, is 'PyTorchJob'\n"
+    )
 
 
 def test_older_versions_are_in_the_definition_with_the_webhook_that_converts_them(capsys):

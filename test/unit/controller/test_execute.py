@@ -10,6 +10,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.fake_api import refused
 from tf_operator.controller import resources
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.transport import errors
 from tf_operator.planning import gang_schedulers, rejections
 from tf_operator.planning.actions import Create, Delete, Patch, Plan, Stage
@@ -251,6 +252,27 @@ async def test_after_a_dependency_that_is_refused_no_pod_is_created(harness):
 
     assert harness.api.calls == ["create services board"]
     assert harness.notes.rejections.get(harness.job["metadata"]["uid"]).what == "Service board"
+
+
+async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_is_noted_apart(harness):
+    extra = Create(RESOURCE, "x", "the extra", partial(named, "x"), Stage.EXTRAS, is_optional=True)
+    actions = (extra, Create(PODS, "p", "pod p", partial(named, "p"), Stage.PODS))
+    uid, notes = harness.job["metadata"]["uid"], harness.notes
+    harness.api.fail("create tensorboards.tensorstack.dev", refused(403, "Forbidden", "not allowed"))
+    harness.api.fail("patch tensorboards.tensorstack.dev", refused(422, "Invalid", "not so"))
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
+    assert harness.api.calls == ["create pods p", "create tensorboards.tensorstack.dev x"]
+    assert (notes.rejections.get(uid), notes.rejected_extras.get(uid).message) == (None, "not allowed")
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=(extra,)))
+    assert notes.rejected_extras.get(uid) is None
+    made = harness.api.of(RESOURCE)[0]["metadata"]["uid"]
+    change = Patch(RESOURCE, "x", made, "the change", {"metadata": {"a": "b"}}, Stage.EXTRAS, is_optional=True)
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
+    assert (notes.rejections.get(uid), notes.rejected_extras.get(uid).code) == (None, 422)
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
+    assert notes.rejected_extras.get(uid) is None
 
 
 def named(name):

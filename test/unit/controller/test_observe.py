@@ -1,13 +1,21 @@
 """The snapshot of a job, from caches and live."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 
 from support import builders
 from support.controller_harness import JOBS, KEY, Harness
 from tf_operator.controller import resources
+from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
+from tf_operator.controller.projections.tensorboards import tensorboard_reader
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
+from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport import errors, responses
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
@@ -30,6 +38,44 @@ async def test_live_and_cached_observations_are_the_same(harness):
     stored = observer.stored(KEY)
 
     assert await live(harness) == observer.from_caches(stored)
+
+
+@pytest.mark.parametrize(
+    ("fields", "unserved"),
+    [
+        (None, "this operator makes no TensorBoards: it runs with --tensorboards=none"),
+        ({"has_settled": False}, None),
+        (
+            {"has_settled": True, "is_absent": True},
+            "tensorboards.tensorstack.dev cannot be read; is the CRD installed?",
+        ),
+        (
+            {"has_settled": True, "has_synced": False},
+            "tensorboards.tensorstack.dev cannot be read; is the CRD installed?",
+        ),
+        ({"has_settled": True}, ""),
+    ],
+)
+async def test_of_tensorboards_is_known_what_their_informer_knows(harness, fields, unserved):
+    known = {"resource": RESOURCE, "store": Store({OWNER: owner_of}), "has_synced": True, "is_absent": False}
+    informer = None if fields is None else SimpleNamespace(**known | fields, is_stale=lambda _: False)
+    observer = harness.reconciler.observer
+    observer = replace(observer, caches=replace(observer.caches, tensorboards=informer))
+    seen = observer.from_caches(observer.stored(KEY)).tensorboards
+
+    assert (seen and seen.unserved) == unserved
+    if unserved == "":
+        reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "uid": "job", "controller": True}
+        metadata = {"name": "j", "namespace": KEY.namespace, "uid": "u", "ownerReferences": [reference]}
+        job = harness.job["metadata"]["uid"]
+        body = {"metadata": metadata, "spec": {"image": "i"}, "status": {"phase": "Running", "message": "m"}}
+        for uid, name in ((job, "j"), ("other", "k")):
+            raw = msgspec.json.encode(
+                body | {"metadata": metadata | {"name": name, "ownerReferences": [reference | {"uid": uid}]}}
+            )
+            informer.store.put(tensorboard_reader((v1.API,))(raw))
+        found = observer.from_caches(observer.stored(KEY)).tensorboards.found
+        assert (found.name, found.spec, found.is_ready, found.message) == ("j", {"image": "i"}, True, "m")
 
 
 async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):

@@ -54,6 +54,8 @@ class JobFamilies:
         def histogram(of: str, text: str, *labels: str, buckets: tuple[int, ...]) -> Histogram:
             return Histogram(of, text, (*_LABELS, *labels), registry=registry, buckets=buckets)
 
+        self.namespaces = 0
+        """How many namespaces have series of their own that come and go; one with jobs of two kinds counts twice."""
         self.created = counter("training_operator_jobs_created_total", "Jobs that were accepted.")
         self.succeeded = counter("training_operator_jobs_successful_total", "Jobs that have succeeded.")
         self.failed = counter("training_operator_jobs_failed_total", "Jobs that have failed.")
@@ -139,7 +141,7 @@ class NamespaceSeries:
 
 
 class JobMetrics(JobInstruments):
-    """The measures of all jobs of one framework."""
+    """The measures of all jobs of one framework, which is one kind of jobs."""
 
     def __init__(
         self, families: JobFamilies, clock: Clock, *, framework: str = "tensorflow", namespaces: Iterable[str] = ()
@@ -207,13 +209,15 @@ class JobMetrics(JobInstruments):
                 return
             del self._unused[namespace]
             self._series.pop(namespace).remove()
+            self._families.namespaces -= 1
 
     def _in(self, namespace: str) -> NamespaceSeries:
         if namespace not in self._series:
             self.sample()  # perhaps nobody scrapes: series of namespaces that are gone have to end all the same
-            if self._others and (namespace in self._jobs_of_others or len(self._series) > MOST_NAMESPACES):
+            if self._others and (namespace in self._jobs_of_others or self._families.namespaces >= MOST_NAMESPACES):
                 return self._others
             self._series[namespace] = self._begin(namespace)
+            self._families.namespaces += 1
             self._unused[namespace] = self._clock.monotonic() + KEPT_FOR
         return self._series[namespace]
 

@@ -102,11 +102,11 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "tensorboards",
         SERVE,
-        flag_types.choice("off", "serve", "external"),
-        "off",
+        flag_types.choice("none", "serve", "external"),
+        "none",
         "WHO",
         "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
-        "users create. external: another controller runs those of tensorstack.dev. off: jobs get none.",
+        "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
     ),
     Flag(
         "controller-threads",

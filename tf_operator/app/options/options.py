@@ -34,7 +34,7 @@ class OptionError(Exception):
 class Tensorboards(StrEnum):
     """Who runs the TensorBoards that jobs ask for."""
 
-    OFF = "off"
+    NONE = "none"
     """Nobody."""
     SERVE = "serve"
     """This process."""
@@ -89,7 +89,7 @@ class Options:
     """Those that are served, each once."""
     controller_config_file: str = ""
     gang_scheduler: str = ""
-    tensorboards: Tensorboards = Tensorboards.OFF
+    tensorboards: Tensorboards = Tensorboards.NONE
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0

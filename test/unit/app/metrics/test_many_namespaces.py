@@ -1,5 +1,7 @@
 """Who may create namespaces cannot fill the memory with their series."""
 
+from collections import Counter
+
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -20,7 +22,11 @@ def stored(namespace):
 def new_jobs(registry):
     """How many jobs in the phase New each series counts."""
     found = [sample for family in registry.collect() if family.name == "tf_operator_jobs" for sample in family.samples]
-    return {one.labels["job_namespace"]: one.value for one in found if one.labels["phase"] == "New"}
+    counts = Counter()
+    for one in found:
+        if one.labels["phase"] == "New":
+            counts[one.labels["job_namespace"]] += one.value
+    return dict(counts)
 
 
 async def test_beyond_so_many_namespaces_jobs_count_without_their_namespace_until_they_are_gone(registry, clock):
@@ -41,3 +47,17 @@ async def test_beyond_so_many_namespaces_jobs_count_without_their_namespace_unti
     metrics.phases.on_delete(stored("d"), final_state_known=True)
     metrics.phases.on_add(stored("d"))
     assert new_jobs(registry) == {"": 0, "d": 1}
+
+
+async def test_all_kinds_of_jobs_share_the_room(registry, clock):
+    families = jobs.JobFamilies(registry)
+    first, second = (jobs.JobMetrics(families, clock, framework=framework) for framework in ("tensorflow", "t9k"))
+    for namespace, metrics in zip("abc", (first, second, second), strict=True):
+        metrics.phases.on_add(stored(namespace))
+    assert new_jobs(registry) == {"": 1, "a": 1, "b": 1}
+
+    first.phases.on_delete(stored("a"), final_state_known=True)
+    await clock.advance(jobs.KEPT_FOR)
+    first.sample()
+    second.phases.on_add(stored("d"))
+    assert new_jobs(registry) == {"": 1, "b": 1, "d": 1}

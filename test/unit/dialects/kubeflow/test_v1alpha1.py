@@ -352,3 +352,13 @@ def test_a_job_that_ended_under_an_operator_of_that_time_stays_ended(
         shown = convert(stored, "v1alpha1")["status"]
         assert shown["phase"] == ("Failed" if before["phase"] == "Failed" else "Done")
         assert shown["reason"] == before.get("reason", "")
+
+
+def test_a_tensorboard_survives_the_way_to_v1_and_runs_by_the_name_of_the_job_id():
+    body = example(RuntimeId="76no", tfImage="own", tensorboard={"logDir": "/l", "serviceType": "NodePort"})
+    board = read(body).tensorboard
+
+    assert board is not None
+    assert (board.name, board.image, board.service_type, board.problems) == ("tensorboard-76no", "own", "NodePort", ())
+    assert "tensorboard" in str(convert(body, "v1")["metadata"]["annotations"]), "by which such jobs are found"
+    assert read(example()).tensorboard is None

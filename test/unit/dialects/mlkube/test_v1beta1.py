@@ -138,3 +138,24 @@ def test_what_was_stored_past_the_rules_is_named(spec, problem):
     found = [str(error) for error in validate(read(spec))]
 
     assert any(error.startswith(problem) for error in found), found
+
+
+@pytest.mark.parametrize(
+    ("tensorboard", "problems"),
+    [
+        ({"logDir": "/l", "volumeMounts": [{"name": "v"}], "serviceType": "NodePort"}, []),
+        ({"log_dir": "/l", "volume_mounts": [{"name": "v"}], "service_type": "NodePort"}, []),
+        ({"logDir": "/l", "log_dir": "/m"}, ["log_dir: is logDir in another spelling: only one of them can be given"]),
+        ({}, ["logDir: must be the folder with the logs"]),
+        ("yes", [": must be an object, is 'yes'", "logDir: must be the folder with the logs"]),
+    ],
+)
+def test_a_tensorboard_is_read_in_either_spelling_and_makes_no_job_invalid(tensorboard, problems):
+    job = read(items({"template": TEMPLATE}, tfImage="own", RuntimeId="76no", tensorboard=tensorboard))
+    board = job.tensorboard
+
+    assert not job.problems
+    assert board.problems == tuple(f"spec.tensorboard{'' if text[0] == ':' else '.'}{text}" for text in problems)
+    assert (board.name, board.image) == ("tensorboard-76no", "own")
+    if not problems:
+        assert (board.command[2], board.service_type, len(board.mounts)) == ("/l", "NodePort", 1)

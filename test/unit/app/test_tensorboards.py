@@ -1,0 +1,42 @@
+"""Which controllers of TensorBoards a process has, and what it watches for them."""
+
+import pytest
+
+from support.fake_clock import FakeClock
+from support.scripted_transport import ScriptedTransport, client_of
+from tf_operator.app import tensorboards, wiring
+from tf_operator.app.metrics.registry import Metrics
+from tf_operator.app.options import options
+from tf_operator.machinery.cache.factory import SharedInformerFactory
+
+LABEL = "(training.kubeflow.org/operator-name=tensorboard-controller)"
+CHILDREN = {f"deployments.apps in {LABEL}", f"services in {LABEL}"}
+JOBS = "tfjobs.mlkube.io v1beta1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names", "watched"),
+    [
+        ((), set(), set()),
+        (("--enable-scheme=tfjob.mlkube.io",), set(), set()),
+        (
+            ("--tensorboards=serve", "--enable-scheme=tfjob.mlkube.io"),
+            {"tensorboard-controller", "mlkube-tfjob-controller-tensorboards"},
+            {JOBS, "tensorboards.tensorstack.dev v1beta1", *CHILDREN},
+        ),
+        (
+            ("--tensorboards=external", "--enable-scheme=tfjob.mlkube.io"),
+            {"mlkube-tfjob-controller-tensorboards"},
+            {JOBS, *CHILDREN},
+        ),
+        (("--tensorboards=external", "--enable-scheme=tensorflowtrainingjob"), set(), set()),
+    ],
+)
+def test_a_process_watches_for_tensorboards_what_its_options_ask_for_and_no_more(arguments, names, watched):
+    clock, chosen = FakeClock(), options.parse(arguments, {})
+    informers = SharedInformerFactory(client=client_of(ScriptedTransport(clock), clock), clock=clock)
+    metrics = Metrics(controllers=tensorboards.frameworks(chosen), workers=1)
+    context = wiring.ControllerContext(None, informers, None, clock, chosen, metrics.controllers, None, None)
+
+    assert set(tensorboards.make_controllers(context)) == names
+    assert set(informers.idle_seconds()) == watched

@@ -1,0 +1,99 @@
+"""What is done for one TensorBoard: a table of what is there, and what is written."""
+
+from dataclasses import replace
+
+import pytest
+
+from tf_operator.job.tensorboard import TensorBoard
+from tf_operator.meta import OwnerRef
+from tf_operator.planning import tensorboards
+from tf_operator.planning.actions import Create, Delete, Patch
+from tf_operator.planning.tensorboards import Observed, TensorBoardChild
+
+OWNER = OwnerRef("tensorstack.dev/v1beta1", "TensorBoard", "t", "u", controller=True, block_owner_deletion=True)
+BOARD = TensorBoard("t", "i", ("tensorboard",))
+NEW = Observed("team", OWNER, BOARD)
+
+
+def bodies(seen):
+    return {action.resource.kind: action.body() for action in tensorboards.plan(seen).actions}
+
+
+def made(board=BOARD, **deployment):
+    """What is there after the plan for this board was carried out."""
+    found = {
+        kind: TensorBoardChild(board.name, f"uid-of-{kind}", body["metadata"]["annotations"][tensorboards.DIGEST])
+        for kind, body in bodies(replace(NEW, wanted=board)).items()
+    }
+    running = replace(found["Deployment"], **deployment)
+    return replace(NEW, deployments=(running,), services=(found["Service"],))
+
+
+def words(seen):
+    names = {Create: "create", Patch: "patch", Delete: "delete"}
+    return [f"{names[type(found)]} {found.resource.kind} {found.name}" for found in tensorboards.plan(seen).actions]
+
+
+GONE = replace(made(), deployments=(), services=())
+CREATES = ["create Service t", "create Deployment t"]
+DELETES = ["delete Deployment t", "delete Service t"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "actions"),
+    [
+        pytest.param(NEW, CREATES, id="new"),
+        pytest.param(made(), [], id="made"),
+        pytest.param(replace(GONE, has_ended=True), [], id="of a job that has ended"),
+        pytest.param(
+            replace(made(), wanted=replace(BOARD, image="other"), has_ended=True), ["patch Deployment t"], id="edited"
+        ),
+        pytest.param(
+            replace(made(), wanted=replace(BOARD, service_type="NodePort")), ["patch Service t"], id="other Service"
+        ),
+        pytest.param(
+            replace(made(), wanted=replace(BOARD, name="x")),
+            [*DELETES, "create Service x", "create Deployment x"],
+            id="other name",
+        ),
+        pytest.param(replace(made(), wanted=None), DELETES, id="not wanted"),
+        pytest.param(replace(made(), wanted=replace(BOARD, problems=("no",))), DELETES, id="invalid now"),
+        pytest.param(replace(made(is_terminating=True), wanted=None), ["delete Service t"], id="terminating"),
+        pytest.param(replace(made(is_terminating=True), wanted=replace(BOARD, image="x")), [], id="waits for its end"),
+    ],
+)
+def test_children_follow_what_is_wanted(seen, actions):
+    assert words(seen) == actions
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (NEW, (False, "", "")),
+        (made(message="exceeded quota"), (False, "", "exceeded quota")),
+        (made(is_available=True), (True, "http://t.team.svc", "")),
+        (replace(made(is_available=True), cluster_domain="c.local"), (True, "http://t.team.svc.c.local", "")),
+        (replace(NEW, rejected="taken"), (False, "", "taken")),
+        (replace(made(is_available=True), wanted=replace(BOARD, is_suspended=True)), (False, "", "it is suspended")),
+        (replace(NEW, wanted=replace(BOARD, problems=("a", "b"))), (False, "", "a; b")),
+    ],
+)
+def test_the_status_says_whether_it_runs_and_what_is_wrong(seen, expected):
+    plan = tensorboards.plan(seen)
+    assert (plan.is_running, plan.url, plan.message) == expected
+
+
+def test_a_pod_runs_behind_a_service_and_can_do_nothing_in_the_cluster():
+    mount = {"name": "v", "mountPath": "/logs/a", "readOnly": True}
+    board = replace(BOARD, volumes=({"name": "v"},), mounts=(mount,), resources={"limits": {"cpu": 1}})
+    found = bodies(replace(NEW, wanted=board))
+    service, deployment = found["Service"]["spec"], found["Deployment"]["spec"]
+    pod = deployment["template"]["spec"]
+    (container,) = pod["containers"]
+    assert deployment["replicas"] == 1
+    assert service["selector"] == deployment["selector"]["matchLabels"] == deployment["template"]["metadata"]["labels"]
+    assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(80, 6006)]
+    assert (pod["volumes"], container["volumeMounts"]) == ([{"name": "v"}], [mount])
+    assert (container["command"], container["resources"]) == (["tensorboard"], {"limits": {"cpu": 1}})
+    assert pod["automountServiceAccountToken"] is False
+    assert found["Service"]["metadata"]["ownerReferences"] == [OWNER.body()]
