@@ -26,7 +26,7 @@ from lab.tools import get
 REPOSITORY = Path(__file__).resolve().parents[3]
 COMMAND = REPOSITORY / "hack" / "control-plane"
 KILLED_SESSION = Path(__file__).with_name("killed_session.py")
-GONE_SECONDS = 10.0
+GONE_SECONDS = 30.0
 
 pytestmark = pytest.mark.usefixtures("plane_programs")
 
@@ -142,7 +142,7 @@ def test_up_that_is_stopped_while_it_starts_leaves_nothing(root, stage, number):
     [(["-n", "2"], signal.SIGKILL), ([], signal.SIGINT)],
     ids=["killed with two workers", "interrupted"],
 )
-def test_a_pytest_that_is_stopped_leaves_no_server_ten_seconds_later(tmp_path, workers, number):
+def test_a_pytest_that_is_stopped_leaves_no_server(tmp_path, workers, number):
     seen = tmp_path / "seen"
     seen.mkdir()
     session = subprocess.Popen(
