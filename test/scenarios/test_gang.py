@@ -3,6 +3,7 @@
 import pytest
 
 from support import builders
+from support.api import Api
 from support.audit import Tally
 from support.job_namespace import PATIENCE, states
 from support.operator_fixture import ONE_OPERATOR, QUICK, make_namespaces, make_operator_fixture
@@ -65,6 +66,8 @@ async def test_the_group_outlives_a_restart_and_goes_once_at_the_end(job_namespa
 async def test_the_coscheduling_plugin_gets_its_own_kind_of_group(control_plane):
     """Its scheduler holds pods back itself, so that they are made at once. It is found where none is named."""
     namespaces = await make_namespaces(control_plane, "coscheduling", 1)
+    async with Api(control_plane.kubeconfig("admin")) as admin:
+        await create_pod_group_crds(admin)
     async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=FOUND) as operator_fixture:
         job_namespace = operator_fixture.job_namespace()
         await job_namespace.submit(JOB.scheduling(timeout=60).clean_pods("All"))
