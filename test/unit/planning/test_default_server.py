@@ -22,14 +22,14 @@ class Server:
 
 
 def serve(folder, lines, *, place="distribute", fields=""):
-    """The first lines that a server writes to standard output, and what it ends with when it is told to."""
+    """The first lines that a server writes, and what it ends with when it is told to."""
     (folder / "tensorflow.py").write_text(f"{TENSORFLOW}\n{place}.Server = Server", encoding="utf-8")
     (folder / default_server.FILE).write_text(default_server.PROGRAM, encoding="utf-8")
     config = {"cluster": {"master": ["m:1"], "ps": ["p:1", "q:1"], "worker": []}, "task": {"type": "ps", "index": 1}}
     environment = {"TF_CONFIG": json.dumps(config), json_logs.FIELDS_VARIABLE: fields}
     command = [sys.executable, folder / default_server.FILE]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
-        found = [server.stdout.readline().decode() for _ in range(lines)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+        found = [server.stdout.readline().decode(errors="replace") for _ in range(lines)]
         server.terminate()
     return found, server.returncode
 
