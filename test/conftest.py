@@ -63,6 +63,8 @@ USUAL_SECONDS = {
     "test/scenarios/machinery/": (2.0, 1.0),
     "test/scenarios/test_takeover_previous": (30.0, 0.0),
     "test/scenarios/": (15.0, 4.0),
+    "test/faults/test_leadership": (10.0, 12.0),
+    "test/faults/test_servers": (10.0, 15.0),
     "test/faults/": (10.0, 5.0),
     "test/lab/control_plane/": (0.0, 4.0),
     "test/lab/fault_proxy/": (0.0, 0.5),
