@@ -39,12 +39,17 @@ PLAYS = GroupVersionResource("toys.example.org", "v1", "plays", "Play")
 PLAY_PROFILE = Profile(
     *(PLAYS.api_version, PLAYS.kind, "actor", "cue", 7001, ExitCodes({3}, is_oom_final=True), "spec.roles"),
     Labels("job", "type", "index", "role", operator_name="play-operator", extra=(("play", "{job}-{runtime_id}"),)),
+    clean_up_field="afterwards",
+    clean_up_words={CleanPodPolicy.STOP: "no encore"},
+    suspended_word="on a break",
     names=NameStyle.GENERATED,
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.TEMPLATE,
     after_end=AfterEnd.CLEAN_UP,
     has_cluster_always=True,
     service_port_name="stage",
+    has_operator_config=True,
+    server_image="prompter:1",
 )
 _TYPES = {"boss": ReplicaType.CHIEF, "helper": ReplicaType.WORKER}
 _POLICIES = {

@@ -113,6 +113,8 @@ class Profile:
     """Where a user says which pods go after the end; for messages."""
     clean_up_words: Mapping[str, str] = field(default_factory=dict, hash=False)
     """What users write for a ``CleanPodPolicy``, where that is not the field and its value."""
+    suspended_word: str = "suspended"
+    """What its users call a job whose pods are gone until it goes on."""
     names: NameStyle = NameStyle.STABLE
     failure_scope: FailureScope = FailureScope.ANY
     restart_by: RestartBy = RestartBy.POLICY

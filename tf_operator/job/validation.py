@@ -87,7 +87,9 @@ def _has_the_containers(job: TrainingJob) -> Iterator[FieldError]:
             yield FieldError(path, f"must have a container named {job.profile.container!r}")
         for container in containers_of(spec):
             if not isinstance(container.get("image"), str) or not container["image"]:
-                yield FieldError(path, f"the container {container.get('name')!r} must have an image")
+                name = container.get("name")
+                which = f"the container {name!r}" if name else "a container without a name"
+                yield FieldError(path, f"{which} must have an image")
 
 
 _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (

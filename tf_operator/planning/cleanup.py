@@ -54,7 +54,7 @@ def while_suspended(snapshot: Snapshot) -> Iterator[Action]:
     """Everything, whatever the policy."""
     for pod in snapshot.pods:
         if pod.is_there:
-            yield Delete(PODS, pod.name, pod.uid, "the job is suspended")
+            yield Delete(PODS, pod.name, pod.uid, f"the job is {snapshot.job.profile.suspended_word}")
     yield from _services(snapshot)
     yield from gang.removal(snapshot)
 
@@ -87,7 +87,7 @@ def _ended(pod: Pod, job: TrainingJob, why: str) -> Iterator[Action]:
 
 
 def _ended_before(pod: Pod, job: TrainingJob) -> bool:
-    """Whether the job ended with it, before the kubelet started its container again: its log says why."""
+    """Whether the job ended with it, before the kubelet started its container again: its status says why."""
     spec = job.spec_of(pod.type)
     if spec is None or (pod.type, pod.index) != job.main_replica:
         return False

@@ -83,7 +83,9 @@ def _is_suspended(view: JobView) -> Verdict | None:
     job, was_suspended = view.snapshot.job, view.snapshot.job.record.phase is JobPhase.SUSPENDED
     if not job.run_policy.is_suspended and not (was_suspended and any(pod.is_there for pod in view.snapshot.pods)):
         return None
-    return _had_failed(view) or Verdict(Phase.SUSPENDED, f"{job.profile.kind} {job.key.name} is suspended.")
+    return _had_failed(view) or Verdict(
+        Phase.SUSPENDED, f"{job.profile.kind} {job.key.name} is {job.profile.suspended_word}."
+    )
 
 
 def _had_failed(view: JobView) -> Verdict | None:

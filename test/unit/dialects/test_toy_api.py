@@ -1,7 +1,7 @@
 """A second API, of another shape and with other words, is served by the same planning."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -10,6 +10,7 @@ from support.pod_events import everything_runs, fails, succeeds, time_passes
 from support.simulator import Simulator
 from tf_operator.cli import main
 from tf_operator.dialects import registry
+from tf_operator.job.profile import Profile
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.snapshot import Container, MainContainer
 
@@ -20,6 +21,14 @@ BODY = {
     "metadata": {"name": "toy", "namespace": "team", "uid": "u", "resourceVersion": "1"},
     "spec": {"roles": ROLES},
 }
+
+
+def test_the_third_api_has_another_value_of_every_field_of_a_profile_than_kubeflow_has():
+    """So that each field is seen to come from the profile, and a new one finds its way into the scenarios."""
+    profiles = [profile for api in (registry.DEFAULT, toy_api.PLAY_API) for profile in api.profiles[:1]]
+    names = [found.name for found in fields(Profile)]
+
+    assert [name for name in names if len({repr(getattr(profile, name)) for profile in profiles}) == 1] == []
 
 
 def lived(*moves):

@@ -45,6 +45,10 @@ def test_a_valid_job_has_no_errors(job):
             tfjob().workers(1, template=Template().main(image="")),
             "spec.tfReplicaSpecs.Worker.template.spec.containers: the container 'tensorflow' must have an image",
         ),
+        (
+            tfjob().workers(1, template=Template().spec(containers=[{"name": "tensorflow", "image": "i"}, {}])),
+            "spec.tfReplicaSpecs.Worker.template.spec.containers: a container without a name must have an image",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -50,6 +50,7 @@ PROFILE: Final = Profile(
     ),
     clean_up_field="cleanUpPolicy",
     clean_up_words={CleanPodPolicy.RUNNING: "cleanUpPolicy Unfinished"},
+    suspended_word="paused",
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.NEW_POD,
     after_end=AfterEnd.REPLICAS,
