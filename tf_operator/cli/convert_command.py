@@ -1,4 +1,4 @@
-"""``tfjob convert``: manifests of older versions in the version that is reconciled, without a cluster.
+"""``tfjob convert``: jobs of older versions, and of other APIs, as TFJobs of today, without a cluster.
 
 Prints every object of the files, so that the output can take their place: jobs in the new version, everything else as
 it is. Nothing is noted for a way back.
@@ -8,7 +8,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from tf_operator.cli import kube_yaml, manifests
+from tf_operator.cli import kube_yaml, manifests, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 _OLDER: Final = ", ".join(
     f"{api.resource.group}/{version}" for api in registry.SERVED for version in api.conversion.versions
 )
+_OTHERS: Final = ", ".join(str(api.resource) for api in registry.SERVED if api.translate)
 _DESCRIPTION: Final = f"""\
-Rewrites manifests of {_OLDER} in the version that the operator works with, and prints all objects of the files as YAML.
-Asks no cluster. What cannot be converted goes to standard error, one a line."""
+Rewrites manifests of {_OLDER},
+{_OTHERS} as TFJobs
+of {registry.DEFAULT.profile.api_version}, and prints all objects of the files as YAML. Asks no cluster. What cannot be
+converted, and what is not the same in a TFJob, goes to standard error, one a line."""
 _EPILOG: Final = """\
 exit codes: 0 all is well; 1 an object cannot be converted, the others are printed; 2 wrong usage, or a file that cannot
 be read"""
@@ -31,7 +34,7 @@ def add_command(commands: "Commands") -> None:
     """Put ``convert`` into the grammar."""
     parser = commands.add_parser(
         "convert",
-        help="rewrite manifests of older versions in today's",
+        help="rewrite manifests of older versions and other APIs as TFJobs",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         allow_abbrev=False,
@@ -57,16 +60,26 @@ def _convert_file(name: str) -> bool:
 
 def _convert(manifest: Manifest) -> bool:
     try:
-        body = _in_v1(manifest)
+        body = _as_tfjob(manifest)
     except ConversionError as error:
         return _failed(manifest.where, str(error))
     sys.stdout.write(f"---\n{kube_yaml.write(body)}")
     return True
 
 
-def _in_v1(manifest: Manifest) -> dict[str, Any]:
+def _as_tfjob(manifest: Manifest) -> dict[str, Any]:
     api = registry.api_of(manifest.body)
-    return api.in_own_version(manifest.body) if api else dict(manifest.body)
+    if api is None:
+        return dict(manifest.body)
+    if api.translate is None:
+        return api.in_own_version(manifest.body)
+    checked = validate.check(manifest.body)
+    if checked.errors:
+        raise ConversionError(str(checked.errors[0]))
+    found = api.translate(checked.job, manifest.body)
+    for sentence in found.changed:
+        sys.stderr.write(f"{manifest.where}: warning: {sentence}\n")
+    return registry.DEFAULT.in_own_version(found.body)
 
 
 def _failed(where: str, why: str) -> bool:

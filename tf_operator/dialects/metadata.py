@@ -1,10 +1,18 @@
 """What a job has of every Kubernetes object: the part of ``ServedAPI.read`` that is the same for all APIs."""
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 from tf_operator.job.profile import Profile
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, ObjectKey, text_of
+
+_PORTABLE: Final = ("name", "generateName", "namespace", "labels", "annotations")
+
+
+def portable(metadata: Body) -> dict[str, Any]:
+    """What of it a user has written, and another object can have, too."""
+    return {name: metadata[name] for name in _PORTABLE if name in metadata}
 
 
 def job_of(metadata: Body, stored: object, profile: Profile) -> TrainingJob:

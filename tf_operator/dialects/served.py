@@ -70,6 +70,16 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
+class Translation:
+    """A job as one of another API, for users who move there."""
+
+    body: dict[str, Any]
+    """In any version of that API."""
+    changed: tuple[str, ...] = ()
+    """What is not the same there: fields, each with a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServedAPI:
     """One API that the operator serves."""
 
@@ -88,6 +98,8 @@ class ServedAPI:
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
 
     conversion: Conversion = Conversion()
+    translate: Callable[[TrainingJob, Body], Translation] | None = None
+    """A valid job, which the object describes, as a TFJob; ``None`` where jobs are TFJobs."""
     framework: str = "tensorflow"
     """The label of its jobs' metrics, which no other API has; that of TFJobs is the Go operator's."""
     shows_containers: bool = False

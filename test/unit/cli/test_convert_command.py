@@ -40,25 +40,73 @@ def test_jobs_are_rewritten_and_other_objects_printed_as_they_are(convert):
 
 
 @pytest.mark.parametrize(
-    ("file", "version"),
+    ("file", "changed"),
     [
-        ("kubeflow-v1alpha1/tf_job.yaml", "kubeflow.org/v1"),
-        ("kubeflow-v1beta1/tf_job.yaml", "kubeflow.org/v1"),
-        ("mlkube/tf_job.yaml", "mlkube.io/v1beta1"),
-        ("t9k/tensorflow-example.yaml", "batch.tensorstack.dev/v1beta1"),
+        ("kubeflow-v1alpha1/tf_job.yaml", ""),
+        ("kubeflow-v1beta1/tf_job.yaml", ""),
+        ("mlkube/tf_job.yaml", "spec.cleanupPodPolicy"),
+        ("mlkube/tf_job_camel_case.yaml", "spec.cleanupPodPolicy"),
+        ("t9k/tensorflow-example.yaml", ""),
     ],
 )
-def test_a_job_of_the_documents_is_planned_the_same_when_it_is_converted_and_converted_once(convert, file, version):
+def test_a_job_of_the_documents_has_the_same_pods_as_a_tfjob_and_is_converted_once(convert, file, changed):
+    """The kubelet restarts what a T9k job replaces by a new pod: its pods alone have another restart policy."""
     given = (EXAMPLES / file).read_text()
     code, once, err = convert(given)
 
-    assert (code, err, yaml.safe_load(once)["apiVersion"]) == (0, "", version)
+    assert (code, yaml.safe_load(once)["apiVersion"]) == (0, "kubeflow.org/v1")
+    assert [line.split(": ")[:3] for line in err.splitlines()] == [["job.yaml", "warning", changed]] * bool(changed)
     assert convert(once) == (0, once, "")
-    plans = [convert(text, "-o", "yaml", command="plan") for text in (given, once)]
-    assert [code for code, _, _ in plans] == [0, 0]
-    children, same = (list(yaml.safe_load_all(out)) for _, out, _ in plans)
-    assert "Pod" in {child["kind"] for child in children}
-    assert same == children
+    before, after = (pods(convert(text, "-o", "yaml", command="plan")[1]) for text in (given, once))
+    assert len(before) >= 1
+    if file.startswith("t9k"):
+        assert {pod.pop("restartPolicy") for pod in before.values()} == {"Never"}
+        assert {pod.pop("restartPolicy") for pod in after.values()} == {"OnFailure"}
+    assert after == before
+
+
+def pods(text):
+    return {child["metadata"]["name"]: child["spec"] for child in yaml.safe_load_all(text) if child["kind"] == "Pod"}
+
+
+def test_what_a_job_of_t9k_says_beside_its_replicas_is_said_in_the_words_of_v1(convert):
+    body = yaml.safe_load((EXAMPLES / "t9k/tensorflow-example.yaml").read_text())
+    body["metadata"] |= {"labels": {"team": "a"}, "uid": "u"}
+    body["spec"] |= {
+        "runPolicy": {"cleanUpPolicy": "Unfinished", "backoffLimit": 2, "activeDeadlineSeconds": 60},
+        "scheduler": {"t9kScheduler": {"queue": "q", "priority": 5}},
+        "runMode": {
+            "pause": {"enabled": True, "resumeSpecs": [{"type": "worker", "command": ["x"]}]},
+            "debug": {"enabled": True},
+        },
+        "tensorboardSpec": {"image": "i", "trainingLogFilesets": ["t9k://pvc/logs/a"]},
+    }
+    code, out, err = convert(yaml.dump(body))
+
+    job = yaml.safe_load(out)
+    assert (code, job["metadata"]) == (0, {"name": "tensorflow-example", "labels": {"team": "a"}})
+    assert job["spec"]["runPolicy"] == {
+        "cleanPodPolicy": "Running",
+        "backoffLimit": 2,
+        "activeDeadlineSeconds": 60,
+        "suspend": True,
+        "schedulingPolicy": {"queue": "q"},
+    }
+    assert [line.split(": ")[2] for line in err.splitlines()] == [
+        "spec.runMode.debug",
+        "spec.runMode.pause.resumeSpecs",
+        "spec.scheduler.t9kScheduler.priority",
+        "spec.tensorboardSpec",
+    ]
+
+
+def test_an_invalid_job_of_another_api_is_not_converted(convert):
+    body = yaml.safe_load((EXAMPLES / "t9k/tensorflow-example.yaml").read_text())
+    body["spec"]["replicaSpecs"][0]["type"] = "master"
+    code, out, err = convert(yaml.dump(body))
+
+    assert (code, out) == (1, "")
+    assert err.startswith("job.yaml: spec.replicaSpecs[0].type: ")
 
 
 def test_what_cannot_be_converted_is_reported_and_the_rest_printed(convert):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects import phases, replica_lists, summaries
 from tf_operator.dialects.fields import Fields
-from tf_operator.dialects.mlkube import status, words
+from tf_operator.dialects.mlkube import status, tfjob, words
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
 from tf_operator.job.training_job import CleanPodPolicy, FieldError, RunPolicy, TrainingJob
@@ -61,6 +61,7 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
+    translate=tfjob.translate,
     framework="mlkube",
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,

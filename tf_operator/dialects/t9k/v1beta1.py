@@ -12,7 +12,7 @@ from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects import summaries
 from tf_operator.dialects.fields import Fields, entries
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
-from tf_operator.dialects.t9k import run_mode, status, words
+from tf_operator.dialects.t9k import run_mode, status, tfjob, words
 from tf_operator.job import defaults
 from tf_operator.job.constants import T9K_SCHEDULER
 from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy
@@ -178,6 +178,7 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
+    translate=tfjob.translate,
     shows_containers=True,
     gang_scheduler=T9K_SCHEDULER,
     makes_tensorboards=True,
