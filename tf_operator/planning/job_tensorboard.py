@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from tf_operator.job import naming
-from tf_operator.job.tensorboard import RESOURCE, TensorBoardLine
+from tf_operator.job.tensorboard import RESOURCE, TensorBoardLine, in_one_line
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning import rejections, tensorboards
@@ -48,7 +48,7 @@ def line(snapshot: Snapshot) -> TensorBoardLine | None:
     job, seen, rejected = snapshot.job, snapshot.tensorboards, _rejected(snapshot)
     if seen is None or (job.tensorboard_spec is None and rejected is None):
         return None
-    refusal = seen.unserved or (rejected.message if rejected else "")
+    refusal = seen.unserved or (in_one_line(rejected.message) if rejected else "")
     if found := seen.found:
         return TensorBoardLine(found.name, found.uid, is_ready=found.is_ready, message=refusal or found.message)
     return TensorBoardLine(job.key.name, message=refusal)
