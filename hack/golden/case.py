@@ -188,9 +188,10 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
 def _settings(entry: Yaml) -> Settings:
     texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
     texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
-    _refuse_others(entry, {*texts.values(), "accelerators"}, "settings")
+    _refuse_others(entry, {*texts.values(), "accelerators", "withoutTensorboards"}, "settings")
     accelerators = tuple(_accelerator(name, found) for name, found in entry.get("accelerators", {}).items())
-    return Settings(**{name: entry.get(field, "") for name, field in texts.items()}, accelerators=accelerators)
+    given = {name: entry.get(field, "") for name, field in texts.items()}
+    return Settings(**given, accelerators=accelerators, without_tensorboards=entry.get("withoutTensorboards", {}))
 
 
 def _accelerator(resource: str, entry: Yaml) -> Accelerator:

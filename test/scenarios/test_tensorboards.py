@@ -196,14 +196,14 @@ async def test_a_tfjob_of_mlkube_runs_a_tensorboard_until_it_is_deleted(here: T9
     """Also after its end; what is wrong with it is an event, and the job trains."""
     job = manifest("examples/mlkube/tf_job.yaml")
     volume = {"volumes": [{"name": "v", "emptyDir": {}}], "volumeMounts": [{"name": "v", "mountPath": "/l"}]}
-    tensorboard = {"logDir": "/l", "serviceType": "NodePort", **volume}
+    tensorboard = {"logDir": "/l", "serviceType": "ClusterIP", **volume}
     name = "tensorboard-1234"
     await create(here, MLKUBE, over(job, {"spec": {"tfImage": "own", "tensorboard": tensorboard}}))
     deployment = await child(here, DEPLOYMENTS, name, replicas=1)
     found = container(deployment)
     assert (found["image"], found["command"]) == ("own", ["tensorboard", "--logdir", "/l", "--host", "0.0.0.0"])
     assert [mount["name"] for mount in found["volumeMounts"]] == ["v"]
-    (port,) = (await child(here, SERVICES, name, type="NodePort"))["spec"]["ports"]
+    (port,) = (await child(here, SERVICES, name, type="ClusterIP"))["spec"]["ports"]
     assert (port["port"], port["targetPort"]) == (80, 6006)
 
     second = over(job, {"metadata": {"name": "second"}, "spec": {"tensorboard": {"logDir": "/l"}}})

@@ -50,10 +50,9 @@ def make_controllers(context: ControllerContext) -> dict[str, Controller]:
 
 def _names(options: Options) -> dict[str, ServedAPI | None]:
     """The names of the controllers, and the API whose jobs each is for; ``None`` for objects of kind TensorBoard."""
-    if options.tensorboards is Tensorboards.NONE:
-        return {}
     objects = {OPERATOR_NAME: None} if options.tensorboards is Tensorboards.SERVE else {}
-    return objects | {f"{api.controller}-tensorboards": api for api in options.apis if api.runs_tensorboards}
+    running = (api for api in options.apis if api.runs_tensorboards and not options.without_tensorboards(api))
+    return objects | {f"{api.controller}-tensorboards": api for api in running}
 
 
 def _source(context: ControllerContext, api: ServedAPI | None) -> Source[Any]:

@@ -136,7 +136,11 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
-        runs_tensorboards=options.tensorboards is not Tensorboards.NONE,
+        without_tensorboards={
+            api.resource.api_version: why
+            for api in options.apis
+            if api.runs_tensorboards and (why := options.without_tensorboards(api))
+        },
         restart_delay=timedelta(seconds=delay.base),
         longest_restart_delay=timedelta(seconds=delay.cap),
         backoff_reset_after=timedelta(seconds=delay.reset_after),

@@ -69,7 +69,6 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
     """Plan a valid job that has no children yet."""
     resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
     asked = job.run_policy.scheduling.scheduler  # nobody knows whether the cluster has it
-    settings = replace(settings, runs_tensorboards=True)
     seen = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=asked, tensorboards=TensorBoards())
     plan = make_plan(seen)
     creates = [action for action in plan.actions if isinstance(action, Create)]

@@ -6,12 +6,12 @@ profile differs, and what else a job may say.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
-from tf_operator.dialects.fields import Fields
+from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.dialects.phases import TYPES
 from tf_operator.job import defaults, templates
 from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
@@ -29,6 +29,10 @@ DEFAULT_IMAGE: Final = "tensorflow/tensorflow:1.3.0"
 """Of parameter servers that bring no container of their own."""
 _SERVER_FILES: Final = {"mountPath": "/ps-server", "name": "ps-config-volume"}
 """Where the program of such a container is."""
+_INSIDE: Final = "ClusterIP"
+_TENSORBOARD_VOLUMES: Final = frozenset(
+    {"name", "configMap", "csi", "emptyDir", "ephemeral", "nfs", "persistentVolumeClaim"}
+)
 CLEAN_UP: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 _RUNTIME_ID: Final = re.compile(r"[a-z0-9]{1,8}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -44,12 +48,6 @@ class _TemplateRestartPolicy(StrEnum):
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
     NEVER = "Never"
-
-
-class _ServiceType(StrEnum):
-    CLUSTER_IP = "ClusterIP"
-    NODE_PORT = "NodePort"
-    LOAD_BALANCER = "LoadBalancer"
 
 
 def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> Profile:
@@ -140,17 +138,28 @@ def read_tensorboard(spec: Fields, runtime_id: str) -> TensorBoard | None:
     folder = fields.text(key_of(fields, "logDir", "log_dir"))
     if not folder:
         fields.wrong("logDir", "must be the folder with the logs")
-    kind = fields.one_of(key_of(fields, "serviceType", "service_type"), _ServiceType, _ServiceType.CLUSTER_IP)
-    volumes, mounts = fields.body.get("volumes"), fields.body.get(key_of(fields, "volumeMounts", "volume_mounts"))
+    place = key_of(fields, "serviceType", "service_type")
+    if (kind := fields.text(place, _INSIDE)) != _INSIDE:
+        fields.wrong(place, f"must be {_INSIDE!r}, because a TensorBoard has no password, is {kind_of(kind)}")
+    mounts = fields.body.get(key_of(fields, "volumeMounts", "volume_mounts"))
     return TensorBoard(
         name=f"tensorboard-{runtime_id}",
         image=own.text("tfImage", DEFAULT_IMAGE),
         command=("tensorboard", "--logdir", folder, "--host", "0.0.0.0"),  # noqa: S104 (behind a Service)
-        volumes=tuple(volumes) if isinstance(volumes, list) else (),
+        volumes=tuple(_tensorboard_volumes(fields)),
         mounts=tuple(mounts) if isinstance(mounts, list) else (),
-        service_type=kind.value,
         problems=first_of(own.problems),
     )
+
+
+def _tensorboard_volumes(fields: Fields) -> Iterator[Body]:
+    """Its volumes: nothing of the node or of the identity of a pod, because whoever can connect sees what it shows."""
+    for volume in fields.items("volumes"):
+        for source in volume.body:
+            if source not in _TENSORBOARD_VOLUMES and volume.body[source] is not None:
+                allowed = ", ".join(sorted(_TENSORBOARD_VOLUMES - {"name"}))
+                volume.wrong(source, f"is no volume of a TensorBoard; those are {allowed}")
+        yield volume.body
 
 
 def read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:

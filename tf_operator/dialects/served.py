@@ -107,7 +107,7 @@ class ServedAPI:
     gang_scheduler: str = ""
     """A gang scheduler that its jobs may ask for one by one, where it is installed."""
     runs_tensorboards: bool = False
-    """Whether its jobs may have a ``tensorboard``, which the operator runs."""
+    """Whether its jobs may have a ``tensorboard``, which the operator runs; of an API with older versions, in those."""
     makes_tensorboards: bool = False
     """Whether its jobs may have a ``tensorboard_spec``, of an object of kind TensorBoard."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5

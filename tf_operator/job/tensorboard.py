@@ -31,7 +31,6 @@ class TensorBoard:
     volumes: tuple[Any, ...] = ()
     mounts: tuple[Any, ...] = ()
     resources: Body = field(default_factory=dict)
-    service_type: str = "ClusterIP"
     is_suspended: bool = False
     """No pod runs."""
     problems: tuple[str, ...] = ()

@@ -144,8 +144,8 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if job.outdated_fields:
         message = f"{', '.join(job.outdated_fields)}: in force, but belongs into spec.runPolicy"
         yield Event(EventKind.OUTDATED_FIELDS, message, is_warning=True)
-    if job.tensorboard and not settings.runs_tensorboards:
-        message = "spec.tensorboard: accepted, and without effect: this operator runs with --tensorboards=none"
+    if job.tensorboard and (why := settings.without_tensorboards.get(job.profile.api_version)):
+        message = f"spec.tensorboard: accepted, and without effect: {why}"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"

@@ -165,8 +165,8 @@ class Settings:
     cluster_domain: str = ""
     gang_scheduler: str = ""
     """``""`` for none, ``volcano``, or the name of a scheduler with the scheduler-plugins' PodGroup."""
-    runs_tensorboards: bool = False
-    """Whether jobs get the TensorBoard that they ask for."""
+    without_tensorboards: Mapping[str, str] = field(default_factory=dict)
+    """Why jobs that ask for a TensorBoard of their own get none, by their API version."""
     server_program: str = ""
     """What default servers run; empty for the program that comes with the operator."""
     server_image: str = ""

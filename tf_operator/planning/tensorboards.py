@@ -142,7 +142,7 @@ def _body(seen: Observed, board: TensorBoard, spec: Mapping[str, Any]) -> dict[s
 
 def _service_spec(board: TensorBoard) -> dict[str, Any]:
     ports = [{"name": _PORT_NAME, "port": 80, "targetPort": PORT, "protocol": "TCP"}]
-    return {"type": board.service_type, "selector": labels(board), "ports": ports}
+    return {"type": "ClusterIP", "selector": labels(board), "ports": ports}
 
 
 def _deployment_spec(board: TensorBoard) -> dict[str, Any]:

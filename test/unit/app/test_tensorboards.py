@@ -12,6 +12,7 @@ from tf_operator.machinery.cache.factory import SharedInformerFactory
 LABEL = "(training.kubeflow.org/operator-name=tensorboard-controller)"
 CHILDREN = {f"deployments.apps in {LABEL}", f"services in {LABEL}"}
 JOBS = "tfjobs.mlkube.io v1beta1"
+V1ALPHA1 = ("--conversion-webhook-bind-address=:9443", "--conversion-webhook-cert-path=/tls")
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,12 @@ JOBS = "tfjobs.mlkube.io v1beta1"
             {JOBS, *CHILDREN},
         ),
         (("--tensorboards=external", "--enable-scheme=tensorflowtrainingjob"), set(), set()),
+        (("--tensorboards=external",), set(), set()),
+        (
+            ("--tensorboards=external", *V1ALPHA1),
+            {"tfjob-controller-tensorboards"},
+            {"tfjobs.kubeflow.org", *CHILDREN},
+        ),
     ],
 )
 def test_a_process_watches_for_tensorboards_what_its_options_ask_for_and_no_more(arguments, names, watched):
@@ -40,3 +47,17 @@ def test_a_process_watches_for_tensorboards_what_its_options_ask_for_and_no_more
 
     assert set(tensorboards.make_controllers(context)) == names
     assert set(informers.idle_seconds()) == watched
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("--tensorboards=external", *V1ALPHA1), {}),
+        (
+            ("--tensorboards=external", "--enable-scheme=tfjob,tfjob.mlkube.io"),
+            {"kubeflow.org/v1": "it belongs to v1alpha1, which this operator does not serve"},
+        ),
+    ],
+)
+def test_why_tensorboards_of_jobs_are_not_run_is_known_to_their_plans(arguments, found):
+    assert wiring.settings(options.parse(arguments, {})).without_tensorboards == found

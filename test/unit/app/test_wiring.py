@@ -23,6 +23,7 @@ def test_plans_depend_on_what_the_options_say():
     assert wiring.settings(options) == Settings(
         cluster_domain="cluster.local",
         gang_scheduler="volcano",
+        without_tensorboards={"kubeflow.org/v1": "this operator runs with --tensorboards=none"},
         restart_delay=timedelta(seconds=2),
         longest_restart_delay=timedelta(minutes=1),
         backoff_reset_after=timedelta(minutes=5),

@@ -49,7 +49,9 @@ DELETES = ["delete Deployment t", "delete Service t"]
             replace(made(), wanted=replace(BOARD, image="other"), has_ended=True), ["patch Deployment t"], id="edited"
         ),
         pytest.param(
-            replace(made(), wanted=replace(BOARD, service_type="NodePort")), ["patch Service t"], id="other Service"
+            replace(made(), services=(replace(made().services[0], digest="old"),)),
+            ["patch Service t"],
+            id="other Service",
         ),
         pytest.param(
             replace(made(), wanted=replace(BOARD, name="x")),

@@ -117,6 +117,16 @@ class Options:
     cluster_domain: str = ""
     warnings: tuple[str, ...] = ()
 
+    def without_tensorboards(self, api: ServedAPI) -> str:
+        """Why no TensorBoards of its jobs are run; empty where they are.
+
+        In v1 there is no such field: only an annotation, which anybody can write, keeps that of v1alpha1.
+        """
+        if self.tensorboards is Tensorboards.NONE:
+            return "this operator runs with --tensorboards=none"
+        is_converted = bool(api.conversion.versions)
+        return "it belongs to v1alpha1, which this operator does not serve" if is_converted and not self.webhook else ""
+
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Read the arguments after ``run``; ``OptionError`` when they, or a variable, are invalid."""

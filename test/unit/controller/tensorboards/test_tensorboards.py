@@ -191,7 +191,7 @@ async def test_what_is_wrong_with_the_tensorboard_of_a_job_is_one_event():
     ((severity, reason, message),) = found
     assert (severity, reason, writer.calls) == ("Warning", API.event_reason(_create_failed()), [])
     assert "spec.tensorboard.logDir: must be the folder with the logs" in message
-    assert "spec.tensorboard.serviceType: must be one of 'ClusterIP', 'NodePort', 'LoadBalancer'" in message
+    assert "spec.tensorboard.serviceType: must be 'ClusterIP'" in message
     source.begin_term()
     await reconciler(source, writer).reconcile(KEY)
     source.forget("u")

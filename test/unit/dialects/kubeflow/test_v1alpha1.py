@@ -355,10 +355,10 @@ def test_a_job_that_ended_under_an_operator_of_that_time_stays_ended(
 
 
 def test_a_tensorboard_survives_the_way_to_v1_and_runs_by_the_name_of_the_job_id():
-    body = example(RuntimeId="76no", tfImage="own", tensorboard={"logDir": "/l", "serviceType": "NodePort"})
+    body = example(RuntimeId="76no", tfImage="own", tensorboard={"logDir": "/l"})
     board = read(body).tensorboard
 
     assert board is not None
-    assert (board.name, board.image, board.service_type, board.problems) == ("tensorboard-76no", "own", "NodePort", ())
+    assert (board.name, board.image, board.problems) == ("tensorboard-76no", "own", ())
     assert "tensorboard" in str(convert(body, "v1")["metadata"]["annotations"]), "by which such jobs are found"
     assert read(example()).tensorboard is None

@@ -18,6 +18,8 @@ CONTAINER = {"name": "tensorflow", "image": "i"}
 TEMPLATE = {"spec": {"containers": [CONTAINER]}}
 MASTER, WORKER = {"template": TEMPLATE}, {"tfReplicaType": "WORKER", "template": TEMPLATE}
 ONLY_ONE = "in another spelling: only one of them can be given"
+INSIDE = "must be 'ClusterIP', because a TensorBoard has no password"
+ALLOWED = "is no volume of a TensorBoard; those are configMap, csi, emptyDir, ephemeral, nfs, persistentVolumeClaim"
 
 
 def read(spec, status=None, **metadata):
@@ -143,8 +145,15 @@ def test_what_was_stored_past_the_rules_is_named(spec, problem):
 @pytest.mark.parametrize(
     ("tensorboard", "problems"),
     [
-        ({"logDir": "/l", "volumeMounts": [{"name": "v"}], "serviceType": "NodePort"}, []),
-        ({"log_dir": "/l", "volume_mounts": [{"name": "v"}], "service_type": "NodePort"}, []),
+        ({"logDir": "/l", "volumeMounts": [{"name": "v"}], "serviceType": "ClusterIP"}, []),
+        ({"log_dir": "/l", "volume_mounts": [{"name": "v"}], "service_type": "ClusterIP"}, []),
+        ({"logDir": "/l", "service_type": "LoadBalancer"}, [f"service_type: {INSIDE}, is 'LoadBalancer'"]),
+        ({"logDir": "/l", "volumes": [{"name": "v", "nfs": {}, "hostPath": None}, {"name": "e", "emptyDir": {}}]}, []),
+        ({"logDir": "/l", "volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, [f"volumes[0].hostPath: {ALLOWED}"]),
+        (
+            {"logDir": "/l", "volumes": ["v", {"name": "t", "projected": {"sources": [{"serviceAccountToken": {}}]}}]},
+            ["volumes[0]: must be an object, is 'v'", f"volumes[1].projected: {ALLOWED}"],
+        ),
         ({"logDir": "/l", "log_dir": "/m"}, ["log_dir: is logDir in another spelling: only one of them can be given"]),
         ({}, ["logDir: must be the folder with the logs"]),
         ("yes", [": must be an object, is 'yes'", "logDir: must be the folder with the logs"]),
@@ -158,11 +167,12 @@ def test_a_tensorboard_is_read_in_either_spelling_and_makes_no_job_invalid(tenso
     assert board.problems == tuple(f"spec.tensorboard{'' if text[0] == ':' else '.'}{text}" for text in problems)
     assert (board.name, board.image) == ("tensorboard-76no", "own")
     if not problems:
-        assert (board.command[2], board.service_type, len(board.mounts)) == ("/l", "NodePort", 1)
+        assert board.command[2] == "/l"
+        assert board.mounts or len(board.volumes) == 2
 
 
 def test_the_plan_of_a_job_shows_its_tensorboard_in_full(capsys, tmp_path):
-    spec = items({"template": TEMPLATE}, RuntimeId="76no", tensorboard={"logDir": "/l", "serviceType": "NodePort"})
+    spec = items({"template": TEMPLATE}, RuntimeId="76no", tensorboard={"logDir": "/l"})
     file = tmp_path / "job.yaml"
     head = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}}
     file.write_text(yaml.safe_dump(head | {"spec": spec}))
@@ -172,5 +182,5 @@ def test_the_plan_of_a_job_shows_its_tensorboard_in_full(capsys, tmp_path):
     assert main.main(["plan", "-o", "yaml", "-f", str(file)]) == 0
     shown = [body for body in yaml.safe_load_all(capsys.readouterr().out) if body]
     service, deployment = shown[-2:]
-    assert (service["kind"], service["spec"]["type"], deployment["kind"]) == ("Service", "NodePort", "Deployment")
+    assert (service["kind"], service["spec"]["type"], deployment["kind"]) == ("Service", "ClusterIP", "Deployment")
     assert deployment["metadata"]["name"] == "tensorboard-76no"
