@@ -67,7 +67,12 @@ WRONG = {
     "no YAML": ("a: [", "is no YAML: while parsing"),
     "no text": (b"\xff", "is no YAML: "),
     "too large": ("#" * (LARGEST + 1), f"it has more than {LARGEST} bytes"),
-    "nested too deeply": ("[" * 2_000, "is no YAML: "),
+    "nested too deeply": ("[" * 30_000, "is no YAML: it is nested deeper than 16"),
+    "a tag of another value": ("tfImage: !!bool foo", "has a value that cannot be used: KeyError: 'foo'"),
+    "a tag of no time": ("tfImage: !!timestamp foo", "has a value that cannot be used: AttributeError: "),
+    "a tag of nothing": ("tfImage: !!int ''", "has a value that cannot be used: IndexError: "),
+    "a huge time": (f"tfImage: 1{':1' * 300}.0", "has a value that cannot be used: OverflowError: "),
+    "a huge number": (f"tfImage: 0x{'f' * 9_000}", "has a value that cannot be used: ValueError: "),
     "another field": (
         "accelerator: {}",
         "accelerator: is unknown: there are accelerators, grpcServerFilePath, tfImage",
@@ -153,7 +158,7 @@ async def test_changes_are_followed_and_a_wrong_one_is_reported_once_and_changes
     following = asyncio.create_task(file.follow(clock))
     said = []
     with capture_logs() as records:
-        for text in ("tfImage: i", "tfImage: ''", None, "tfImage: i", AZURE, "gone"):
+        for text in ("tfImage: i", "tfImage: !!bool ''", None, "tfImage: i", AZURE, "gone"):
             if text == "gone":
                 mounted.path.unlink()
             elif text is not None:
