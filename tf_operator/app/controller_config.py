@@ -2,7 +2,7 @@
 
     accelerators:
       <resource>:
-        volumes: [{name, hostPath, mountPath}]
+        volumes: [{name, hostPath, mountPath, readOnly}]
         envVars: [{name, value}]
         resource: <the resource that pods ask for instead>
     grpcServerFilePath: <the program of default parameter servers>
@@ -160,11 +160,12 @@ def _replacement(entry: Fields) -> str:
 
 
 def _volume(entry: Fields) -> HostVolume:
-    _refuse_others(entry, "name", "hostPath", "mountPath")
+    _refuse_others(entry, "name", "hostPath", "mountPath", "readOnly")
     return HostVolume(
         name=_text(entry, "name", _VOLUME, "must be lower-case letters, digits and '-', at most 63"),
         host_path=_text(entry, "hostPath", _PATH, _PATH_RULE),
         mount_path=_text(entry, "mountPath", _MOUNT_PATH, f"{_PATH_RULE} and ':'"),
+        is_read_only=entry.body.get("readOnly") is None or entry.flag("readOnly"),
     )
 
 

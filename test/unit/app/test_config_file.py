@@ -20,11 +20,13 @@ accelerators:
       - {{name: LD_LIBRARY_PATH, value: '/usr/lib/nvidia:/usr/lib/x86_64-linux-gnu'}}
     volumes:
       - {{name: lib, mountPath: /usr/lib/nvidia, hostPath: /usr/lib/nvidia-384}}
+      - {{name: cache, mountPath: /cache, hostPath: /var/cache, readOnly: false}}
     resource: nvidia.com/gpu
 """
 LIB = HostVolume("lib", "/usr/lib/nvidia-384", "/usr/lib/nvidia")
+CACHE = HostVolume("cache", "/var/cache", "/cache", is_read_only=False)
 VARIABLE = ("LD_LIBRARY_PATH", "/usr/lib/nvidia:/usr/lib/x86_64-linux-gnu")
-GPU = Accelerator("alpha.kubernetes.io/nvidia-gpu", (LIB,), (VARIABLE,), "nvidia.com/gpu")
+GPU = Accelerator("alpha.kubernetes.io/nvidia-gpu", (LIB, CACHE), (VARIABLE,), "nvidia.com/gpu")
 
 
 def read(folder, text):
@@ -95,6 +97,10 @@ WRONG = {
     "a colon": (
         of_gpu("volumes: [{name: l, mountPath: '/a:b'}]"),
         "mountPath: must be an absolute path without '..' and",
+    ),
+    "neither true nor false": (
+        of_gpu("volumes: [{name: l, readOnly: 'no'}]"),
+        "accelerators[g].volumes[0].readOnly: must be true or false, is 'no'",
     ),
     "a field of Kubernetes": (of_gpu("volumes: [{path: /a}]"), "volumes[0].path: is unknown: there are name, hostPath"),
     "a name twice": (of_gpu(f"volumes: [{VOLUME}, {VOLUME}]"), "accelerators[g].volumes[1].name: is 'lib' again"),
