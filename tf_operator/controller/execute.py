@@ -15,6 +15,7 @@ import structlog
 
 from tf_operator.controller import log_context, shares
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.rejections import Rejections
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
@@ -71,7 +72,7 @@ class Executor:
             return await self._delete_job(job, plan)
         if plan.status_first:
             await self._store_status(seen, plan, self.api.status_patch(plan.report))
-        next_plan = Result.of(plan.requeue_after)
+        next_plan, noted = Result.of(plan.requeue_after), self.notes.rejected_extras.get(job.uid)
         with_status = None if plan.status_first else partial(self._confirm, seen, plan, UNFINISHED_WAITS)
         is_done, stop = await self._act_or(with_status, job, plan.actions, self.shares.begin(job, next_plan.after))
         if stop is Stop.CHANGED:
@@ -82,6 +83,7 @@ class Executor:
             confirmed = await self._confirm(seen, plan, max(waits, UNFINISHED_WAITS) if stop else waits)
         if stop:
             return Result(0.0, Turn.GIVES_WAY)
+        is_done = is_done and self.notes.rejected_extras.get(job.uid) is noted  # else the next plan reports it
         return next_plan.or_earlier(confirmed).or_earlier(DONE if is_done else NOW)
 
     async def _delete_job(self, job: TrainingJob, plan: Plan) -> Result:
@@ -169,8 +171,7 @@ class Executor:
             case Patch():
                 return partial(self._patch, owner, resource, action)
             case Delete():
-                of = {"name": action.name, "uid": action.uid, "only_at": action.version}
-                return partial(self.writer.delete, owner, resource, **of)
+                return partial(self._delete, owner, action)
             case DeleteCollection():
                 request = requests.delete_all(resource, Scope(owner.key.namespace, label_selector=action.selector))
                 uids = [found.uid for found in action.objects]
@@ -187,15 +188,15 @@ class Executor:
         try:
             await self.writer.create(owner, resource, child.body())
         except errors.Refused as refusal:
+            notes = self._notes(child)
             if isinstance(refusal, errors.AlreadyExists):
-                self.notes.rejections.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
+                notes.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
             if not _is_answer(refusal):
                 raise
             _log.info("a create was rejected", what=child.what, cause=refusal.name, error=str(refusal))
+            notes.note(owner.uid, child.what, refusal)
             if child.is_optional:
-                self.notes.rejected_extras.note(owner.uid, child.what, refusal)
                 return
-            self.notes.rejections.note(owner.uid, child.what, refusal)
             raise _CreateRejected from refusal
         if child.is_optional:
             self.notes.rejected_extras.clear(owner.uid)
@@ -206,7 +207,7 @@ class Executor:
         """Whether the object is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
         # An update of a main resource with another object's UID is refused.
         body = {**action.body, "metadata": {**action.body.get("metadata", {}), "uid": action.uid}}
-        notes = self.notes.rejected_extras if action.is_optional else self.notes.rejections
+        notes = self._notes(action)
         try:
             await self.writer.patch(owner, resource, action.name, body=body)
         except errors.Refused as refusal:
@@ -218,6 +219,25 @@ class Executor:
         if action.is_optional:
             notes.clear(owner.uid)
         return True
+
+    async def _delete(self, owner: OwnerKey, action: Delete) -> bool:
+        """Whether it is deleted. An optional one that stays is noted, and deleted later."""
+        of = {"name": action.name, "uid": action.uid, "only_at": action.version}
+        try:
+            is_done = await self.writer.delete(owner, action.resource, **of)
+        except errors.Refused as refusal:
+            if not action.is_optional or not _is_answer(refusal):
+                raise
+            _log.info("a deletion was rejected", what=action.why, cause=refusal.name, error=str(refusal))
+            self._notes(action).note(owner.uid, action.why, refusal, is_change=True)
+            return True
+        if action.is_optional:
+            self._notes(action).clear(owner.uid)
+        return is_done
+
+    def _notes(self, action: Create | Patch | Delete) -> Rejections:
+        """Where a refusal of it is noted."""
+        return self.notes.rejected_extras if action.is_optional else self.notes.rejections
 
 
 def _is_answer(error: errors.ApiError) -> bool:

@@ -9,6 +9,7 @@ from tf_operator.controller.departed_pods import DepartedPods
 from tf_operator.controller.rejections import Rejections
 from tf_operator.controller.status_batches import StatusBatches
 from tf_operator.machinery.clock import Clock
+from tf_operator.meta import ObjectKey
 
 
 class JobNotes:
@@ -28,6 +29,10 @@ class JobNotes:
         self.rejected_extras.begin_term()
         self.departed_pods.begin_term()
         self.status_batches.begin_term()
+
+    def note_freed(self, resource: str, key: ObjectKey) -> frozenset[str]:
+        """An object is gone; the UIDs of the jobs that waited for its name."""
+        return frozenset(notes.note_freed(resource, key) for notes in (self.rejections, self.rejected_extras)) - {""}
 
     def forget(self, uid: str) -> None:
         """The job is gone."""

@@ -16,7 +16,7 @@ from tf_operator.dialects.phases import TYPES
 from tf_operator.job import defaults, templates
 from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.tensorboard import TensorBoard
+from tf_operator.job.tensorboard import TensorBoard, first_of
 from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, ReplicaSpec, RestartPolicy
 from tf_operator.meta import Body
 
@@ -149,7 +149,7 @@ def read_tensorboard(spec: Fields, runtime_id: str) -> TensorBoard | None:
         volumes=tuple(volumes) if isinstance(volumes, list) else (),
         mounts=tuple(mounts) if isinstance(mounts, list) else (),
         service_type=kind.value,
-        problems=tuple(map(str, own.problems)),
+        problems=first_of(own.problems),
     )
 
 

@@ -4,7 +4,7 @@ Two kinds of objects ask for one: a job, for itself, and an object of kind Tenso
 ``problems``: it never makes a job invalid.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +15,9 @@ RESOURCE: Final = GroupVersionResource("tensorstack.dev", "v1beta1", "tensorboar
 OPERATOR_NAME: Final = "tensorboard-controller"
 """On all children of TensorBoards, so that no cache of pods and Services of jobs has them."""
 PORT: Final = 6006
+MOST_TEXT: Final = 1024
+"""Characters of a message."""
+_MOST_PROBLEMS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,18 @@ class TensorBoard:
     """No pod runs."""
     problems: tuple[str, ...] = ()
     """Why it cannot run, in sentences without a full stop; then nothing is made."""
+
+
+def in_one_line(text: str) -> str:
+    """A text as it may stand in a status: whoever wrote it, one line of bounded length."""
+    line = "".join(char if char.isprintable() else "?" for char in " ".join(text[: 2 * MOST_TEXT].split()))
+    return line if len(line) <= MOST_TEXT else f"{line[: MOST_TEXT - 3]}..."
+
+
+def first_of(problems: Sequence[object]) -> tuple[str, ...]:
+    """The first few problems, and how many there are besides."""
+    more = len(problems) - _MOST_PROBLEMS
+    return (*map(str, problems[:_MOST_PROBLEMS]), *((f"and {more} more",) if more > 0 else ()))
 
 
 @dataclass(frozen=True, slots=True)

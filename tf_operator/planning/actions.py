@@ -76,13 +76,14 @@ class Patch:
 class Delete:
     """Delete this very object; with a ``version`` only as it was then, because its state is the reason."""
 
-    stage: ClassVar[Stage] = Stage.DELETES
-
     resource: GroupVersionResource
     name: str
     uid: str
     why: str = ""
     version: str = ""
+    stage: Stage = Stage.DELETES
+    is_optional: bool = False
+    """Whether the job continues although it stays; then ``why`` is the deletion in words, for messages."""
 
 
 @dataclass(frozen=True, slots=True)

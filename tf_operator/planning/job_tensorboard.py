@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any, Final
 
 from tf_operator.job import naming
-from tf_operator.job.tensorboard import RESOURCE, TensorBoardLine
+from tf_operator.job.tensorboard import RESOURCE, TensorBoardLine, in_one_line
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning import rejections, tensorboards
 from tf_operator.planning.actions import Action, Create, Delete, Patch, Stage
-from tf_operator.planning.snapshot import Snapshot
+from tf_operator.planning.snapshot import RejectedWrite, Snapshot, TensorBoards
 
 WHAT: Final = "its TensorBoard"
 
@@ -33,7 +33,9 @@ def actions(snapshot: Snapshot, *, has_ended: bool = False) -> Iterator[Action]:
     elif found.is_terminating:
         return
     elif wanted is None:
-        yield Delete(RESOURCE, found.name, found.uid)
+        if not rejections.is_waiting(seen.rejected, snapshot.now):
+            what = f"the deletion of {WHAT}"
+            yield Delete(RESOURCE, found.name, found.uid, what, stage=Stage.EXTRAS, is_optional=True)
     elif found.digest != tensorboards.digest(wanted) and not _is_waiting(snapshot):
         # Not compared with its spec: its schema and its controller may drop fields, and add others.
         note = {"annotations": {tensorboards.DIGEST: tensorboards.digest(wanted)}}
@@ -42,26 +44,39 @@ def actions(snapshot: Snapshot, *, has_ended: bool = False) -> Iterator[Action]:
 
 
 def line(snapshot: Snapshot) -> TensorBoardLine | None:
-    """What is reported of it; ``None`` when nothing is known, or none is wanted."""
-    job, seen = snapshot.job, snapshot.tensorboards
-    if job.tensorboard_spec is None or seen is None:
+    """What is reported of it; ``None`` when nothing is known, or none is wanted and none stays."""
+    job, seen, rejected = snapshot.job, snapshot.tensorboards, _rejected(snapshot)
+    if seen is None or (job.tensorboard_spec is None and rejected is None):
         return None
-    refusal = seen.unserved or (seen.rejected.message if seen.rejected else "")
+    refusal = seen.unserved or (in_one_line(rejected.message) if rejected else "")
     if found := seen.found:
         return TensorBoardLine(found.name, found.uid, is_ready=found.is_ready, message=refusal or found.message)
     return TensorBoardLine(job.key.name, message=refusal)
 
 
-def retry_at(snapshot: Snapshot) -> datetime | None:
-    """When to look again, if nothing happens until then."""
-    seen = snapshot.tensorboards
-    if snapshot.job.tensorboard_spec is None:
+def retry_at(snapshot: Snapshot, *, has_ended: bool = False) -> datetime | None:
+    """When to reconcile again, if nothing happens until then."""
+    seen, rejected = snapshot.tensorboards, _rejected(snapshot)
+    if rejected and (_is_there(seen) or not has_ended):
+        return None if rejections.is_final(rejected) else rejections.retry_at(rejected)
+    if snapshot.job.tensorboard_spec is None or has_ended:
         return None
     if seen is None:
         return snapshot.now + rejections.UNSERVED
-    if seen.unserved:
-        return None if seen.is_off else snapshot.now + rejections.LONGEST
-    return rejections.retry_at(seen.rejected) if seen.rejected and not rejections.is_final(seen.rejected) else None
+    return snapshot.now + rejections.LONGEST if seen.unserved and not seen.is_off else None
+
+
+def _rejected(snapshot: Snapshot) -> RejectedWrite | None:
+    """What was refused last, unless the object is as the job wants it by now."""
+    seen, wanted = snapshot.tensorboards, snapshot.job.tensorboard_spec
+    if seen is None or seen.rejected is None:
+        return None
+    digest = tensorboards.digest(wanted) if wanted is not None else None
+    return None if digest == (seen.found.digest if seen.found else None) else seen.rejected
+
+
+def _is_there(seen: TensorBoards | None) -> bool:
+    return seen is not None and seen.found is not None
 
 
 def _is_waiting(snapshot: Snapshot) -> bool:

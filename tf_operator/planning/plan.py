@@ -60,7 +60,7 @@ def _after_end(snapshot: Snapshot) -> Plan:
     return Plan(
         report=report.after_end(snapshot),
         actions=(*cleanup.after_end(snapshot), *job_tensorboard.actions(snapshot, has_ended=True)),
-        requeue_after=_soonest(snapshot.now, iter([expiry])),
+        requeue_after=_soonest(snapshot.now, iter([expiry, job_tensorboard.retry_at(snapshot, has_ended=True)])),
     )
 
 

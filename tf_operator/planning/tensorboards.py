@@ -6,14 +6,14 @@ the owner; a foreign one of the same name makes the create fail, and the status 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
 from tf_operator.job.profile import OPERATOR_LABEL
-from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard
+from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard, in_one_line
 from tf_operator.meta import GroupVersionResource, OwnerRef
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.children import SERVICES
@@ -72,21 +72,27 @@ def plan(seen: Observed) -> TensorBoardPlan:
     """What is to be done for this TensorBoard now."""
     wanted = seen.wanted
     if wanted is None or wanted.problems:
-        problems = "; ".join(wanted.problems) if wanted else ""
+        problems = in_one_line("; ".join(wanted.problems)) if wanted else ""
         return TensorBoardPlan(tuple(_removals(seen, kept="")), message=problems)
-    running = next((found for found in seen.deployments if found.name == wanted.name), None)
-    is_running = running is not None and running.is_available and not wanted.is_suspended
+    running, service = (_named(wanted.name, children) for children in (seen.deployments, seen.services))
+    is_served = service is not None and not service.is_terminating
+    is_running = is_served and running is not None and running.is_available and not wanted.is_suspended
     host = ".".join(filter(None, (wanted.name, seen.namespace, "svc", seen.cluster_domain)))
     return TensorBoardPlan(
         actions=(*_removals(seen, kept=wanted.name), *_writes(seen, wanted)),
         is_running=is_running,
         url=f"http://{host}" if is_running else "",
-        message="" if is_running else _message(seen, running, wanted),
+        message=in_one_line(_message(seen, running, wanted)),
     )
 
 
 def _message(seen: Observed, running: TensorBoardChild | None, wanted: TensorBoard) -> str:
+    """What is wrong, also while the pod of an earlier spec runs."""
     return seen.rejected or ("it is suspended" if wanted.is_suspended else running.message if running else "")
+
+
+def _named(name: str, children: Iterable[TensorBoardChild]) -> TensorBoardChild | None:
+    return next((found for found in children if found.name == name), None)
 
 
 def _removals(seen: Observed, *, kept: str) -> Iterator[Action]:
@@ -103,7 +109,7 @@ def _writes(seen: Observed, wanted: TensorBoard) -> Iterator[Action]:
     )
     for resource, children, spec in bodies:
         wanted_digest, what = digest(spec), f"{resource.kind} {wanted.name}"
-        child = next((found for found in children if found.name == wanted.name), None)
+        child = _named(wanted.name, children)
         if child is None and not seen.has_ended:
             yield Create(resource, wanted.name, what, partial(_body, seen, wanted, spec))
         elif child and child.digest != wanted_digest and not child.is_terminating:

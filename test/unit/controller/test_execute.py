@@ -12,6 +12,7 @@ from tf_operator.controller import resources
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.transport import errors
+from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang_schedulers, rejections
 from tf_operator.planning.actions import Create, Delete, Patch, Plan, Stage
 from tf_operator.planning.children import PODS, SERVICES
@@ -273,6 +274,38 @@ async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_i
     assert (notes.rejections.get(uid), notes.rejected_extras.get(uid).code) == (None, 422)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
     assert notes.rejected_extras.get(uid) is None
+
+
+EXTRA = Create(RESOURCE, "x", "the extra", lambda: named("x"), Stage.EXTRAS, is_optional=True)
+
+
+async def test_an_extra_whose_name_is_taken_is_tried_again_once_it_is_free_and_forgotten_with_the_job(harness):
+    harness.api.put(RESOURCE, named("x"))
+    uid, place = harness.job["metadata"]["uid"], (str(RESOURCE), ObjectKey("ns", "x"))
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=(EXTRA,)))
+    assert rejections.is_waiting(harness.notes.rejected_extras.get(uid), harness.clock.now())
+    assert harness.notes.note_freed(*place) == {uid}
+    assert not rejections.is_waiting(harness.notes.rejected_extras.get(uid), harness.clock.now())
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=(EXTRA,)))
+    harness.notes.forget(uid)
+    assert (harness.notes.note_freed(*place), len(harness.notes)) == (frozenset(), 0)
+
+
+async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod_and_is_reported(harness):
+    found = harness.api.put(RESOURCE, named("x"))["metadata"]["uid"]
+    gone = Delete(RESOURCE, "x", found, "the deletion of the extra", stage=Stage.EXTRAS, is_optional=True)
+    uid, pod = harness.job["metadata"]["uid"], Create(PODS, "p", "pod p", partial(named, "p"), Stage.PODS)
+    harness.api.fail("delete tensorboards.tensorstack.dev", refused(403, "Forbidden", "not allowed"))
+
+    result = await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, pod)))
+    assert harness.api.calls == ["create pods p", "delete tensorboards.tensorstack.dev x"]
+    refusal = harness.notes.rejected_extras.get(uid)
+    assert (result.after, refusal.what, refusal.message) == (0, "the deletion of the extra", "not allowed")
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone,)))
+    assert (harness.api.of(RESOURCE), harness.notes.rejected_extras.get(uid)) == ([], None)
 
 
 def named(name):

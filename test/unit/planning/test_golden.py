@@ -10,7 +10,9 @@ from golden import case, written
 from support.builders import merge
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import words
+from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.planning import failure_evidence, pending, spec_problems
+from tf_operator.planning.actions import Stage
 from tf_operator.planning.plan import make_plan
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,6 +45,13 @@ def test_the_plan_of_a_case_is_the_one_in_its_file(name):
     path = ROOT / case.FOLDER / f"{name}{case.PLAN}"
 
     assert path.read_text(encoding="utf-8") == written.plan_text(CASES[name])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tensorboard-")])
+def test_nothing_that_is_done_for_a_tensorboard_holds_up_the_job(name):
+    actions = [found for found in make_plan(CASES[name].snapshot).actions if found.resource == RESOURCE]
+
+    assert {(found.stage, found.is_optional) for found in actions} <= {(Stage.EXTRAS, True)}
 
 
 @pytest.mark.parametrize("name", NAMES)

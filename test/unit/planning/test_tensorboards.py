@@ -76,6 +76,11 @@ def test_children_follow_what_is_wanted(seen, actions):
         (replace(NEW, rejected="taken"), (False, "", "taken")),
         (replace(made(is_available=True), wanted=replace(BOARD, is_suspended=True)), (False, "", "it is suspended")),
         (replace(NEW, wanted=replace(BOARD, problems=("a", "b"))), (False, "", "a; b")),
+        (replace(NEW, wanted=replace(BOARD, problems=("x\n" * 9999,))), (False, "", "x " * 510 + "x...")),
+        (replace(NEW, rejected="x\n" * 9999), (False, "", "x " * 510 + "x...")),
+        (replace(made(is_available=True), rejected="not so"), (True, "http://t.team.svc", "not so")),
+        (replace(made(is_available=True), services=()), (False, "", "")),
+        (replace(made(is_available=True), services=made(is_terminating=True).deployments), (False, "", "")),
     ],
 )
 def test_the_status_says_whether_it_runs_and_what_is_wrong(seen, expected):

@@ -14,6 +14,7 @@ from tf_operator.controller.projections.children import NOBODY, Child, ChildMeta
 from tf_operator.controller.projections.jobs import FieldManager
 from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.tensorboard import in_one_line
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.meta import text_of
 from tf_operator.planning import tensorboards
@@ -74,7 +75,7 @@ class CachedTensorBoard(Child):
             as_object(self.spec),
             self.digest,
             is_ready=status.get("phase") == "Running",
-            message=text_of(status, "message"),
+            message=in_one_line(text_of(status, "message")),
             is_terminating=self.is_terminating,
         )
 
@@ -125,6 +126,6 @@ def read_child(raw: msgspec.Raw | bytes) -> CachedChild:
         metadata.annotations.get(tensorboards.DIGEST, ""),
         is_terminating=metadata.deletion_timestamp is not None,
         is_available=is_current and status.available_replicas > 0,
-        message=next(trouble, ""),
+        message=in_one_line(next(trouble, "")),
     )
     return CachedChild(metadata.core(), owner.uid, child)

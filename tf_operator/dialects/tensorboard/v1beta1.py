@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.served import Crd
-from tf_operator.job.tensorboard import TensorBoard
+from tf_operator.job.tensorboard import TensorBoard, first_of
 from tf_operator.meta import Body
 
 CRD: Final = Crd(__package__)
@@ -38,7 +38,7 @@ def read(name: str, spec: object) -> TensorBoard:
         mounts=tuple(_mount(volumes[claim], claim, path) for claim, path in folders),
         resources=fields.below("resources").body,
         is_suspended=fields.flag("suspend"),
-        problems=tuple(map(str, fields.problems)),
+        problems=first_of(fields.problems),
     )
 
 

@@ -94,6 +94,14 @@ def child(owner="u", namespace="team", digest="d"):
     return read_child(body({}, uid="c", namespace=namespace, ownerReferences=[reference], annotations=noted))
 
 
+def test_of_a_long_message_of_another_controller_one_line_is_kept():
+    long, trouble = "x\n" * 9999, {"type": "ReplicaFailure", "status": "True"}
+    found = tensorboard_reader((API,))(body({}, status={"message": long})).as_planned()
+    deployment = read_child(body({}, status={"conditions": [{**trouble, "message": long}]})).child
+
+    assert found.message == deployment.message == "x " * 510 + "x..."
+
+
 def queue_of(source):
     return RateLimitedQueue(FakeClock(), ExponentialBackoff(base=1, cap=60)), source
 

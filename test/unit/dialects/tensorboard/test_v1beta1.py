@@ -55,6 +55,12 @@ def test_what_cannot_be_shown_is_named_with_its_rule(spec, problem):
     assert read(**spec).problems == (problem,)
 
 
+def test_of_very_many_problems_a_few_are_named():
+    board = read(logDir={"pvc": [{"name": "a", "subPath": [".."] * 64}] * 64})
+
+    assert board.problems == (f"spec.logDir.pvc[0].subPath: {FOLDER}",) * 5 + ("and 4091 more",)
+
+
 def test_a_malformed_spec_is_a_value_with_problems():
     for spec in (None, "text", {"trainingLogFilesets": "x", "resources": [], "suspend": "yes"}):
         assert v1beta1.read("t", spec).problems
