@@ -159,7 +159,7 @@ async def test_a_gpu_comes_with_what_the_configuration_says_and_its_job_says_wha
     (container,) = pod["spec"]["containers"]
     assert container["resources"]["limits"] == {GPU: "1"}
     assert {"name": "lib", "hostPath": {"path": "/usr/lib/nvidia-384", "type": ""}} in pod["spec"]["volumes"]
-    assert {"name": "lib", "mountPath": "/usr/local/nvidia/lib64"} in container["volumeMounts"]
+    assert {"name": "lib", "mountPath": "/usr/local/nvidia/lib64", "readOnly": True} in container["volumeMounts"]
     assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in container["env"]
     stored = (await here.get("gpu"))["spec"]["replicaSpecs"]
     assert stored == example("tf_job_gpu.yaml", "gpu")["spec"]["replicaSpecs"]

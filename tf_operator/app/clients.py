@@ -113,6 +113,10 @@ class Clients:
                 await client.send(listing)
             except errors.NotFound:
                 return False
+            except errors.Forbidden as error:
+                # Rights do not come by themselves, and without them its gangs could not be made anyway.
+                _log.warning("a gang scheduler counts as not installed", error=errors.one_line(str(error)))
+                return False
             except errors.ApiError as error:
                 _log.warning("the gang scheduler cannot be found yet", error=errors.one_line(str(error)))
                 await self._clock.sleep(SOME_TIME)

@@ -2,7 +2,7 @@
 
     accelerators:
       <resource>:
-        volumes: [{name, hostPath, mountPath}]
+        volumes: [{name, hostPath, mountPath, readOnly}]
         envVars: [{name, value}]
         resource: <the resource that pods ask for instead>
     grpcServerFilePath: <the program of default parameter servers>
@@ -22,10 +22,13 @@ import yaml
 
 from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.job.constants import TF_CONFIG
+from tf_operator.machinery.transport.errors import one_line
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 
 LARGEST: Final = 64 * 1024
 """Bytes of each file: they are read every few seconds, and the program is in a ConfigMap of each job."""
+DEEPEST: Final = 16
+"""Lists and objects in each other: five are needed, and libyaml's composer overflows the stack at some thousands."""
 OLD_PROGRAM: Final = "/opt/mlkube/grpc_tensorflow_server/grpc_tensorflow_server.py"
 """What the configurations of old deployments name: it was in the image of that operator, and is ours here."""
 _RESOURCE: Final = re.compile(
@@ -53,7 +56,19 @@ class ControllerConfig:
 
 
 def read(path: Path) -> ControllerConfig:
-    """Read the file, and the program that it names."""
+    """Read the file, and the program that it names; ``ConfigFileError`` whatever else is there."""
+    try:
+        return _read(path)
+    except ConfigFileError:
+        raise
+    # For tagged and for huge values PyYAML raises what int(), datetime() and its look-ups raise: KeyError,
+    # AttributeError, IndexError, OverflowError and others.
+    except Exception as error:
+        reason = one_line(f"{type(error).__name__}: {error}")
+        raise ConfigFileError(f"{path}: has a value that cannot be used: {reason}") from error
+
+
+def _read(path: Path) -> ControllerConfig:
     fields = Fields(_parsed(path))
     _refuse_others(fields, "accelerators", "grpcServerFilePath", "tfImage")
     program = _program(fields, path.parent)
@@ -71,16 +86,26 @@ def read(path: Path) -> ControllerConfig:
 
 def _parsed(path: Path) -> dict[str, object]:
     try:
-        found = yaml.load(_content(path), yaml.CSafeLoader)
+        content = _content(path)
+        _refuse_depth(content)
+        found = yaml.load(content, yaml.CSafeLoader)
     except OSError as error:
         raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ConfigFileError(f"{path}: is no YAML: {' '.join(str(error).split())}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigFileError(f"{path}: is no YAML: {one_line(str(error))}") from error
     if found is None:
         return {}
     if not isinstance(found, dict):
         raise ConfigFileError(f"{path}: must be an object, is {kind_of(found)}")
     return {str(name): value for name, value in found.items()}
+
+
+def _refuse_depth(content: str) -> None:
+    depth = 0
+    for event in yaml.parse(content, yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise ValueError(f"it is nested deeper than {DEEPEST}")
 
 
 def _content(path: Path) -> str:
@@ -135,11 +160,12 @@ def _replacement(entry: Fields) -> str:
 
 
 def _volume(entry: Fields) -> HostVolume:
-    _refuse_others(entry, "name", "hostPath", "mountPath")
+    _refuse_others(entry, "name", "hostPath", "mountPath", "readOnly")
     return HostVolume(
         name=_text(entry, "name", _VOLUME, "must be lower-case letters, digits and '-', at most 63"),
         host_path=_text(entry, "hostPath", _PATH, _PATH_RULE),
         mount_path=_text(entry, "mountPath", _MOUNT_PATH, f"{_PATH_RULE} and ':'"),
+        is_read_only=entry.body.get("readOnly") is None or entry.flag("readOnly"),
     )
 
 

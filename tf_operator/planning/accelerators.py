@@ -20,6 +20,18 @@ class HostVolume:
     name: str
     host_path: str
     mount_path: str
+    is_read_only: bool = True
+
+    @property
+    def volume(self) -> Body:
+        """The volume of the pod."""
+        return {"name": self.name, "hostPath": {"path": self.host_path}}
+
+    @property
+    def mount(self) -> Body:
+        """The mount of the container."""
+        mount = {"name": self.name, "mountPath": self.mount_path}
+        return {**mount, "readOnly": True} if self.is_read_only else mount
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +70,34 @@ def _with_each(spec: ReplicaSpec, container: str, accelerators: Iterable[Acceler
 
 
 def _with(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:
-    """The pod, and its deciding container. A volume is left out if the user has another one at its place."""
-    brought = {volume.get("name") for volume in _objects(pod.get("volumes"))}
-    places = {mount.get("mountPath"): mount.get("name") for mount in _objects(main.get("volumeMounts"))}
-    volumes = [
-        volume
-        for volume in accelerator.volumes
-        if volume.name not in brought and places.get(volume.mount_path, volume.name) == volume.name
-    ]
-    pod = _extended(pod, "volumes", [{"name": found.name, "hostPath": {"path": found.host_path}} for found in volumes])
-    main = _extended(main, "volumeMounts", [{"name": found.name, "mountPath": found.mount_path} for found in volumes])
+    """The pod, and its deciding container. A volume is left out if the user has one of its name or at its place.
+
+    It is also left out if a container of the user mounts that name: this mount would reach the node, and could write.
+    The API server then rejects the pod, as it does without an operator.
+    """
+    named, places = _volume_names(pod), _texts(main.get("volumeMounts"), "mountPath")
+    added = [volume for volume in accelerator.volumes if volume.name not in named and volume.mount_path not in places]
+    pod = _extended(pod, "volumes", [found.volume for found in added])
+    main = _extended(main, "volumeMounts", [found.mount for found in added])
     main = _extended(main, "env", [{"name": name, "value": value} for name, value in accelerator.variables])
     if accelerator.replacement:
         main = {**main, "resources": _replaced(_resources(main), accelerator.resource, accelerator.replacement)}
     return pod, main
 
 
+def _volume_names(pod: Body) -> set[str]:
+    """The volumes that the user brings, or mounts anywhere."""
+    containers = [entry for field in ("initContainers", "containers") for entry in _objects(pod.get(field))]
+    lists = [pod.get("volumes"), *(entry.get("volumeMounts") for entry in containers)]
+    return {name for found in lists for name in _texts(found, "name")}
+
+
 def _extended(body: Body, field: str, entries: Iterable[Body]) -> Body:
-    """The body with the entries whose names are not in the list yet."""
-    found = body.get(field)
-    names = {entry.get("name") for entry in _objects(found)}
+    """The body with the entries whose names are not in the list yet; as it is, if the user has no list there."""
+    found = [] if body.get(field) is None else body[field]
+    names = _texts(found, "name")
     added = [entry for entry in entries if entry["name"] not in names]
-    return {**body, field: [*(found if isinstance(found, list) else []), *added]} if added else body
+    return {**body, field: [*found, *added]} if added and isinstance(found, list) else body
 
 
 def _replaced(resources: Body, old: str, new: str) -> dict[str, Any]:
@@ -99,3 +117,8 @@ def _resources(container: Body) -> Body:
 
 def _objects(found: object) -> list[Body]:
     return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+
+
+def _texts(found: object, field: str) -> set[str]:
+    """The texts in this field of the objects in a list. Anything else is left to the API server, which rejects it."""
+    return {text for entry in _objects(found) if isinstance(text := entry.get(field), str)}

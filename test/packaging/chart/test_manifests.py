@@ -203,7 +203,9 @@ def test_the_overlay_with_accelerators_mounts_a_configuration_that_the_operator_
     (accelerator,) = controller_config.read(tmp_path / name).accelerators
     assert (accelerator.resource, len(accelerator.volumes)) == ("alpha.kubernetes.io/nvidia-gpu", 3)
     (mount,) = spec["containers"][0]["volumeMounts"]
-    assert spec["containers"][0]["args"][-1] == f"--controller-config-file={mount['mountPath']}/{name}"
+    (container,) = one(render("mlkube"), "Deployment")["spec"]["template"]["spec"]["containers"]
+    file = f"--controller-config-file={mount['mountPath']}/{name}"
+    assert spec["containers"][0]["args"] == [*container["args"], file]
     assert [volume["configMap"] for volume in spec["volumes"]] == [{"name": "tf-job-operator-config"}]
 
 

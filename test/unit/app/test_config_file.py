@@ -20,11 +20,13 @@ accelerators:
       - {{name: LD_LIBRARY_PATH, value: '/usr/lib/nvidia:/usr/lib/x86_64-linux-gnu'}}
     volumes:
       - {{name: lib, mountPath: /usr/lib/nvidia, hostPath: /usr/lib/nvidia-384}}
+      - {{name: cache, mountPath: /cache, hostPath: /var/cache, readOnly: false}}
     resource: nvidia.com/gpu
 """
 LIB = HostVolume("lib", "/usr/lib/nvidia-384", "/usr/lib/nvidia")
+CACHE = HostVolume("cache", "/var/cache", "/cache", is_read_only=False)
 VARIABLE = ("LD_LIBRARY_PATH", "/usr/lib/nvidia:/usr/lib/x86_64-linux-gnu")
-GPU = Accelerator("alpha.kubernetes.io/nvidia-gpu", (LIB,), (VARIABLE,), "nvidia.com/gpu")
+GPU = Accelerator("alpha.kubernetes.io/nvidia-gpu", (LIB, CACHE), (VARIABLE,), "nvidia.com/gpu")
 
 
 def read(folder, text):
@@ -67,7 +69,12 @@ WRONG = {
     "no YAML": ("a: [", "is no YAML: while parsing"),
     "no text": (b"\xff", "is no YAML: "),
     "too large": ("#" * (LARGEST + 1), f"it has more than {LARGEST} bytes"),
-    "nested too deeply": ("[" * 2_000, "is no YAML: "),
+    "nested too deeply": ("[" * 30_000, "is no YAML: it is nested deeper than 16"),
+    "a tag of another value": ("tfImage: !!bool foo", "has a value that cannot be used: KeyError: 'foo'"),
+    "a tag of no time": ("tfImage: !!timestamp foo", "has a value that cannot be used: AttributeError: "),
+    "a tag of nothing": ("tfImage: !!int ''", "has a value that cannot be used: IndexError: "),
+    "a huge time": (f"tfImage: 1{':1' * 300}.0", "has a value that cannot be used: OverflowError: "),
+    "a huge number": (f"tfImage: 0x{'f' * 9_000}", "has a value that cannot be used: ValueError: "),
     "another field": (
         "accelerator: {}",
         "accelerator: is unknown: there are accelerators, grpcServerFilePath, tfImage",
@@ -90,6 +97,10 @@ WRONG = {
     "a colon": (
         of_gpu("volumes: [{name: l, mountPath: '/a:b'}]"),
         "mountPath: must be an absolute path without '..' and",
+    ),
+    "neither true nor false": (
+        of_gpu("volumes: [{name: l, readOnly: 'no'}]"),
+        "accelerators[g].volumes[0].readOnly: must be true or false, is 'no'",
     ),
     "a field of Kubernetes": (of_gpu("volumes: [{path: /a}]"), "volumes[0].path: is unknown: there are name, hostPath"),
     "a name twice": (of_gpu(f"volumes: [{VOLUME}, {VOLUME}]"), "accelerators[g].volumes[1].name: is 'lib' again"),
@@ -153,7 +164,7 @@ async def test_changes_are_followed_and_a_wrong_one_is_reported_once_and_changes
     following = asyncio.create_task(file.follow(clock))
     said = []
     with capture_logs() as records:
-        for text in ("tfImage: i", "tfImage: ''", None, "tfImage: i", AZURE, "gone"):
+        for text in ("tfImage: i", "tfImage: !!bool ''", None, "tfImage: i", AZURE, "gone"):
             if text == "gone":
                 mounted.path.unlink()
             elif text is not None:
