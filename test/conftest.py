@@ -132,7 +132,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     servers = plane_setup.binaries(FEATURES) if "plane_programs" in wanted else []
     monitoring = PROMETHEUS_PROGRAMS if wanted & {"prometheus", "promtool"} else ()
     nodes = cluster_module.PROGRAMS if "cluster" in wanted and GivenCluster.from_environment() is None else ()
-    if names := [*servers, *monitoring, *nodes]:
+    others = {name for item in session.items for mark in item.iter_markers("programs") for name in mark.args}
+    if names := [*servers, *monitoring, *nodes, *sorted(others)]:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         # What cannot be had fails the tests that want it, each with the reason.
         with capture.global_and_fixture_disabled(), contextlib.suppress(ToolError):

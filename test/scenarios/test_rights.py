@@ -123,6 +123,7 @@ async def _life(job_namespace, groups):
     await job_namespace.wait("k", "Running")
     await job_namespace.succeed("k-worker-0")
     await job_namespace.wait_job_gone("k")
+    await job_namespace.wait_pods()
 
 
 async def _is_gone(job_namespace, path):

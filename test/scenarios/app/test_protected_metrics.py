@@ -170,6 +170,7 @@ def scrape_config(endpoint, *, token_file, authority):
 
 
 @pytest.mark.usefixtures("rights")
+@pytest.mark.programs("helm-3")
 @pytest.mark.parametrize(
     "secure",
     [
