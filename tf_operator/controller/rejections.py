@@ -77,6 +77,11 @@ class Rejections:
         return len({*self._rejected, *self._taken.values()})
 
 
+def is_final(error: errors.Refused) -> bool:
+    """Whether the same would be refused again, whenever it is tried."""
+    return _code(error) in rejections.FINAL_CODES
+
+
 def _code(error: errors.Refused) -> int:
     """What its status code should be: the apiserver calls some refusals its own failure, or our mistake."""
     match error:

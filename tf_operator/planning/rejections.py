@@ -10,7 +10,7 @@ from typing import Final
 
 from tf_operator.planning.snapshot import Cause, RejectedWrite, is_ahead
 
-_FINAL_CODES: Final = frozenset({400, 413, 422})
+FINAL_CODES: Final = frozenset({400, 413, 422})
 """The object is invalid, is too large, or breaks a rule of its kind."""
 LONGEST: Final = timedelta(seconds=60)
 UNSERVED: Final = timedelta(seconds=5)
@@ -18,7 +18,7 @@ UNSERVED: Final = timedelta(seconds=5)
 
 def is_final(rejected: RejectedWrite) -> bool:
     """Whether the same would be refused again, whenever it is tried. What is there already does its work as it is."""
-    return rejected.code in _FINAL_CODES and rejected.cause is not Cause.UNCHANGED
+    return rejected.code in FINAL_CODES and rejected.cause is not Cause.UNCHANGED
 
 
 def retry_at(rejected: RejectedWrite) -> datetime:

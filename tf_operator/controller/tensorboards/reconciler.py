@@ -6,13 +6,14 @@ the last write yet costs a request at most, and no write is waited for.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 import structlog
 
 from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.projections.tensorboards import CachedChild
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
+from tf_operator.controller.rejections import is_final
 from tf_operator.controller.result import DONE, Result
 from tf_operator.controller.tensorboards.sources import Source
 from tf_operator.controller.writes import Writer
@@ -24,9 +25,6 @@ from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch
 
 _log = structlog.get_logger(__name__)
-
-_FINAL: Final = frozenset({400, 413, 422})
-"""What was refused so is not tried again before something changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class TensorBoardReconciler:
         if refusal:
             found = tensorboards.plan(replace(seen, rejected=errors.one_line(str(refusal))))
         await self.source.report(item, found, self.writer)
-        if refusal and (refusal.code not in _FINAL or isinstance(refusal, errors.NotAdmitted)):
+        if refusal and not is_final(refusal):
             raise refusal  # tried again, later each time
         return DONE
 
