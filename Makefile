@@ -88,7 +88,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix conversions histories quiet soak bench ## Mutants, other minors of Kubernetes, ten minutes of faults, and measurements
+nightly: mutants test-matrix trainings conversions histories quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -100,6 +100,10 @@ test-matrix: venv ## Run the integration tests on the other supported minors of 
 		echo "== Kubernetes $$minor"; \
 		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios || exit 1; \
 	done
+
+.PHONY: trainings
+trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long
+	@$(MAKE) --no-print-directory e2e E2E=nightly
 
 .PHONY: conversions
 conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones, 1000 requests while certificates change
@@ -170,7 +174,7 @@ images: venv ## The images that the end-to-end tests need, built once for the sa
 e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that trains in pods (root, or E2E_KUBECONFIG)
 	@[ -n "$$E2E_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ] || { \
 		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (docs/CONTRIBUTING.md)" >&2; exit 2; }
-	$(BIN)/pytest test/cluster/e2e --durations 0 --durations-min 5
+	$(BIN)/pytest test/cluster/e2e -m $(or $(E2E),'not nightly') --durations 0 --durations-min 5
 
 .PHONY: cover
 cover: venv ## Branch coverage of the last `make test`, against its floors

@@ -37,6 +37,7 @@ def drained(admin):
         admin.run("uncordon", node)
 
 
+@pytest.mark.nightly
 async def test_a_training_moves_and_goes_on_when_a_node_is_drained(operator, here, images, drained):
     here.provide_volume(MIRRORED)
     here.kubectl.create(training(MIRRORED, steps=3000, image=images.training))

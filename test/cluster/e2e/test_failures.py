@@ -3,6 +3,8 @@
 import asyncio
 import re
 
+import pytest
+
 from support.real_namespace import training
 
 MIRRORED = "digits-mirrored"
@@ -43,6 +45,7 @@ async def lose_a_worker(here, images, *, policy):
         assert "Accuracy on 360 held-out digits: 9" in log
 
 
+@pytest.mark.nightly
 async def test_a_training_goes_on_from_its_checkpoint_when_it_is_resumed(here, images):
     here.provide_volume(MIRRORED)
     here.kubectl.create(training(MIRRORED, steps=LONG, image=images.training))

@@ -2,11 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from support.real_namespace import accuracy, training
 
 PARAMETER_SERVERS, MIRRORED = "digits-parameter-servers", "digits-mirrored"
 
 
+@pytest.mark.nightly
 async def test_parameter_servers_and_mirrored_workers_learn_to_read_digits(here, images):
     jobs = [training(name, steps=1000, image=images.training) for name in (PARAMETER_SERVERS, MIRRORED)]
     # On a busy machine the chief may be done before the evaluator has read a checkpoint; here it may finish.
