@@ -1,0 +1,64 @@
+"""What the server can store: a ``Kind`` for each resource and version, built in or from a CRD.
+
+``server`` and ``writes`` know no kind by name: what is special about pods or CRDs is in the functions of their
+``Kind``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.meta import Body, GroupVersionResource
+
+Json = dict[str, Any]
+
+Prepare = Callable[[Json, Body | None, datetime], Json]
+"""The new body, the stored one (``None``: it is created), and the time; gives the body with defaults and without
+unknown fields. It may change the new body. ``metadata`` is already stamped, and what the request must not change
+(``status``, or all but ``status``) is already what is stored."""
+Validate = Callable[[Body, Body | None], tuple[FieldCause, ...]]
+"""What is wrong with a prepared body; the second is the stored one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of ``kubectl get``."""
+
+    name: str
+    type: str
+    cell: Callable[[Body, datetime], object]
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+    """Above 0: only with ``-o wide``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource in one version."""
+
+    resource: GroupVersionResource
+    singular: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: frozenset[str] = frozenset()
+    """``status``, ``scale``, ``log`` (pods), ``binding`` ..."""
+    has_generation: bool = False
+    prepare: Prepare | None = None
+    validate: Validate | None = None
+    columns: tuple[Column, ...] = ()
+    """Without the name, which every table begins with, and without the age if ``has_age_column``."""
+    has_age_column: bool = True
+    fields: Mapping[str, Callable[[Body], str]] = field(default_factory=dict)
+    """Field selectors beside ``metadata.name`` and ``metadata.namespace``, and what they compare."""
+    merge_keys: Mapping[str, str] = field(default_factory=dict)
+    """For strategic merge patches: path of a list (``spec.containers``) to the field that tells its items apart; empty
+    for a set of plain values. A kind without any takes no strategic merge patch (custom resources)."""
+    schema: Mapping[str, Any] | None = None
+    """The OpenAPI v3 schema, for ``kubectl explain`` and validation of a CRD's objects."""
+    storage_version: str = ""
+    """The version of the CRD that is stored, if it is another; ``convert`` gets from one to the other."""
+    convert: Callable[[Body, str], Json] | None = None
+    """A stored body, in the version whose name is given."""

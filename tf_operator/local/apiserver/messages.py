@@ -1,0 +1,59 @@
+"""What the server answers, as values; what it is asked is ``machinery.transport.requests.Request``.
+
+An error is an ``ApiFailure`` inside the package, and a Status outside of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCause:
+    """One entry of ``details.causes``: what is wrong with which field."""
+
+    field: str
+    reason: str
+    """``FieldValueInvalid``, ``FieldValueRequired``, ``FieldValueNotSupported``, ``FieldValueForbidden`` ..."""
+    message: str
+    """As the real server words it, without the field in front."""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class ApiFailure(Exception):
+    """A request that ends in a Status other than success."""
+
+    def __init__(self, code: int, reason: str, message: str, *, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.details = dict(details or {})
+
+    def status(self) -> dict[str, Any]:
+        """The Status object."""
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": str(self)}
+        return (
+            status | {"reason": self.reason} | ({"details": self.details} if self.details else {}) | {"code": self.code}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole reply."""
+
+    code: int
+    body: bytes
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Beside the content type: ``Warning``, ``Retry-After`` ..."""
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], code: int = 200) -> "Response":
+        """A JSON answer."""
+        return cls(code, msgspec.json.encode(body))

@@ -1,0 +1,1 @@
+"""A node whose pods are processes of the user: what a kubelet does, for programs that need no image."""
