@@ -4,7 +4,7 @@
 ``Kind``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,9 @@ unknown fields. It may change the new body. ``metadata`` is already stamped, and
 (``status``, or all but ``status``) is already what is stored."""
 Validate = Callable[[Body, Body | None], tuple[FieldCause, ...]]
 """What is wrong with a prepared body; the second is the stored one."""
+
+Listing = Callable[[str, str], Iterable[Body]]
+"""The stored objects of a resource (``pods``, ``tfjobs.kubeflow.org``) in a namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +65,9 @@ class Kind:
     """The version of the CRD that is stored, if it is another; ``convert`` gets from one to the other."""
     convert: Callable[[Body, str], Json] | None = None
     """A stored body, in the version whose name is given."""
+    defines: Callable[[Body], tuple["Kind", ...]] | None = None
+    """The kinds that an object of this one brings with it, as a CRD does."""
+    admit: Callable[[Body, Listing], None] | None = None
+    """Raises ``ApiFailure`` if an object may not be created for the sake of others: a quota, a terminating namespace."""
+    grace_seconds: Callable[[Body, int | None], int] | None = None
+    """How long the object stays after its deletion; the second is what the request asks for. ``None``: not at all."""
