@@ -68,6 +68,6 @@ class Kind:
     defines: Callable[[Body], tuple["Kind", ...]] | None = None
     """The kinds that an object of this one brings with it, as a CRD does."""
     admit: Callable[[Body, Listing], None] | None = None
-    """Raises ``ApiFailure`` if an object may not be created for the sake of others: a quota, a terminating namespace."""
+    """Raises ``ApiFailure`` if an object may not be created because of others: a quota, a namespace that ends."""
     grace_seconds: Callable[[Body, int | None], int] | None = None
     """How long the object stays after its deletion; the second is what the request asks for. ``None``: not at all."""
