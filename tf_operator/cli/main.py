@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from tf_operator.cli import convert_command, manifests, plan_command
+from tf_operator.cli import convert_command, local_command, manifests, plan_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,4 +40,5 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     plan_command.add_command(commands)
     convert_command.add_command(commands)
+    local_command.add_command(commands)
     return parser
