@@ -188,3 +188,6 @@ class StateFolder:
             shutil.rmtree(self.path)
         except OSError as error:
             raise StateError(f"{self.path} cannot be deleted: {error}") from error
+        if self.path.parent.name == default_folder({}).parent.name:
+            with suppress(OSError):  # there is something else in it
+                self.path.parent.rmdir()

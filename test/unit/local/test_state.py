@@ -15,7 +15,7 @@ from tf_operator.local.state import AlreadyOwned, StateError, StateFolder
 
 @pytest.fixture
 def folder(tmp_path):
-    return StateFolder(tmp_path / "above" / "local")
+    return StateFolder(tmp_path / "tf-operator" / "local")
 
 
 @pytest.mark.parametrize(

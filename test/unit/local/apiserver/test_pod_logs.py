@@ -89,7 +89,13 @@ def test_a_pod_without_a_node_has_an_empty_log(clock):
             pod("a", a=RUNNING),
             {"tailLines": "-1"},
             422,
-            'PodLogOptions "" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
+            'PodLogOptions "p" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
+        ),
+        (
+            pod("a", a=RUNNING),
+            {"limitBytes": "0"},
+            422,
+            'PodLogOptions "p" is invalid: limitBytes: Invalid value: 0: must be greater than 0',
         ),
     ],
 )
