@@ -12,6 +12,7 @@ from importlib import metadata
 from types import TracebackType
 from typing import Self
 
+from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
@@ -38,8 +39,6 @@ from tf_operator.planning import gang_schedulers
 
 _log = Logger(__name__)
 
-COMPONENT = "tfjob-controller"
-"""Who reports events; the Go operator's name."""
 CALLS_AT_ONCE = 48
 """More make no API server faster, and to open a connection costs as much as ten calls."""
 SOME_TIME = 5.0
@@ -128,7 +127,7 @@ class Clients:
         return EventRecorder(
             ApiClient(self._calling, clock=self._clock, budget=budget, instruments=self._instruments()),
             clock=self._clock,
-            reporter=Reporter(COMPONENT, self._name),
+            reporter=Reporter(wiring.COMPONENT, self._name),
             instruments=self._metrics.recorder,
         )
 

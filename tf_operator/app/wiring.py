@@ -42,6 +42,8 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
 
+COMPONENT = "tfjob-controller"
+"""Who reports events; the Go operator's name."""
 FIRST_RETRY, LONGEST_RETRY = 0.05, 60.0
 """Seconds after which a failed reconcile is retried: doubled each time, up to the longest."""
 
