@@ -28,6 +28,7 @@ MODULES: Final = {
     "delete": "delete_command",
     "plan": "plan_command",
     "convert": "convert_command",
+    "local": "local_command",
 }
 """The commands, in the order of the help, and their modules, each of which has an ``add_command``."""
 

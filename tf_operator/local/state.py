@@ -183,11 +183,11 @@ class StateFolder:
     def purge(self) -> None:
         """Delete the folder. Its owner calls this, when everything that wrote into it has ended."""
         try:
-            with suppress(PermissionError):
-                shutil.rmtree(self.path)
-                return
-            for folder, _, _ in os.walk(self.path):  # a training has made a folder that nobody may write
+            for folder, _, _ in os.walk(self.path):  # a training may have made one that nobody may write
                 Path(folder).chmod(0o700)
             shutil.rmtree(self.path)
         except OSError as error:
             raise StateError(f"{self.path} cannot be deleted: {error}") from error
+        if self.path.parent.name == default_folder({}).parent.name:
+            with suppress(OSError):  # there is something else in it
+                self.path.parent.rmdir()

@@ -21,7 +21,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from tf_operator.local.apiserver import pod_logs
+from tf_operator.local.apiserver import failures, pod_logs
 from tf_operator.local.apiserver.http_connections import ConnectionPool
 from tf_operator.local.apiserver.http_guard import Guard
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
@@ -30,8 +30,6 @@ from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import key_of
 
-LARGEST_BODY: Final = 3 * 1024 * 1024
-"""As kube-apiserver has it."""
 WRITE_WITHIN: Final = 30.0
 """Seconds in which a client has to read what has been sent so far; a watch that is not read must not grow."""
 BODY_WITHIN: Final = 30.0
@@ -200,7 +198,7 @@ class _Site(web.Server):
         try:
             parameters = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
         except ValueError as error:
-            raise ApiFailure(400, "BadRequest", f"more than {_MOST_PARAMETERS} parameters") from error
+            raise failures.bad_request(f"more than {_MOST_PARAMETERS} parameters") from error
         if http.headers.get("Content-Encoding", "identity") != "identity":
             raise ApiFailure(415, "UnsupportedMediaType", "the body has to be sent without Content-Encoding")
         body = await self._body(http)
@@ -211,11 +209,12 @@ class _Site(web.Server):
             query=dict(reversed(parameters)),  # the first one counts
             body=body or None,
             content_type=http.headers.get("Content-Type", JSON),
+            accept=http.headers.get("Accept", JSON),
         )
 
     async def _body(self, http: web.BaseRequest) -> bytes:
-        too_large = ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LARGEST_BODY}")
-        if (http.content_length or 0) > LARGEST_BODY:
+        too_large = failures.too_large()
+        if (http.content_length or 0) > failures.LONGEST_BODY:
             raise too_large
         if http.headers.get("Expect", "").lower() == "100-continue":
             await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -225,12 +224,12 @@ class _Site(web.Server):
             async with self._clock.timeout(BODY_WITHIN):
                 async for piece in http.content.iter_any():
                     body += piece
-                    if len(body) > LARGEST_BODY:
+                    if len(body) > failures.LONGEST_BODY:
                         raise too_large
         except TimeoutError as error:
             raise ApiFailure(408, "Timeout", f"the body has not come within {BODY_WITHIN:.0f} s") from error
         except web.RequestPayloadError as error:
-            raise ApiFailure(400, "BadRequest", "the body is not what its headers say") from error
+            raise failures.bad_request("the body is not what its headers say") from error
         return bytes(body)
 
     async def _send(self, http: web.BaseRequest, answer: Response, *, closes: bool = False) -> web.StreamResponse:

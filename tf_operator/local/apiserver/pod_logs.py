@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.meta import Body, key_of, parse_time, text_of
 
@@ -38,23 +39,25 @@ def parse(query: Mapping[str, str], pod: Body, now: datetime) -> LogRequest | No
 
     ``None`` for a pod without a node, whose log is empty.
     """
-    since, since_time = _number(query, "sinceSeconds", least=1), query.get("sinceTime", "")
+    since, since_time = _number(query, "sinceSeconds"), query.get("sinceTime", "")
     if since is not None and since_time:
-        raise _invalid("sinceTime", "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified")
+        why = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
+        raise _invalid(pod, "", why, reason="FieldValueForbidden")
     if since_time:
         moment = parse_time(since_time)
         if moment is None:
-            raise ApiFailure(400, "BadRequest", f"sinceTime {since_time!r} is no time as in 2026-01-31T12:00:00Z")
+            raise failures.bad_request(f"sinceTime {since_time!r} is no time as in 2026-01-31T12:00:00Z")
         since = max(1, int((now - moment).total_seconds()))
     found = LogRequest(
         container=_container(pod, query.get("container", "")),
         follow=_flag(query, "follow"),
         previous=_flag(query, "previous"),
         timestamps=_flag(query, "timestamps"),
-        tail_lines=_number(query, "tailLines", least=0),
+        tail_lines=_number(query, "tailLines"),
         since_seconds=since,
-        limit_bytes=_number(query, "limitBytes", least=1),
+        limit_bytes=_number(query, "limitBytes"),
     )
+    _check_least(pod, found)
     if not text_of(_mapping(pod, "spec"), "nodeName"):
         return None
     _check_started(pod, found)
@@ -66,31 +69,31 @@ def _container(pod: Body, asked: str) -> str:
     by_list = [_names(pod.get("spec"), name) for name, _ in _LISTS]
     if asked:
         if not any(asked in names for names in by_list):
-            raise ApiFailure(400, "BadRequest", f"container {asked} is not valid for pod {pod_name}")
+            raise failures.bad_request(f"container {asked} is not valid for pod {pod_name}")
         return asked
     init, containers, _ = by_list
     if len(containers) == 1:
         return containers[0]
     choices = f", choose one of: [{' '.join(containers)}]"
     choices += f" or one of the init containers: [{' '.join(init)}]" * bool(init)
-    raise ApiFailure(400, "BadRequest", f"a container name must be specified for pod {pod_name}{choices}")
+    raise failures.bad_request(f"a container name must be specified for pod {pod_name}{choices}")
 
 
 def _check_started(pod: Body, asked: LogRequest) -> None:
     where = f'container "{asked.container}" in pod "{key_of(pod).name}"'
     status = next((found for found in _statuses(pod) if text_of(found, "name") == asked.container), None)
     if status is None:
-        raise ApiFailure(400, "BadRequest", f"{where} is not available")
+        raise failures.bad_request(f"{where} is not available")
     state, last = _mapping(status, "state"), _mapping(status, "lastState")
     has_run_before = bool(text_of(_mapping(last, "terminated"), "containerID"))
     if asked.previous:
         if not has_run_before:
-            raise ApiFailure(400, "BadRequest", f"previous terminated {where} not found")
+            raise failures.bad_request(f"previous terminated {where} not found")
         return
     if "running" in state or has_run_before or text_of(_mapping(state, "terminated"), "containerID"):
         return
     reason = text_of(_mapping(state, "waiting"), "reason")
-    raise ApiFailure(400, "BadRequest", f"{where} is waiting to start{f': {reason}' if reason else ' - no logs yet'}")
+    raise failures.bad_request(f"{where} is waiting to start{f': {reason}' if reason else ' - no logs yet'}")
 
 
 def _statuses(pod: Body) -> Iterator[Body]:
@@ -112,22 +115,32 @@ def _mapping(body: Body, field: str) -> Body:
 def _flag(query: Mapping[str, str], name: str) -> bool:
     text = query.get(name, "false")
     if text not in (*_TRUE, *_FALSE):
-        raise ApiFailure(400, "BadRequest", f'strconv.ParseBool: parsing "{text}": invalid syntax')
+        raise failures.bad_request(f'strconv.ParseBool: parsing "{text}": invalid syntax')
     return text in _TRUE
 
 
-def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
+def _number(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name, "")
     if not text:
         return None
     if not re.fullmatch(r"[+-]?\d{1,19}", text):
-        raise ApiFailure(400, "BadRequest", f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    if int(text) < least:
-        raise _invalid(name, f"Invalid value: {int(text)}: must be greater than or equal to {least}")
+        raise failures.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
 
 
-def _invalid(field: str, message: str) -> ApiFailure:
-    causes = [{"reason": "FieldValueInvalid", "message": message, "field": field}]
-    details = {"kind": "PodLogOptions", "causes": causes}
-    return ApiFailure(422, "Invalid", f'PodLogOptions "" is invalid: {field}: {message}', details=details)
+def _check_least(pod: Body, asked: LogRequest) -> None:
+    for field, number, least in (
+        ("tailLines", asked.tail_lines, 0),
+        ("limitBytes", asked.limit_bytes, 1),
+        ("sinceSeconds", asked.since_seconds, 1),
+    ):
+        if number is not None and number < least:
+            rule = "greater than 0" if least else "greater than or equal to 0"
+            raise _invalid(pod, field, f"Invalid value: {number}: must be {rule}")
+
+
+def _invalid(pod: Body, field: str, message: str, *, reason: str = "FieldValueInvalid") -> ApiFailure:
+    name, kind = key_of(pod).name, "PodLogOptions"
+    causes = [{"reason": reason, "message": message, "field": field}]
+    details = {"name": name, "kind": kind, "causes": causes}
+    return ApiFailure(422, "Invalid", f'{kind} "{name}" is invalid: {field}: {message}', details=details)
