@@ -15,7 +15,7 @@ from tf_operator.local.apiserver import failures, reads, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.routes import Route, body_of
-from tf_operator.local.apiserver.store import Store, Stored, path_of
+from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.writes import finalizers_of
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.requests import Request
@@ -90,7 +90,7 @@ def _invalid(cause: FieldCause) -> Exception:
 class Deleter:
     """Deletes objects."""
 
-    def __init__(self, store: Store, *, clock: Clock) -> None:
+    def __init__(self, store: VersionedStore, *, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -99,28 +99,19 @@ class Deleter:
         kind = route.kind
         stored = reads.stored_at(self._store, route)
         _check(kind, stored.body["metadata"], options)
-        now = self._clock.now()
+        if _is_pending(kind, stored.body["metadata"], options.grace_seconds):
+            return stored, False
         body: Json = msgspec.json.decode(msgspec.json.encode(stored.body))
-        grace = None if kind.grace_seconds is None else kind.grace_seconds(stored.body, options.grace_seconds)
-        if grace is not None and _is_terminating(body):
-            shorter = _shortened(body["metadata"], options.grace_seconds)
-            if shorter is None:
-                return stored, False
-            is_graceful, grace = True, shorter
-        else:
-            is_graceful = bool(grace) if stored.body["metadata"].get("deletionTimestamp") is None else False
-            is_graceful = is_graceful or (grace == 0 and kind.grace_seconds is not None and not _is_terminating(body))
-            _set_finalizers(body["metadata"], options.propagation)
-            if is_graceful:
-                _mark(body["metadata"], now + timedelta(seconds=grace or 0), grace=grace or 0)
+        _set_finalizers(body["metadata"], options.propagation)
+        grace = _mark_grace(kind, body, options.grace_seconds, now=self._clock.now())
         keeps = finalizers_of(kind, body)
-        if keeps and not is_graceful:
-            _mark_to_finalize(body["metadata"], now)
-        if kind.on_delete is not None and (keeps or is_graceful):
-            kind.on_delete(body)
-        if keeps or is_graceful:
+        if keeps and grace is None:
+            _mark_to_finalize(kind, body["metadata"], self._clock.now())
+        if keeps or grace is not None:
+            if kind.on_delete is not None:
+                kind.on_delete(body)
             stored = self._mark(route, stored, body, is_dry_run=options.is_dry_run)
-        if keeps or (is_graceful and grace):
+        if keeps or grace:
             return stored, False
         return self._remove(route, stored, is_dry_run=options.is_dry_run), True
 
@@ -136,10 +127,6 @@ class Deleter:
         if is_dry_run:
             return stored
         return self._store.commit(str(route.kind.storage), path_of(route.key), None).last
-
-
-def _is_terminating(body: Body) -> bool:
-    return bool(body["metadata"].get("deletionTimestamp"))
 
 
 def _check(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> None:
@@ -158,32 +145,47 @@ def _check(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> N
         raise failures.conflict(kind, name, why)
 
 
-def _shortened(metadata: Json, asked: int | None) -> int | None:
-    """The shorter grace period of an object that is terminating already, marked; ``None``: it stays as it is."""
+def _is_pending(kind: Kind, metadata: Body, asked: int | None) -> bool:
+    """Whether an object has a grace period already that the request does not shorten."""
     running = metadata.get("deletionGracePeriodSeconds")
-    if running is None:
-        return 0
-    if asked is None or asked >= running:
+    if kind.grace_seconds is None or running is None:
+        return False
+    return asked is None or asked >= running
+
+
+def _mark_grace(kind: Kind, body: Json, asked: int | None, *, now: datetime) -> int | None:
+    """Begin or shorten the grace period, and return it; ``None`` for what has none."""
+    metadata = body["metadata"]
+    if kind.grace_seconds is None:
         return None
-    began = parse_time(metadata["deletionTimestamp"])
-    assert began is not None
+    began = parse_time(metadata.get("deletionTimestamp"))
+    if began is None:
+        grace = kind.grace_seconds(body, asked)
+        _mark(metadata, now + timedelta(seconds=grace), grace=grace)
+        return grace
+    running = metadata.get("deletionGracePeriodSeconds")
+    if running is None or asked is None:
+        return None
     metadata["deletionTimestamp"] = rfc3339(began + timedelta(seconds=asked - running))
     metadata["deletionGracePeriodSeconds"] = asked
     return asked
 
 
-def _mark(metadata: Json, moment: datetime, *, grace: int) -> None:
+def _mark(metadata: Json, moment: datetime, *, grace: int | None) -> None:
     metadata["deletionTimestamp"] = rfc3339(moment)
-    metadata["deletionGracePeriodSeconds"] = grace
+    if grace is not None:
+        metadata["deletionGracePeriodSeconds"] = grace
     if metadata.get("generation"):
         metadata["generation"] += 1
 
 
-def _mark_to_finalize(metadata: Json, now: datetime) -> None:
+def _mark_to_finalize(kind: Kind, metadata: Json, now: datetime) -> None:
     """Mark an object that has no grace period, and stays because of its finalizers."""
+    grace = None if kind.is_namespace else 0
     if not metadata.get("deletionTimestamp"):
-        _mark(metadata, now, grace=0)
-    metadata["deletionGracePeriodSeconds"] = 0
+        _mark(metadata, now, grace=grace)
+    elif grace is not None:
+        metadata["deletionGracePeriodSeconds"] = grace
 
 
 def _set_finalizers(metadata: Json, propagation: str) -> None:

@@ -10,9 +10,10 @@ STALE = "the object has been modified; please apply your changes to the latest v
 LONGEST_BODY = 3 * 1024 * 1024
 
 
-def _about(kind: Kind, name: str, **more: Any) -> dict[str, Any]:
-    details = {"name": name, "group": kind.resource.group, "kind": kind.resource.plural, **more}
-    return {field: value for field, value in details.items() if value}
+def _about(kind: Kind, name: str, causes: Iterable[FieldCause] = ()) -> dict[str, Any]:
+    details = {"name": name, "group": kind.resource.group, "kind": kind.resource.plural}
+    listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    return {field: value for field, value in details.items() if value} | ({"causes": listed} if listed else {})
 
 
 def no_such_path() -> ApiFailure:
@@ -65,8 +66,7 @@ def bad_request(message: str) -> ApiFailure:
 def forbidden(kind: Kind, name: str, why: str, *, causes: Iterable[FieldCause] = ()) -> ApiFailure:
     """403."""
     subject = f'{kind.resource} "{name}"' if name else str(kind.resource)
-    listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
-    return ApiFailure(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(kind, name, causes=listed))
+    return ApiFailure(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(kind, name, causes))
 
 
 def method_not_allowed() -> ApiFailure:
@@ -121,3 +121,10 @@ def version_required(kind: Kind, name: str) -> ApiFailure:
         "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
     )
     return _invalid(str(resource), name, {"name": name, "group": resource.group, "kind": resource.plural}, (cause,))
+
+
+def strict(kind: Kind, problems: Iterable[str]) -> ApiFailure:
+    """400: fields that the kind does not have, when the request wants to know."""
+    named, version = kind.resource.kind, kind.resource.version
+    why = f"strict decoding error: {', '.join(problems)}"
+    return bad_request(f'{named} in version "{version}" cannot be handled as a {named}: {why}')

@@ -24,7 +24,7 @@ class Edge:
     async def on_reply(self, request: Request, answer: Response | WatchStream) -> None:
         """When the server has carried it out: wait, or raise what becomes of the reply."""
 
-    async def on_lines(self, request: Request, lines: list[bytes]) -> list[bytes]:
+    async def on_lines(self, _request: Request, lines: list[bytes]) -> list[bytes]:
         """Before lines of a watch arrive: wait, raise, or give what arrives."""
         return lines
 
@@ -107,7 +107,7 @@ class WatchReply:
         self._stream = stream
         self._lines = lines
 
-    def header(self, name: str) -> str | None:
+    def header(self, _name: str) -> str | None:
         """There are none."""
         return None
 

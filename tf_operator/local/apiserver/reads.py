@@ -7,14 +7,13 @@ from tf_operator.local.apiserver import failures, selectors
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token
-from tf_operator.local.apiserver.store import Collection, Store, Stored, path_of
+from tf_operator.local.apiserver.store import Collection, Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.views import View
-from tf_operator.meta import Body
 
 Selects = Callable[[Stored], bool]
 
 _EXPIRED_LIST = "The resourceVersion for the provided list is too old."
-_EXPIRED_TOKEN = (
+_EXPIRED_PAGE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
@@ -22,7 +21,7 @@ _EXPIRED_TOKEN = (
 )
 
 
-def stored_at(store: Store, route: Route) -> Stored:
+def stored_at(store: VersionedStore, route: Route) -> Stored:
     """The object that a route names."""
     found = store.collection(str(route.kind.storage)).objects.get(path_of(route.key))
     if found is None:
@@ -30,7 +29,7 @@ def stored_at(store: Store, route: Route) -> Stored:
     return found
 
 
-def get(store: Store, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
+def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
     """One object."""
     options = list_options({"resourceVersion": query.get("resourceVersion", "")}, is_watch=False)
     found = stored_at(store, route)
@@ -39,7 +38,9 @@ def get(store: Store, route: Route, query: Mapping[str, str], *, view: View, now
     return view.one(found, now)
 
 
-def list_objects(store: Store, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
+def list_objects(
+    store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime
+) -> Response:
     """A list, or a page of one."""
     options = list_options(query, is_watch=False)
     collection = store.collection(str(route.kind.storage))
@@ -50,7 +51,7 @@ def list_objects(store: Store, route: Route, query: Mapping[str, str], *, view: 
     )
     found: list[Stored] = []
     meta: dict[str, object] = {"resourceVersion": str(version)}
-    left = 0
+    left, last = 0, ""
     for path in paths:
         stored = objects[path]
         if selects is not None and not selects(stored):
@@ -69,7 +70,7 @@ def list_objects(store: Store, route: Route, query: Mapping[str, str], *, view: 
     return view.many(found, meta, now)
 
 
-def _where(store: Store, options: ListOptions) -> tuple[int, str, bool]:
+def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:
     """The version to show, the path to begin behind, and whether the version has to be exactly that."""
     if options.token:
         if options.version:
@@ -92,7 +93,7 @@ def _objects(
     if version < collection.floor:
         if not token:
             raise failures.expired(_EXPIRED_LIST)
-        failure = failures.expired(_EXPIRED_TOKEN)
+        failure = failures.expired(_EXPIRED_PAGE)
         failure.meta = {"continue": make_token(-1, after)}
         raise failure
     objects = collection.at(version)
@@ -102,7 +103,7 @@ def _objects(
 
 def selection(kind: Kind, options: ListOptions, *, name: str = "") -> Selects | None:
     """Which objects a list or a watch is about; ``None``: all."""
-    predicates: list[Callable[[Body], bool]] = []
+    predicates: list[selectors.Predicate] = []
     if options.label_selector:
         predicates.append(selectors.parse_labels(options.label_selector))
     if options.field_selector:

@@ -5,7 +5,6 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -56,14 +55,21 @@ def route_of(request: Request, registry: Registry) -> Route | None:
         if inner is not None and inner.resource.is_namespaced:
             namespace, rest = rest[1], rest[2:]
     kind = registry.find(group, version, rest[0])
-    if kind is None or len(rest) > 3 or not all(rest) or (namespace == "" and _needs_namespace(kind, rest, request)):
+    if kind is None or len(rest) > 3 or not all(rest) or (not namespace and not _is_across(kind, rest, request)):
         raise failures.no_such_path()
     name, subresource = (*rest[1:], "", "")[:2]
     return Route(_verb(request, kind, name=name, subresource=subresource), kind, namespace, name, subresource)
 
 
-def _needs_namespace(kind: Kind, rest: list[str], request: Request) -> bool:
-    return kind.resource.is_namespaced and len(rest) > 1
+def _is_across(kind: Kind, rest: list[str], request: Request) -> bool:
+    """Whether a path without a namespace may be: objects of all namespaces are listed, and no more."""
+    if not kind.resource.is_namespaced:
+        return True
+    if len(rest) > 1 or (kind.is_custom and request.method != "GET"):
+        return False
+    if request.method != "GET" and kind.answer is None:
+        raise failures.method_not_allowed()
+    return True
 
 
 def _verb(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
@@ -128,7 +134,7 @@ def list_options(query: Mapping[str, str], *, is_watch: bool) -> ListOptions:
     initial = flag(query, "sendInitialEvents") if query.get("sendInitialEvents") else None
     if is_watch and initial is None and not match and text in {"", "0"}:
         initial, match = True, "NotOlderThan"
-    checks = _watch_causes(query, match, initial) if is_watch else _list_causes(query, match, initial)
+    checks = _watch_causes(query, match, initial=initial) if is_watch else _list_causes(query, match, initial=initial)
     causes = tuple(checks)
     if causes:
         raise failures.invalid_options("ListOptions", causes)
@@ -158,7 +164,7 @@ def _version(text: str, *, is_watch: bool) -> int | None:
     return int(text)
 
 
-def _watch_causes(query: Mapping[str, str], match: str, initial: bool | None) -> Iterator[FieldCause]:
+def _watch_causes(query: Mapping[str, str], match: str, *, initial: bool | None) -> Iterator[FieldCause]:
     if initial is not None and match != "NotOlderThan":
         yield _forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
     if not match:
@@ -171,7 +177,7 @@ def _watch_causes(query: Mapping[str, str], match: str, initial: bool | None) ->
         yield _forbidden("resourceVersionMatch is forbidden when continue is provided")
 
 
-def _list_causes(query: Mapping[str, str], match: str, initial: bool | None) -> Iterator[FieldCause]:
+def _list_causes(query: Mapping[str, str], match: str, *, initial: bool | None) -> Iterator[FieldCause]:
     if match:
         version = query.get("resourceVersion", "")
         if not version:
@@ -218,7 +224,7 @@ def read_token(token: str) -> tuple[int, str]:
     return found.rv, found.start.rstrip("\0")
 
 
-def body_of(request: Request) -> Any:
+def body_of(request: Request) -> object:
     """The JSON of a body, whatever it is."""
     body = request.body or b""
     if len(body) > failures.LONGEST_BODY:

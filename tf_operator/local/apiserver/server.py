@@ -8,21 +8,22 @@ namespaces) is a step of its own, ``collect``: whoever runs the server decides w
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import structlog
 
-from tf_operator.local.apiserver import deletes, failures, reads, routes, watches
+from tf_operator.local.apiserver import deletes, failures, reads, routes, stamps, watches
 from tf_operator.local.apiserver.deletes import Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import Change, Journal, Store, Stored
+from tf_operator.local.apiserver.store import Change, Journal, Stored, VersionedStore
 from tf_operator.local.apiserver.views import View, view_of
 from tf_operator.local.apiserver.watches import WatchStream
-from tf_operator.local.apiserver.writes import Writer, WriteOptions
+from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import ObjectKey
@@ -50,12 +51,12 @@ class ApiServer:
     ) -> None:
         self._clock = clock
         self.registry = Registry(kinds)
-        self.store = Store(journal)
+        self.store = VersionedStore(journal)
         for collection in self.store.collections:
             for path, stored in collection.objects.items():
                 self.registry.on_change(Change(stored.version, collection.name, path, None, stored))
         self.store.listeners.append(self.registry.on_change)
-        self._writer = Writer(self.store, self.registry, clock=clock, uids=uids)
+        self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
         self._deleter = Deleter(self.store, clock=clock)
 
     def handle(self, request: Request) -> Response | WatchStream:
@@ -65,16 +66,15 @@ class ApiServer:
             return self._document(request) if route is None else self._answer(request, route)
         except ApiFailure as failure:
             return Response.of(failure.status(), failure.code)
-        except Exception as error:  # a defect must not end the server, which others use
+        except Exception as error:  # noqa: BLE001 (a defect must not end the server, which others use)
             _log.exception("request panicked", method=request.method, path=request.path)
-            failure = failures.internal(f"{type(error).__name__} while the request was handled")
-            return Response.of(failure.status(), failure.code)
+            return Response.of(failures.internal(f"{type(error).__name__} while the request was handled").status(), 500)
 
     def collect(self) -> bool:
         """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
         return False
 
-    def _document(self, request: Request) -> Response:
+    def _document(self, _request: Request) -> Response:
         raise failures.no_such_path()
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
@@ -95,7 +95,13 @@ class ApiServer:
                 return self._write(request, route, view)
 
     def _write(self, request: Request, route: Route, view: View) -> Response:
-        kind, now, options = route.kind, self._clock.now(), WriteOptions.of(request.query)
+        options = WriteOptions.of(request.query)
+        response = self._written(request, route, view, options=options)
+        warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
+        return replace(response, headers={"Warning": warnings}) if warnings else response
+
+    def _written(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
+        kind, now = route.kind, self._clock.now()
         if route.verb == "patch":
             return view.one(self._patch(request, route, options), now)
         media = request.content_type.partition(";")[0].strip()
@@ -103,7 +109,7 @@ class ApiServer:
             raise failures.unsupported_media_type([JSON])
         sent = routes.body_of(request)
         if kind.answer is not None:
-            return Response.of(kind.answer(sent, now), 201)
+            return Response.of(kind.answer(stamps.framed(kind, sent), now), 201)
         if route.verb == "update":
             return view.one(self._writer.update(route, sent, options), now)
         if route.subresource:
@@ -149,6 +155,10 @@ class ApiServer:
             self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
         meta = {"resourceVersion": str(self.store.version)}
         return view.many(found, meta, self._clock.now())
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
 def _success(details: Json, *, code: int = 0) -> dict[str, Any]:

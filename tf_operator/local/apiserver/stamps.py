@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.kinds import Json, Kind
@@ -10,19 +9,13 @@ from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body, ObjectKey, rfc3339
 
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
-_ORDER = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp") + (
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-)
+_OWN = ("labels", "annotations", "ownerReferences", "finalizers")
+_ORDER = ("name", "generateName", "namespace", "resourceVersion", *_SYSTEM, *_OWN)
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 
 
-def framed(kind: Kind, sent: Any) -> Json:
+def framed(kind: Kind, sent: object) -> Json:
     """A body that was sent, with its kind and a ``metadata`` that is a mapping; 400 if it is another kind."""
     resource = kind.resource
     if not isinstance(sent, dict):
@@ -30,8 +23,9 @@ def framed(kind: Kind, sent: Any) -> Json:
     api_version = sent.get("apiVersion") or resource.api_version
     named = sent.get("kind") or resource.kind
     if api_version != resource.api_version:
+        wanted = resource.api_version
         raise failures.bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
+            f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
         )
     if named != resource.kind:
         raise failures.bad_request(f"{named} in version {resource.version!r} cannot be handled as a {resource.kind}")

@@ -64,8 +64,8 @@ class Change:
     def last(self) -> Stored:
         """What the object was before, with the version of this change: the object of a DELETED event."""
         if self._last is None:
-            assert self.old is not None
-            self._last = self.old.at(self.version)
+            old = self.old or self.new
+            self._last = old.at(self.version) if old else Stored({}, self.version)
         return self._last
 
 
@@ -80,8 +80,7 @@ class Journal(Protocol):
 
 
 def path_of(key: ObjectKey) -> str:
-    """The key as it sorts: ``/`` comes after ``-`` and ``.``, so a namespace's objects do not always stay together with
-    those of namespaces that begin with its name, exactly as in etcd."""
+    """The key as it sorts, which is as in etcd: objects of ``a-b`` come before those of ``a``."""
     return f"{key.namespace}/{key.name}" if key.namespace else key.name
 
 
@@ -153,7 +152,7 @@ class Collection:
         bisect.insort(self._paths, path)
 
 
-class Store:
+class VersionedStore:
     """All collections, and the counter of versions."""
 
     def __init__(self, journal: Journal | None = None, *, history: int = HISTORY) -> None:

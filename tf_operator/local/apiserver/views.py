@@ -16,7 +16,7 @@ from tf_operator.local.apiserver.store import Stored
 Render = Callable[[Stored], bytes]
 _PARAMETER = re.compile(r"\s*;\s*([^=;\s]+)=([^;\s]+)")
 _META_VERSIONS = frozenset({"v1", "v1beta1"})
-_WHOLE, _METADATA, _TABLE = "", "PartialObjectMetadata", "Table"
+_WHOLE, _METADATA = "", "PartialObjectMetadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,11 @@ class View:
     def raw(self, stored: Stored, now: datetime) -> bytes:
         """One object as JSON, for an answer or the event of a watch."""
         body, raw = stored.served(self.kind.resource.api_version, self.kind.convert)
-        if self.form == _TABLE:
-            return msgspec.json.encode(self._table([body], now, version=body["metadata"]["resourceVersion"]))
         return msgspec.json.encode(self._metadata(body, "PartialObjectMetadata")) if self.form else raw
 
     def many(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Response:
         """The answer that is a list."""
         served = [stored.served(self.kind.resource.api_version, self.kind.convert) for stored in found]
-        if self.form == _TABLE:
-            table = self._table([body for body, _ in served], now, version=meta["resourceVersion"])
-            table["metadata"] = dict(meta)
-            return Response.of(table)
         if self.form == _METADATA:
             items = [msgspec.json.encode(self._metadata(body, "PartialObjectMetadata")) for body, _ in served]
             return _list("PartialObjectMetadataList", f"meta.k8s.io/{self.version}", meta, items)
@@ -66,12 +60,6 @@ class View:
 
     def _metadata(self, body: Mapping[str, Any], kind: str) -> dict[str, Any]:
         return {"kind": kind, "apiVersion": f"meta.k8s.io/{self.version}", "metadata": body["metadata"]}
-
-    def _table(self, bodies: Sequence[Mapping[str, Any]], now: datetime, *, version: str) -> dict[str, Any]:
-        from tf_operator.local.apiserver import tables  # noqa: PLC0415 (only kubectl wants tables)
-
-        table = tables.table(self.kind, bodies, now, include=self.include, version=self.version)
-        return {**table, "metadata": {"resourceVersion": version}}
 
 
 def _head(kind: str, api_version: str) -> bytes:
@@ -100,7 +88,7 @@ def view_of(kind: Kind, accept: str, query: Mapping[str, str]) -> View:
         form = parameters.get("as", "").removesuffix("List")
         if not form:
             return View(kind)
-        if form in {_TABLE, _METADATA} and parameters.get("g") == "meta.k8s.io":
+        if form == _METADATA and parameters.get("g") == "meta.k8s.io":
             version = parameters.get("v", "")
             if version in _META_VERSIONS:
                 return View(kind, form, version, query.get("includeObject", "") or "Metadata")

@@ -12,7 +12,7 @@ import msgspec
 from tf_operator.local.apiserver import failures, reads
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.routes import Route, list_options
-from tf_operator.local.apiserver.store import Change, Collection, Store, Stored
+from tf_operator.local.apiserver.store import Change, Collection, Stored, VersionedStore
 from tf_operator.local.apiserver.views import View
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.responses import INITIAL_EVENTS_END
@@ -33,7 +33,7 @@ class WatchStream:
     code = 200
 
     def __init__(
-        self, store: Store, collection: Collection, *, view: View, selects: reads.Selects | None, clock: Clock
+        self, store: VersionedStore, collection: Collection, *, view: View, selects: reads.Selects | None, clock: Clock
     ) -> None:
         self._store = store
         self._collection = collection
@@ -97,7 +97,8 @@ class WatchStream:
         return lines
 
     def _changes(self, most: int) -> list[bytes]:
-        collection, lines = self._collection, []
+        collection = self._collection
+        lines: list[bytes] = []
         if self._position < collection.forgotten:
             self.close()
             return []
@@ -139,7 +140,7 @@ class WatchStream:
             yield self._bookmark(version=version, ends_initial_events=True)
 
 
-def watch(store: Store, route: Route, query: Mapping[str, str], *, view: View, clock: Clock) -> WatchStream:
+def watch(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, clock: Clock) -> WatchStream:
     """Open a watch."""
     options = list_options(query, is_watch=True)
     collection = store.collection(str(route.kind.storage))

@@ -5,8 +5,7 @@ namespace, defaults, validation, quota, existence.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -15,7 +14,7 @@ from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import Store, Stored, path_of
+from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body, ObjectKey
 
@@ -26,6 +25,8 @@ class WriteOptions:
 
     is_dry_run: bool = False
     field_validation: str = "Warn"
+    warnings: list[str] = field(default_factory=list)
+    """What the answer warns of: filled while the request is carried out."""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "WriteOptions":
@@ -37,16 +38,16 @@ class WriteOptions:
         return cls(is_dry_run=dry_run == "All", field_validation=validation)
 
 
-class Writer:
+class ObjectWriter:
     """Writes objects."""
 
-    def __init__(self, store: Store, registry: Registry, *, clock: Clock, uids: Callable[[], str]) -> None:
+    def __init__(self, store: VersionedStore, registry: Registry, *, clock: Clock, uids: Callable[[], str]) -> None:
         self._store = store
         self._registry = registry
         self._clock = clock
         self._uids = uids
 
-    def create(self, route: Route, sent: Any, options: WriteOptions) -> Stored:
+    def create(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Store a new object."""
         kind, now = route.kind, self._clock.now()
         body = stamps.framed(kind, sent)
@@ -67,7 +68,7 @@ class Writer:
             raise failures.already_exists(kind, key.name)
         return self._commit(collection, path, self._for_storage(kind, body), options)
 
-    def update(self, route: Route, sent: Any, options: WriteOptions) -> Stored:
+    def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Replace an object, or its part that is a subresource."""
         kind = route.kind
         body = stamps.framed(kind, sent)
@@ -81,17 +82,17 @@ class Writer:
             raise failures.version_required(kind, route.name)
         return self._replace(route, stored, body, options)
 
-    def patch(self, route: Route, change: Callable[[Json], Any], options: WriteOptions) -> Stored:
+    def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
         """Change an object by what ``change`` makes of a copy of it."""
         stored = reads.stored_at(self._store, route)
-        patched = stamps.framed(route.kind, change(_copy(route.kind, stored)))
+        patched = stamps.framed(route.kind, change(_served(route.kind, stored)))
         stamps.place(route.kind, patched["metadata"], route.key)
         return self._replace(route, stored, patched, options)
 
-    def act(self, route: Route, sent: Any, options: WriteOptions) -> None:
+    def act(self, route: Route, sent: object, options: WriteOptions) -> None:
         """Do what a POST to a subresource asks for."""
         stored = reads.stored_at(self._store, route)
-        body = route.kind.actions[route.subresource](_copy(route.kind, stored), sent, self._clock.now())
+        body = route.kind.actions[route.subresource](_copy(route.kind, stored), _mapping(sent), self._clock.now())
         self._commit_change(route, stored, body, options)
 
     def _replace(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
@@ -105,7 +106,7 @@ class Writer:
             raise failures.invalid(kind, route.name, causes)
         stamps.carry_over(metadata, old["metadata"])
         body = self._merged(route, body, old)
-        body = self._prepared(kind, body, stored.served(kind.resource.api_version, kind.convert)[0], options)
+        body = self._prepared(kind, body, _served(kind, stored), options)
         return self._commit_change(route, stored, body, options)
 
     def _merged(self, route: Route, body: Json, old: Json) -> Json:
@@ -132,6 +133,13 @@ class Writer:
 
     def _prepared(self, kind: Kind, body: Json, old: Body | None, options: WriteOptions) -> Json:
         name = body["metadata"].get("name", "")
+        if not name:
+            message = "Required value: name or generateName is required"
+            raise failures.invalid(kind, name, [FieldCause("metadata.name", "FieldValueRequired", message)])
+        if kind.unknown_fields is not None and options.field_validation != "Ignore":
+            options.warnings.extend(kind.unknown_fields(body))
+            if options.warnings and options.field_validation == "Strict":
+                raise failures.strict(kind, options.warnings)
         if kind.prepare is not None:
             body = kind.prepare(body, old, self._clock.now())
         causes = () if kind.validate is None else kind.validate(body, old)
@@ -155,9 +163,8 @@ class Writer:
     def _commit(self, collection: str, path: str, body: Json, options: WriteOptions) -> Stored:
         if options.is_dry_run:
             return Stored(body, 0)
-        new = self._store.commit(collection, path, body).new
-        assert new is not None
-        return new
+        self._store.commit(collection, path, body)
+        return self._store.collection(collection).objects[path]
 
     def _for_storage(self, kind: Kind, body: Json) -> Json:
         storage = kind.storage.api_version
@@ -193,10 +200,22 @@ def finalizers_of(kind: Kind, body: Body) -> tuple[str, ...]:
 
 def _is_done(kind: Kind, old: Body, new: Body) -> bool:
     """Whether an update of a terminating object removes the last that kept it."""
-    return old["metadata"].get("deletionGracePeriodSeconds") == 0 and not finalizers_of(kind, new)
+    metadata = old["metadata"]
+    has_no_grace = kind.is_namespace or metadata.get("deletionGracePeriodSeconds") == 0
+    return "deletionTimestamp" in metadata and has_no_grace and not finalizers_of(kind, new)
 
 
 def _copy(kind: Kind, stored: Stored) -> Json:
     """The body in the version of a kind, to be changed."""
     copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert)[1])
     return copy
+
+
+def _served(kind: Kind, stored: Stored) -> Body:
+    return stored.served(kind.resource.api_version, kind.convert)[0]
+
+
+def _mapping(sent: object) -> Json:
+    if not isinstance(sent, dict):
+        raise failures.bad_request("the object provided is no JSON object")
+    return sent
