@@ -6,8 +6,8 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from tf_operator.cli import failures, target
 from tf_operator.cli.target import Target
@@ -23,8 +23,13 @@ Verb = Callable[[AsyncTFJobs, argparse.Namespace], Awaitable[int]]
 
 def run(arguments: argparse.Namespace, verb: Verb, *, chosen: Target | None = None) -> int:
     """Run a verb on the cluster that the arguments choose; the exit code."""
+    return ended(lambda: _connected(arguments, verb, chosen or target.choose(arguments)))
+
+
+def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Do the work of a command, and say what went wrong; the exit code."""
     try:
-        return asyncio.run(_connected(arguments, verb, chosen or target.choose(arguments)))
+        return asyncio.run(work())
     except KeyboardInterrupt:
         return INTERRUPTED
     except WaitTimeout as error:
