@@ -18,7 +18,6 @@ from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 import msgspec
-import structlog
 from aiohttp import web
 
 from tf_operator.local.apiserver import failures, pod_logs
@@ -27,6 +26,7 @@ from tf_operator.local.apiserver.http_guard import Guard
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
 from tf_operator.local.log_source import LogSource
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import key_of
 
@@ -49,7 +49,7 @@ _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _SILENT = logging.getLogger("tf_operator.local.apiserver.aiohttp")
 _SILENT.disabled = True
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class Watching(Protocol):

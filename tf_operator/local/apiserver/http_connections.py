@@ -9,10 +9,10 @@ import socket
 import ssl
 from typing import Final, NoReturn
 
-import structlog
 from aiohttp import web
 
 from tf_operator.machinery.clock import Clock, Timer
+from tf_operator.machinery.log import Logger
 
 MOST: Final = 256
 """Of which a kubectl takes one, and each watch or log that is followed."""
@@ -21,7 +21,7 @@ ADMITTED_WITHIN: Final = 5.0
 _PAUSE: Final = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class Connection:

@@ -102,8 +102,9 @@ class Kind:
     """The kinds that an object of this one brings with it, as a CRD does."""
     unknown_fields: Callable[[Body], tuple[str, ...]] | None = None
     """What ``prepare`` will remove, as ``fieldValidation`` reports it: ``unknown field "spec.foo"``."""
-    admit: Callable[[Body, Listing], None] | None = None
-    """Raises ``ApiFailure`` if an object may not be created because of others: a quota, a namespace that ends."""
+    admit: Callable[[Json, Listing], None] | None = None
+    """Completes a prepared body (an address, a priority), or raises ``ApiFailure`` if an object may not be created
+    because of others: a quota, a namespace that ends."""
     grace_seconds: Callable[[Body, int | None], int] | None = None
     """How long the object stays after its deletion; the second is what the request asks for. ``None``: not at all."""
 

@@ -14,6 +14,7 @@ _ENV_NAME: Final = re.compile(r"[ -<>-~]+")
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 _LABEL_LENGTH: Final = 63
 _SUBDOMAIN_LENGTH: Final = 253
+_PORT_NAME_LENGTH: Final = 15
 
 
 def _too_long(length: int) -> str:
@@ -125,3 +126,17 @@ def config_key(key: str) -> Iterator[str]:
         yield f"must not be '{key}'"
     elif key.startswith(".."):
         yield "must not start with '..'"
+
+
+def port_name(name: str) -> Iterator[str]:
+    """What is wrong with the name of a port."""
+    if len(name) > _PORT_NAME_LENGTH:
+        yield f"must be no more than {_PORT_NAME_LENGTH} characters"
+    if not re.fullmatch(r"[-a-z0-9]+", name):
+        yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+    if not re.search(r"[a-z]", name):
+        yield "must contain at least one letter (a-z)"
+    if "--" in name:
+        yield "must not contain consecutive hyphens"
+    if name.startswith("-") or name.endswith("-"):
+        yield "must not begin or end with a hyphen"
