@@ -36,7 +36,18 @@ def _new_namespace(body: Json, old: Body | None, _now: datetime) -> Json:
     return body if old else {**body, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
 
 
+DEFINITIONS = GroupVersionResource("", "v1", "definitions", "Definition", is_namespaced=False)
+"""Each defines a custom kind of the group ``made.io`` by its ``spec.plural``."""
+
+
+def _defined(body: Body) -> tuple[Kind, ...]:
+    plural = body["spec"]["plural"]
+    resource = GroupVersionResource("made.io", "v1", plural, plural.capitalize())
+    return (Kind(resource, plural, is_custom=True),)
+
+
 KINDS = (
+    Kind(DEFINITIONS, "definition", defines=_defined),
     Kind(
         NAMESPACES, "namespace", subresources=frozenset({"status", "finalize"}),
         is_namespace=True, returns_deleted=True, prepare=_new_namespace, on_delete=_terminates,

@@ -22,6 +22,8 @@ from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import Body, parse_time, rfc3339
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+CLEAN_UP = "customresourcecleanup.apiextensions.k8s.io"
+"""Keeps a definition until the objects that it defines are gone."""
 _POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -103,6 +105,8 @@ class Deleter:
             return stored, False
         body: Json = msgspec.json.decode(msgspec.json.encode(stored.body))
         _set_finalizers(body["metadata"], options.propagation)
+        if kind.defines is not None and not body["metadata"].get("deletionTimestamp"):
+            body["metadata"].setdefault("finalizers", []).append(CLEAN_UP)
         grace = _mark_grace(kind, body, options.grace_seconds, now=self._clock.now())
         keeps = finalizers_of(kind, body)
         if keeps and grace is None:

@@ -35,10 +35,13 @@ class InProcess:
     host = "in-process"
     problem = ""
 
-    def __init__(self, server: ApiServer, clock: Clock, *, edge: Edge | None = None) -> None:
+    def __init__(self, server: ApiServer, clock: Clock, *, edge: Edge | None = None, collects: bool = True) -> None:
+        """``collects``: call ``ApiServer.collect`` soon after writes; without it somebody else does."""
         self._server = server
         self._clock = clock
         self._edge = edge or Edge()
+        if collects:
+            collect_soon(server)
 
     def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
@@ -77,6 +80,22 @@ class InProcess:
                     await woken.wait()
                 finally:
                     timer.cancel()
+
+
+def collect_soon(server: ApiServer) -> None:
+    """From now on, collect in a turn of the event loop of its own, after whatever may have left garbage."""
+    scheduled: list[asyncio.Handle] = []
+
+    def collect() -> None:
+        scheduled.clear()
+        if server.collect():
+            schedule()
+
+    def schedule() -> None:
+        if not scheduled:
+            scheduled.append(asyncio.get_running_loop().call_soon(collect))
+
+    server.on_garbage(schedule)
 
 
 class WholeReply:

@@ -157,9 +157,7 @@ def _version(text: str, *, is_watch: bool) -> int | None:
     if not _UNSIGNED.fullmatch(text):
         message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         if is_watch:
-            raise failures.invalid_options(
-                "resourceVersion", [FieldCause("resourceVersion", "FieldValueInvalid", message)], group=""
-            )
+            raise failures.invalid_options("ListOptions", [FieldCause("resourceVersion", "FieldValueInvalid", message)])
         raise failures.bad_request(f"invalid resource version: resourceVersion: {message}")
     return int(text)
 

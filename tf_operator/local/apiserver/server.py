@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from tf_operator.local.apiserver import deletes, failures, reads, routes, stamps, watches
+from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
@@ -51,12 +52,20 @@ class ApiServer:
         self._clock = clock
         self.registry = Registry(kinds)
         self.store = VersionedStore(journal)
-        for collection in self.store.collections:
-            for path, stored in collection.objects.items():
-                self.registry.on_change(Change(stored.version, collection.name, path, None, stored))
+        loaded = [
+            Change(stored.version, collection.name, path, None, stored)
+            for collection in self.store.collections
+            for path, stored in collection.objects.items()
+        ]
+        for change in loaded:
+            self.registry.on_change(change)
         self.store.listeners.append(self.registry.on_change)
         self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
         self._deleter = Deleter(self.store, clock=clock)
+        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter)
+        for change in loaded:
+            self._collector.on_change(change)
+        self.store.listeners.append(self._collector.on_change)
 
     def handle(self, request: Request) -> Response | WatchStream:
         """Answer a request. An error is a Status, too; this never raises."""
@@ -71,7 +80,11 @@ class ApiServer:
 
     def collect(self) -> bool:
         """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
-        return False
+        return self._collector.step()
+
+    def on_garbage(self, wake: Callable[[], object]) -> None:
+        """Call ``wake`` (from inside of a write: do little) when ``collect`` may have something to do."""
+        self._collector.wake = wake
 
     def _document(self, _request: Request) -> Response:
         raise failures.no_such_path()

@@ -82,18 +82,21 @@ class WatchStream:
 
     def news(self) -> list[bytes]:
         """The next lines, each a whole event; empty when there are none now."""
-        if self.is_ended:
-            return []
-        lines = list(islice(self._initial, MOST_LINES))
-        if len(lines) < MOST_LINES:
+        lines = [] if self.is_ended else list(islice(self._initial, MOST_LINES))
+        if len(lines) < MOST_LINES and not self.is_ended:
             lines += self._changes(MOST_LINES - len(lines))
-        now = self._clock.monotonic()
-        if len(lines) < MOST_LINES and now >= self.wakes_at:
-            if self._has_bookmarks and self._bookmark_at <= now:
-                lines.append(self._bookmark())
-                self._bookmark_at = now + BOOKMARK_EVERY
-            if now >= self.deadline:
-                self.close()
+        if len(lines) < MOST_LINES and not self.is_ended:
+            lines += self._timed(self._clock.monotonic())
+        return lines
+
+    def _timed(self, now: float) -> list[bytes]:
+        """What time brings: a bookmark, the end."""
+        lines = []
+        if self._has_bookmarks and self._bookmark_at <= now:
+            lines.append(self._bookmark())
+            self._bookmark_at = now + BOOKMARK_EVERY
+        if now >= self.deadline:
+            self.close()
         return lines
 
     def _changes(self, most: int) -> list[bytes]:
