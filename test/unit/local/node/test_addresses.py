@@ -48,7 +48,11 @@ def test_all_pods_of_a_job_read_the_same_ports_in_tf_config():
 def test_ports_in_use_are_passed_over_and_kept_until_no_pod_mentions_them():
     addresses = Addresses(is_free=lambda port: port != 20001)
     first, second = Endpoint(ObjectKey("ns", "a"), 1), Endpoint(ObjectKey("ns", "b"), 1)
-    assert [addresses.port(first, "x"), addresses.port(second, "x"), addresses.port(first, "y")] == [20000, 20002, 20000]
+    assert [addresses.port(first, "x"), addresses.port(second, "x"), addresses.port(first, "y")] == [
+        20000,
+        20002,
+        20000,
+    ]
     addresses.release("x")
     assert addresses.port(first, "z") == 20000
     assert addresses.port(second, "z") == 20003
