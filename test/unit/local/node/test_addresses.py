@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tf_operator.local.node.addresses import Addresses, Endpoint, PodNames
+from tf_operator.local.node.addresses import Addresses, NoPortLeft, PodNames, ServicePort
 from tf_operator.meta import ObjectKey
 
 WORKER = ObjectKey("ns", "job-worker-0")
@@ -47,7 +47,7 @@ def test_all_pods_of_a_job_read_the_same_ports_in_tf_config():
 
 def test_ports_in_use_are_passed_over_and_kept_until_no_pod_mentions_them():
     addresses = Addresses(is_free=lambda port: port != 20001)
-    first, second = Endpoint(ObjectKey("ns", "a"), 1), Endpoint(ObjectKey("ns", "b"), 1)
+    first, second = ServicePort(ObjectKey("ns", "a"), 1), ServicePort(ObjectKey("ns", "b"), 1)
     assert [addresses.port(first, "x"), addresses.port(second, "x"), addresses.port(first, "y")] == [
         20000,
         20002,
@@ -56,3 +56,8 @@ def test_ports_in_use_are_passed_over_and_kept_until_no_pod_mentions_them():
     addresses.release("x")
     assert addresses.port(first, "z") == 20000
     assert addresses.port(second, "z") == 20003
+
+
+def test_a_pod_that_mentions_too_many_addresses_is_refused():
+    with pytest.raises(NoPortLeft, match="no port of this machine is free between 20000 and 32000"):
+        names(Addresses(is_free=lambda port: port < 20010)).replaced(" ".join(f"a{n}.ns.svc:1" for n in range(11)))
