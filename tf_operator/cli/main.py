@@ -20,6 +20,7 @@ MODULES: Final = {
     "list": "get_command",
     "logs": "logs_command",
     "events": "events_command",
+    "explain": "explain_command",
     "wait": "wait_command",
     "suspend": "suspend_command",
     "resume": "suspend_command",

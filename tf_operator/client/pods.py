@@ -59,6 +59,12 @@ class JobPod:
         return self.phase in {"Succeeded", "Failed"}
 
     @property
+    def is_running(self) -> bool:
+        """Whether its program runs, as far as its status says: not while it waits to be restarted in place."""
+        is_waiting = self.restarts > 0 and self.main is None
+        return self.phase == "Running" and not self.is_terminating and not is_waiting
+
+    @property
     def main(self) -> MainContainer | None:
         """The deciding container, once it has been started."""
         return self.state.main

@@ -10,6 +10,7 @@ import pytest
 from support.builders import tfjob
 from support.job_namespace import pod_names
 from support.operator_fixture import ONE_OPERATOR
+from support.pod_status import Exit
 from tf_operator.cli import kube_yaml
 from tf_operator.client import AsyncTFJobs, JobPhase, TFJobs
 
@@ -95,7 +96,7 @@ async def test_the_client_does_it_from_python(job_namespace):
         program = tasks.create_task(asyncio.to_thread(in_a_program))
         await job_namespace.wait_pods("j-worker-0")
         await job_namespace.kubelet.run("j-worker-0")
-        await job_namespace.kubelet.fail("j-worker-0", 3)
+        await job_namespace.kubelet.fail("j-worker-0", Exit(3))
 
     phases, ended = program.result()
     assert len(phases) == 1
