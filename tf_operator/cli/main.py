@@ -15,6 +15,7 @@ from typing import Final
 from tf_operator.cli import manifests
 
 MODULES: Final = {
+    "run": "run_command",
     "submit": "submit_command",
     "get": "get_command",
     "list": "get_command",

@@ -83,7 +83,11 @@ def scope_of(job: Job) -> Scope:
 
 def read_pods(job: Job, bodies: Iterable[Body], api: ServedAPI) -> tuple[JobPod, ...]:
     """The pods that belong to this very job, in the order of its replicas. A label alone proves nothing."""
-    found = [pod for body in bodies if (pod := read_pod(job, body, api))]
+    return in_order(pod for body in bodies if (pod := read_pod(job, body, api)))
+
+
+def in_order(found: Iterable[JobPod]) -> tuple[JobPod, ...]:
+    """By type and index."""
     return tuple(sorted(found, key=lambda pod: (_ORDER.index(pod.state.type), pod.state.index, pod.name)))
 
 
