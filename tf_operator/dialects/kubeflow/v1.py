@@ -230,6 +230,6 @@ API: Final = ServedAPI(
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
     conversion=CONVERSION,
-    runs_tensorboards=True,
+    tensorboards_in=v1alpha1_rules.NAME,
 )
 FORK_API: Final = replace(API, profiles=(PROFILE, FORK), read=partial(read, v1alpha1=FORK))
