@@ -58,7 +58,9 @@ class TensorBoardLine:
     """Empty when there is none."""
     is_ready: bool = False
     message: str = ""
-    """What its controller says about it, or why there is none; empty while it is about to be made."""
+    """What its controller says about it, or why it is not as wanted; empty while it is about to be made."""
+    is_refused: bool = False
+    """The API server refuses what is wanted of it, or does not serve it: the message says why."""
 
     @property
     def dependent(self) -> Mapping[str, str]:
