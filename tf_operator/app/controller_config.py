@@ -14,7 +14,7 @@ Neighbour: ``config_file`` reads it again when it changes.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.job.constants import TF_CONFIG
 from tf_operator.machinery.transport.errors import one_line
 from tf_operator.planning.accelerators import Accelerator, HostVolume
+from tf_operator.planning.snapshot import Settings
 
 LARGEST: Final = 64 * 1024
 """Bytes of each file: they are read every few seconds, and the program is in a ConfigMap of each job."""
@@ -53,6 +54,15 @@ class ControllerConfig:
     accelerators: tuple[Accelerator, ...] = ()
     server_program: str = ""
     server_image: str = ""
+
+    def added_to(self, settings: Settings) -> Settings:
+        """What plans depend on, with what the file says."""
+        return replace(
+            settings,
+            accelerators=self.accelerators,
+            server_program=self.server_program,
+            server_image=self.server_image,
+        )
 
 
 def read(path: Path) -> ControllerConfig:
