@@ -15,6 +15,7 @@ Neighbour: ``config_file`` reads it again when it changes.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -96,9 +97,7 @@ def _read(path: Path) -> ControllerConfig:
 
 def _parsed(path: Path) -> dict[str, object]:
     try:
-        content = _content(path)
-        _refuse_depth(content)
-        found = yaml.load(content, yaml.CSafeLoader)
+        found = _loaded(_content(path))
     except OSError as error:
         raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:
@@ -108,6 +107,13 @@ def _parsed(path: Path) -> dict[str, object]:
     if not isinstance(found, dict):
         raise ConfigFileError(f"{path}: must be an object, is {kind_of(found)}")
     return {str(name): value for name, value in found.items()}
+
+
+@lru_cache(maxsize=1)
+def _loaded(content: str) -> object:
+    """What is in the YAML. It is read every few seconds and seldom changes, so the last one is kept."""
+    _refuse_depth(content)
+    return yaml.load(content, yaml.CSafeLoader)
 
 
 def _refuse_depth(content: str) -> None:
