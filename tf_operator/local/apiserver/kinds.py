@@ -102,6 +102,8 @@ class Kind:
     """What a deletion changes in the object before anything else (a phase, a finalizer of the server's own)."""
     defines: Callable[[Body], tuple["Kind", ...]] | None = None
     """The kinds that an object of this one brings with it, as a CRD does."""
+    unknown_fields: Callable[[Body], tuple[str, ...]] | None = None
+    """What ``prepare`` will remove, as ``fieldValidation`` reports it: ``unknown field "spec.foo"``."""
     admit: Callable[[Json, Listing], None] | None = None
     """Completes a prepared body (an address, a priority), or raises ``ApiFailure`` if an object may not be created
     because of others: a quota, a namespace that ends."""
