@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-import structlog
-
 from tf_operator.local.apiserver import bodies, deletes, failures, reads, routes, watches
 from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
@@ -26,10 +24,11 @@ from tf_operator.local.apiserver.views import View, view_of
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import ObjectKey
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 _PATCHES = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -87,8 +86,13 @@ class ApiServer:
         """Call ``wake`` (from inside of a write: do little) when ``collect`` may have something to do."""
         self._collector.wake = wake
 
-    def _document(self, _request: Request) -> Response:
-        raise failures.no_such_path()
+    def _document(self, request: Request) -> Response:
+        from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
+
+        found = documents.answer(request, self.registry)
+        if found is None:
+            raise failures.no_such_path()
+        return found
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
         kind, query, now = route.kind, request.query, self._clock.now()
