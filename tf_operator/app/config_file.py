@@ -5,7 +5,6 @@ once. Pods that are there stay as they are: only new ones are made by what a cha
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -58,9 +57,4 @@ class ConfigFile:
 
     def _use(self, found: ControllerConfig) -> None:
         self._said = found
-        self._settings = replace(
-            self._settings,
-            accelerators=found.accelerators,
-            server_program=found.server_program,
-            server_image=found.server_image,
-        )
+        self._settings = found.added_to(self._settings)

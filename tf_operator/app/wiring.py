@@ -175,7 +175,7 @@ def settings(options: Options) -> Settings:
         without_tensorboards={
             api.resource.api_version: why
             for api in options.apis
-            if api.runs_tensorboards and (why := options.without_tensorboards(api))
+            if api.tensorboards_in and (why := options.without_tensorboards(api))
         },
         restart_delay=timedelta(seconds=delay.base),
         longest_restart_delay=timedelta(seconds=delay.cap),

@@ -39,4 +39,9 @@ class Printer:
 
 def is_coloured(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
     """Whether colours are shown: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
-    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb" and stream.isatty()
+    return not environment.get("NO_COLOR") and is_terminal(stream, environment)
+
+
+def is_terminal(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether somebody looks at it, on a terminal that understands control sequences."""
+    return environment.get("TERM") != "dumb" and stream.isatty()

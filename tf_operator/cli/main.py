@@ -15,11 +15,13 @@ from typing import Final
 from tf_operator.cli import manifests
 
 MODULES: Final = {
+    "run": "run_command",
     "submit": "submit_command",
     "get": "get_command",
     "list": "get_command",
     "logs": "logs_command",
     "events": "events_command",
+    "explain": "explain_command",
     "wait": "wait_command",
     "suspend": "suspend_command",
     "resume": "suspend_command",

@@ -93,6 +93,10 @@ class TFJobs:
         """The pods of a job."""
         return self._run(self._jobs.pods(job))
 
+    def watch_pods(self, job: str | Job) -> Iterator[tuple[JobPod, ...]]:
+        """The pods of a job now, and after each change, for ever."""
+        return self._iterate(lambda: self._jobs.watch_pods(job))
+
     def events(self, job: str | Job, *, with_pods: bool = True) -> tuple[JobEvent, ...]:
         """What was reported about a job and its pods."""
         return self._run(self._jobs.events(job, with_pods=with_pods))

@@ -171,6 +171,20 @@ class AsyncTFJobs:
         listed = await changes.list_all(self.client, PODS, pods.scope_of(found))
         return pods.read_pods(found, listed.items, self.api)
 
+    async def watch_pods(self, job: str | Job) -> AsyncGenerator[tuple[JobPod, ...], None]:
+        """The pods of a job now, and after each change, for ever."""
+        found = await self._found(job)
+        known = dict[str, JobPod]()
+        async with aclosing(changes.follow(self.client, PODS, pods.scope_of(found), self._clock)) as batches:
+            async for batch in batches:
+                for change in batch:
+                    pod = pods.read_pod(found, change.body, self.api)
+                    if pod and change.is_deleted:
+                        known.pop(pod.name, None)
+                    elif pod:
+                        known[pod.name] = pod
+                yield pods.in_order(known.values())
+
     async def events(self, job: str | Job, *, with_pods: bool = True) -> tuple[JobEvent, ...]:
         """What was reported about a job and its pods, also about pods that are gone; the oldest first."""
         found = await self._found(job)

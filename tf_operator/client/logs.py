@@ -75,6 +75,13 @@ def _line(pod: JobPod, line: bytes) -> LogLine:
     return LogLine(pod.replica, pod.name, line.decode(errors="replace").rstrip("\r"))
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """After the last line: the error that it was, if any."""
+
+    error: Exception | None = None
+
+
 class LogFollower:
     """Follows the logs of a job. ``client`` must wait for a reply for ever: a silent program sends not even a head."""
 
@@ -87,36 +94,39 @@ class LogFollower:
         self._clock = clock
         self._replica = replica
         self._options = options
-        self._lines = asyncio.Queue[LogLine | errors.ApiError | None](_BUFFER)
+        self._lines = asyncio.Queue[LogLine | _End](_BUFFER)
         self._streams = dict[tuple[str, int], asyncio.Task[None]]()
         self._ended = set[str]()
         """UIDs of pods whose program has ended."""
 
     async def lines(self) -> AsyncGenerator[LogLine, None]:
         """The lines of all replicas, until the job has ended."""
-        async with asyncio.TaskGroup() as tasks:
-            following = tasks.create_task(self._follow(tasks))
-            try:
-                while (found := await self._lines.get()) is not None:
-                    if isinstance(found, errors.ApiError):
-                        raise found
-                    yield found
-            finally:
-                following.cancel()
+        running = asyncio.get_running_loop().create_task(self._run())
+        try:
+            while not isinstance(found := await self._lines.get(), _End):
+                yield found
+            if found.error:
+                raise found.error
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+    async def _run(self) -> None:
+        end = _End()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(self._watch_pods(tasks))
+                await self._wait_job_ended()
+                watching.cancel()
+                listed = await changes.list_all(self._client, PODS, self._scope)
+                self._open(tasks, [changes.Change(body) for body in listed.items])
+                await self._drain()
                 for stream in self._streams.values():
                     stream.cancel()
-
-    async def _follow(self, tasks: asyncio.TaskGroup) -> None:
-        watching = tasks.create_task(self._watch_pods(tasks))
-        try:
-            await self._wait_job_ended()
-            watching.cancel()
-            listed = await changes.list_all(self._client, PODS, self._scope)
-            self._open(tasks, [changes.Change(body) for body in listed.items])
-            await self._drain()
-            await self._lines.put(None)
-        except errors.ApiError as error:
-            await self._lines.put(error)
+        except* errors.ApiError as failed:
+            end = _End(failed.exceptions[0])
+        await self._lines.put(end)
 
     async def _wait_job_ended(self) -> None:
         scope = Scope(self._job.namespace, field_selector=f"metadata.name={self._job.name}")
@@ -129,12 +139,9 @@ class LogFollower:
                     return
 
     async def _watch_pods(self, tasks: asyncio.TaskGroup) -> None:
-        try:
-            async with aclosing(changes.follow(self._client, PODS, self._scope, self._clock)) as batches:
-                async for batch in batches:
-                    self._open(tasks, batch)
-        except errors.ApiError as error:
-            await self._lines.put(error)
+        async with aclosing(changes.follow(self._client, PODS, self._scope, self._clock)) as batches:
+            async for batch in batches:
+                self._open(tasks, batch)
 
     @property
     def _scope(self) -> Scope:

@@ -59,6 +59,12 @@ class JobPod:
         return self.phase in {"Succeeded", "Failed"}
 
     @property
+    def is_running(self) -> bool:
+        """Whether its program runs, as far as its status says: not while it waits to be restarted in place."""
+        is_waiting = self.restarts > 0 and self.main is None
+        return self.phase == "Running" and not self.is_terminating and not is_waiting
+
+    @property
     def main(self) -> MainContainer | None:
         """The deciding container, once it has been started."""
         return self.state.main
@@ -77,7 +83,11 @@ def scope_of(job: Job) -> Scope:
 
 def read_pods(job: Job, bodies: Iterable[Body], api: ServedAPI) -> tuple[JobPod, ...]:
     """The pods that belong to this very job, in the order of its replicas. A label alone proves nothing."""
-    found = [pod for body in bodies if (pod := read_pod(job, body, api))]
+    return in_order(pod for body in bodies if (pod := read_pod(job, body, api)))
+
+
+def in_order(found: Iterable[JobPod]) -> tuple[JobPod, ...]:
+    """By type and index."""
     return tuple(sorted(found, key=lambda pod: (_ORDER.index(pod.state.type), pod.state.index, pod.name)))
 
 

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from tf_operator.controller import log_context, shares
 from tf_operator.controller.job_notes import JobNotes
-from tf_operator.controller.rejections import Rejections
+from tf_operator.controller.rejections import Rejections, is_answer
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
@@ -190,7 +190,7 @@ class Executor:
             notes = self._notes(child)
             if isinstance(refusal, errors.AlreadyExists):
                 notes.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
-            if not _is_answer(refusal):
+            if not is_answer(refusal):
                 raise
             _log.info("a create was rejected", what=child.what, cause=refusal.name, error=str(refusal))
             notes.note(owner.uid, child.what, refusal)
@@ -210,7 +210,7 @@ class Executor:
         try:
             await self.writer.patch(owner, resource, action.name, body=body)
         except errors.Refused as refusal:
-            if not _is_answer(refusal) or isinstance(refusal, errors.NotFound | errors.Conflict):
+            if not is_answer(refusal, is_change=True):
                 raise
             _log.info("a change was rejected", what=action.what, cause=refusal.name, error=str(refusal))
             notes.note(owner.uid, action.what, refusal, is_change=not action.is_optional)
@@ -225,7 +225,7 @@ class Executor:
         try:
             is_done = await self.writer.delete(owner, action.resource, **of)
         except errors.Refused as refusal:
-            if not action.is_optional or not _is_answer(refusal):
+            if not action.is_optional or not is_answer(refusal):
                 raise
             _log.info("a deletion was rejected", what=action.why, cause=refusal.name, error=str(refusal))
             self._notes(action).note(owner.uid, action.why, refusal, is_change=True)
@@ -237,11 +237,6 @@ class Executor:
     def _notes(self, action: Create | Patch | Delete) -> Rejections:
         """Where a refusal of it is noted."""
         return self.notes.rejected_extras if action.is_optional else self.notes.rejections
-
-
-def _is_answer(error: errors.ApiError) -> bool:
-    """Whether the server has decided on the request, which the next plan reports; not a failure of its own."""
-    return isinstance(error, errors.Refused) and not isinstance(error, errors.ServerFailed | errors.Throttled)
 
 
 def _owner(job: TrainingJob) -> OwnerKey:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from support.builders import tfjob
 from support.job_namespace import pod_names
 from support.operator_fixture import ONE_OPERATOR
+from support.pod_status import Exit
 from tf_operator.cli import kube_yaml
 from tf_operator.client import AsyncTFJobs, JobPhase, TFJobs
 
@@ -27,12 +29,15 @@ CLAIM = {
 def tfjob_command(job_namespace):
     """Call it with words, as a user types them: exit code, standard output, standard error."""
 
-    async def call(*words):
+    async def call(*words, interrupted_after=None):
         kubeconfig = str(job_namespace.plane.kubeconfig("admin"))
         options = ("--kubeconfig", kubeconfig, "-n", job_namespace.namespace)
         process = await asyncio.create_subprocess_exec(
             TFJOB, *words, *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
+        if interrupted_after:
+            await interrupted_after
+            process.send_signal(signal.SIGINT)
         output, errors = await process.communicate()
         return process.returncode, output.decode(), errors.decode()
 
@@ -82,6 +87,34 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     assert "tfjob list shows the jobs" in await says("get j", 1)
 
 
+async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_namespace, tfjob_command, tmp_path):
+    (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("j").workers(1, restart="Never").body()))
+
+    async def begin():
+        await job_namespace.wait_pods("j-worker-0")
+        await job_namespace.run("j-worker-0")
+        await job_namespace.wait("j", "Running")
+
+    async def fail():
+        await begin()
+        await job_namespace.kubelet.fail("j-worker-0", Exit(3, message="no data"))
+
+    code, _, said = await tfjob_command("run", f"{tmp_path}/job.yaml", interrupted_after=begin())
+    assert (code, "goes on. Follow it: tfjob logs j -f" in said) == (130, True), said
+    await job_namespace.delete_job()
+    await job_namespace.wait_pods()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(fail())
+        code, _, said = await tfjob_command("run", f"{tmp_path}/job.yaml", "-v")
+    assert code == 3, said
+    milestones = [said.index(f"ms  {what}") for what in ("job submitted", "pod created", "process started")]
+    assert milestones == sorted(milestones)
+    assert milestones[-1] < said.index("worker-0: ended with exit code 3\n") < said.index("j has failed: ")
+    code, explained, _ = await tfjob_command("explain", "j")
+    assert (code, "no data" in explained) == (0, True), explained
+
+
 async def test_the_client_does_it_from_python(job_namespace):
     options = {"kubeconfig": str(job_namespace.plane.kubeconfig("admin"))}
 
@@ -95,7 +128,7 @@ async def test_the_client_does_it_from_python(job_namespace):
         program = tasks.create_task(asyncio.to_thread(in_a_program))
         await job_namespace.wait_pods("j-worker-0")
         await job_namespace.kubelet.run("j-worker-0")
-        await job_namespace.kubelet.fail("j-worker-0", 3)
+        await job_namespace.kubelet.fail("j-worker-0", Exit(3))
 
     phases, ended = program.result()
     assert len(phases) == 1

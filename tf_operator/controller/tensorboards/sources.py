@@ -104,10 +104,8 @@ class TensorBoardObjects:
     async def report(self, item: CachedTensorBoard, found: TensorBoardPlan, writer: Writer) -> None:
         """Write the status, if it says anything new."""
         stored = as_object(item.status)
-        phase = "Running" if found.is_running else "Pending"
-        change = merge_patch.difference(
-            stored, v1beta1.status(phase, url=found.url, message=found.message, stored=stored)
-        )
+        said = v1beta1.status(found.phase, url=found.url, message=found.message, stored=stored)
+        change = merge_patch.difference(stored, said)
         if change:
             owner = OwnerKey(item.metadata.key, item.metadata.uid)
             body = {"metadata": {"uid": owner.uid}, "status": change}

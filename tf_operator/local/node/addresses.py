@@ -1,7 +1,7 @@
 """Where the pods of a node are reached: ports of the loopback interface in place of names and ports of a cluster.
 
 In a cluster every pod has an address, and Services give it a name. Here all pods share 127.0.0.1, so each has ports of
-its own: one for each pair of a Service's name and port that any of the processes is told of, or that the pod has as a
+its own: one for each pair of a Service's name and port that any of the processes mentions, or that the pod has as a
 container port. Wherever such a pair reaches a process, the address takes its place (pure, but for the question whether
 a port is free):
 
@@ -16,6 +16,7 @@ import re
 import socket
 from collections.abc import Callable, Collection, Container, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from tf_operator.meta import ObjectKey
@@ -31,11 +32,15 @@ _RANGE = range(20_000, 32_000)
 """Below the ports that systems give to outgoing connections: those are taken at any moment, also by other programs."""
 
 
-class Endpoint(NamedTuple):
+class ServicePort(NamedTuple):
     """A port of a Service, or of a pod without one, as the cluster knows it."""
 
     host: ObjectKey
     port: int
+
+
+class NoPortLeft(Exception):
+    """More addresses are mentioned than this machine has."""
 
 
 class Addresses:
@@ -44,25 +49,30 @@ class Addresses:
     def __init__(self, *, is_free: Callable[[int], bool] | None = None, start: int = 0) -> None:
         """``start`` says where in the range to begin, so that two nodes on one machine seldom try the same ports."""
         self._is_free = is_free or is_port_free
-        self._ports: dict[Endpoint, int] = {}
-        self._users: dict[Endpoint, set[str]] = {}
+        self._ports: dict[ServicePort, int] = {}
+        self._taken: set[int] = set()
+        self._users: dict[ServicePort, set[str]] = {}
         self._candidates = _endless(start)
 
-    def port(self, endpoint: Endpoint, uid: str) -> int:
-        """The port of the endpoint, kept at least until this pod releases it."""
-        self._users.setdefault(endpoint, set()).add(uid)
-        if endpoint not in self._ports:
-            taken = set(self._ports.values())
-            found = (port for port in self._candidates if port not in taken and self._is_free(port))
-            self._ports[endpoint] = next(found)
-        return self._ports[endpoint]
+    def port(self, place: ServicePort, uid: str) -> int:
+        """The port of the place, kept at least until this pod releases it."""
+        self._users.setdefault(place, set()).add(uid)
+        if place not in self._ports:
+            tried = islice(self._candidates, len(_RANGE))
+            found = next((port for port in tried if port not in self._taken and self._is_free(port)), None)
+            if found is None:
+                raise NoPortLeft(f"no port of this machine is free between {_RANGE.start} and {_RANGE.stop}")
+            self._ports[place] = found
+            self._taken.add(found)
+        return self._ports[place]
 
     def release(self, uid: str) -> None:
         """The pod is gone."""
-        for endpoint, users in list(self._users.items()):
+        for place, users in list(self._users.items()):
             users.discard(uid)
             if not users:
-                del self._users[endpoint], self._ports[endpoint]
+                del self._users[place]
+                self._taken.discard(self._ports.pop(place))
 
 
 class PodNames(NamedTuple):
@@ -85,7 +95,7 @@ class PodNames(NamedTuple):
 
     def port_of(self, port: int) -> int:
         """Where a container port of this pod is."""
-        return self.addresses.port(Endpoint(self.own, port), self.uid) if port in self.own_ports else port
+        return self.addresses.port(ServicePort(self.own, port), self.uid) if port in self.own_ports else port
 
     def _own(self, match: re.Match[str]) -> str:
         port = int(match["port"])
@@ -99,7 +109,7 @@ class PodNames(NamedTuple):
             return match[0]
         if not port:
             return LOOPBACK
-        return f"{LOOPBACK}:{self.addresses.port(Endpoint(ObjectKey(namespace, name), int(port)), self.uid)}"
+        return f"{LOOPBACK}:{self.addresses.port(ServicePort(ObjectKey(namespace, name), int(port)), self.uid)}"
 
 
 def is_port_free(port: int) -> bool:
@@ -112,7 +122,7 @@ def is_port_free(port: int) -> bool:
 
 
 def _endless(start: int) -> Iterator[int]:
-    """The range, from some place on, again and again; twice in vain is too often."""
+    """The range, from some place on, again and again."""
     place = start % len(_RANGE)
     while True:
         yield _RANGE[place]

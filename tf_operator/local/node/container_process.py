@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tf_operator.local.node import probes
-from tf_operator.local.node.containers import Container, End, LocalPod, mapping_of
+from tf_operator.local.node.containers import End, LocalContainer, LocalPod, mapping_of
 from tf_operator.local.node.logs import ContainerLog
 from tf_operator.local.node.node_parts import NodeParts
 from tf_operator.local.node.probes import Probe, Tally
@@ -29,13 +29,13 @@ _numbers = count(1)
 class RunListener(Protocol):
     """Is called with what happens in a run."""
 
-    def on_run_started(self, container: Container, container_id: str) -> None:
+    def on_run_started(self, container: LocalContainer, container_id: str) -> None:
         """The process runs."""
 
-    def on_run_ended(self, container: Container, end: End) -> None:
+    def on_run_ended(self, container: LocalContainer, end: End) -> None:
         """The process has ended, or could not be started."""
 
-    def on_verdict(self, container: Container, probe: Probe, problem: str) -> None:
+    def on_verdict(self, container: LocalContainer, probe: Probe, problem: str) -> None:
         """A probe says that it is good, or why not."""
 
 
@@ -46,7 +46,7 @@ class ContainerProcess:
         self,
         parts: NodeParts,
         *,
-        container: Container,
+        container: LocalContainer,
         pod: LocalPod,
         launch: Launch,
         log: ContainerLog,
@@ -237,5 +237,5 @@ class _Command:
         self.has_ended.set()
 
 
-def _stop_signal(container: Container) -> str:
+def _stop_signal(container: LocalContainer) -> str:
     return text_of(mapping_of(container.spec, "lifecycle"), "stopSignal") or "SIGTERM"

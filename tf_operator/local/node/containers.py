@@ -1,7 +1,7 @@
 """What a node knows of the containers of a pod: what they are by the pod's spec, and how each of them is. Pure.
 
-``Container`` is read from the spec. ``Runtime`` is the life of one container so far; each of its methods is one thing
-that happens to it, and returns the next value. ``lifecycle`` decides what to do, ``pod_report`` writes it down.
+``LocalContainer`` is read from the spec. ``Runtime`` is the life of one container so far; each of its methods is one
+thing that happens to it, and returns the next value. ``lifecycle`` decides what to do, ``pod_report`` writes it down.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ class Restart(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class LocalContainer:
     """One container of a pod's spec."""
 
     name: str
@@ -60,7 +60,7 @@ class LocalPod:
     key: ObjectKey
     uid: str
     body: Body
-    containers: tuple[Container, ...]
+    containers: tuple[LocalContainer, ...]
     """In the order in which they start."""
     grace_seconds: float
     deletion: datetime | None
@@ -68,7 +68,7 @@ class LocalPod:
     deadline_seconds: float | None
     """``activeDeadlineSeconds``."""
 
-    def of_role(self, *roles: Role) -> tuple[Container, ...]:
+    def of_role(self, *roles: Role) -> tuple[LocalContainer, ...]:
         """The containers of these roles."""
         return tuple(container for container in self.containers if container.role in roles)
 
@@ -133,7 +133,7 @@ class Runtime:
         """It cannot be started as things are; its next start is no restart."""
         return replace(self, is_starting=False, problem=problem, retry_at=retry_at)
 
-    def began(self, container_id: str, now: datetime, container: Container) -> "Runtime":
+    def began(self, container_id: str, now: datetime, container: LocalContainer) -> "Runtime":
         """The process runs. Without probes it has started, and is ready, at once."""
         has_started = not container.has_probe("startupProbe")
         return replace(
@@ -219,15 +219,15 @@ def local_pod(body: Body) -> LocalPod:
     )
 
 
-def _containers(spec: Body) -> Iterator[Container]:
+def _containers(spec: Body) -> Iterator[LocalContainer]:
     of_pod = _restart(spec, Restart.ALWAYS)
     for entry in list_of(spec, "initContainers"):
         is_sidecar = entry.get("restartPolicy") == Restart.ALWAYS.value
         again = Restart.NEVER if of_pod is Restart.NEVER else Restart.ON_FAILURE
         role, restart = (Role.SIDECAR, Restart.ALWAYS) if is_sidecar else (Role.INIT, _restart(entry, again))
-        yield Container(text_of(entry, "name"), role, restart, entry)
+        yield LocalContainer(text_of(entry, "name"), role, restart, entry)
     for entry in list_of(spec, "containers"):
-        yield Container(text_of(entry, "name"), Role.MAIN, _restart(entry, of_pod), entry)
+        yield LocalContainer(text_of(entry, "name"), Role.MAIN, _restart(entry, of_pod), entry)
 
 
 def _restart(body: Body, default: Restart) -> Restart:

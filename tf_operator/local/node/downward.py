@@ -1,11 +1,11 @@
-"""The downward API: what a pod's containers are told of the pod itself, as variables and files. Pure."""
+"""The downward API: what a pod's containers read of the pod itself, as variables and files. Pure."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
-from tf_operator.local.node.containers import Container, LocalPod, mapping_of
+from tf_operator.local.node.containers import LocalContainer, LocalPod, mapping_of
 from tf_operator.local.node.pod_report import ADDRESS
 from tf_operator.meta import Body, labels_of, metadata_of, text_of
 from tf_operator.planning import quantity
@@ -40,7 +40,7 @@ def field_value(pod: LocalPod, path: str) -> str:
     return text_of(metadata, path.removeprefix("metadata."))
 
 
-def resource_value(pod: LocalPod, container: Container, reference: Body, capacity: Capacity) -> str:
+def resource_value(pod: LocalPod, container: LocalContainer, reference: Body, capacity: Capacity) -> str:
     """A request or limit, for ``resourceFieldRef``: in units of the divisor, rounded up; without one, the machine's."""
     named = text_of(reference, "containerName")
     spec = next((entry.spec for entry in pod.containers if entry.name == named), container.spec)

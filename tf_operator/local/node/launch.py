@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tf_operator.local.node.containers import Container, LocalPod, Problem, list_of, mapping_of
+from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
 from tf_operator.local.node.downward import Capacity, field_value, resource_value
 from tf_operator.local.node.processes import Launch
 from tf_operator.meta import Body, text_of
@@ -83,7 +83,7 @@ class Surroundings:
     """Where the container ports of the pod are."""
 
 
-def launch(pod: LocalPod, container: Container, around: Surroundings) -> Launch:
+def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> Launch:
     """The program; raises ``CannotStart``."""
     spec = container.spec
     words = [word for field in ("command", "args") for word in spec.get(field) or ()]
@@ -103,7 +103,7 @@ def launch(pod: LocalPod, container: Container, around: Surroundings) -> Launch:
     return Launch(argv, env, visible(text_of(spec, "workingDir")) or around.folder, visible)
 
 
-def environment(pod: LocalPod, container: Container, around: Surroundings) -> dict[str, str]:
+def environment(pod: LocalPod, container: LocalContainer, around: Surroundings) -> dict[str, str]:
     """The variables of the container, as it declares them: ``envFrom`` first, each of ``env`` may use those before."""
     found: dict[str, str] = {}
     for entry in list_of(container.spec, "envFrom"):
@@ -125,7 +125,7 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: variables.get(match["name"], match[0]) if match["name"] else "$", text)
 
 
-def unseen_mounts(container: Container, mounts: tuple[Mount, ...]) -> list[str]:
+def unseen_mounts(container: LocalContainer, mounts: tuple[Mount, ...]) -> list[str]:
     """The volumes whose path the container mentions nowhere: its program must find it by the variable."""
     text = "\n".join(_texts(container.spec))
     return [mount.volume for mount in mounts if not _path_pattern([mount.path]).search(text)]
@@ -160,7 +160,7 @@ def _variable(name: str) -> str:
     return _NOT_IN_NAME.sub("_", name).upper()
 
 
-def _sourced(pod: LocalPod, container: Container, around: Surroundings, source: Body) -> str | None:
+def _sourced(pod: LocalPod, container: LocalContainer, around: Surroundings, source: Body) -> str | None:
     """A value from somewhere else; ``None`` if it is optional and missing."""
     if reference := mapping_of(source, "fieldRef"):
         return field_value(pod, text_of(reference, "fieldPath"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from tf_operator.local.node.containers import Container, LocalPod, Role, Runtime
+from tf_operator.local.node.containers import LocalContainer, LocalPod, Role, Runtime
 
 Runtimes = Mapping[str, Runtime]
 
@@ -78,7 +78,7 @@ def has_failed_init(pod: LocalPod, runtimes: Runtimes) -> bool:
     return any(end and end.code and not container.restarts_after(end.code) for container, end in inits)
 
 
-def _open(pod: LocalPod, runtimes: Runtimes) -> list[Container]:
+def _open(pod: LocalPod, runtimes: Runtimes) -> list[LocalContainer]:
     """The containers that may run: up to the first init container that the rest waits for."""
     found = []
     for container in pod.of_role(Role.INIT, Role.SIDECAR):
@@ -88,14 +88,14 @@ def _open(pod: LocalPod, runtimes: Runtimes) -> list[Container]:
     return [*found, *pod.of_role(Role.MAIN)]
 
 
-def _lets_pass(container: Container, runtime: Runtime) -> bool:
+def _lets_pass(container: LocalContainer, runtime: Runtime) -> bool:
     """Whether the containers after this one need not wait for it. A sidecar that is started again stops nobody."""
     if container.role is Role.INIT:
         return runtime.end is not None and runtime.end.code == 0
     return runtime.has_started or runtime.end is not None or runtime.previous is not None
 
 
-def _is_wanted(container: Container, runtime: Runtime) -> bool:
+def _is_wanted(container: LocalContainer, runtime: Runtime) -> bool:
     """Whether the container should be started, now or later."""
     if runtime.is_active:
         return False

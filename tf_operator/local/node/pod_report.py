@@ -7,8 +7,8 @@ from typing import Any
 
 from tf_operator.local.node import lifecycle
 from tf_operator.local.node.containers import (
-    Container,
     End,
+    LocalContainer,
     LocalPod,
     Problem,
     Role,
@@ -32,7 +32,7 @@ _FINAL = frozenset({"Succeeded", "Failed"})
 class _State:
     """A container with what is written of it."""
 
-    container: Container
+    container: LocalContainer
     runtime: Runtime
     waiting: Problem | None
 
@@ -122,7 +122,7 @@ def _read_end(body: Body) -> End | None:
 # --- Containers ----------------------------------------------------------------------------------------------------
 
 
-def _state(pod: LocalPod, runtimes: Runtimes, container: Container, step: PodStep) -> _State:
+def _state(pod: LocalPod, runtimes: Runtimes, container: LocalContainer, step: PodStep) -> _State:
     runtime = runtimes[container.name]
     waiting: Problem | None = None
     if runtime.problem:
@@ -135,7 +135,7 @@ def _state(pod: LocalPod, runtimes: Runtimes, container: Container, step: PodSte
     return _State(container, runtime, waiting)
 
 
-def _back_off(pod: LocalPod, container: Container, runtime: Runtime) -> Problem:
+def _back_off(pod: LocalPod, container: LocalContainer, runtime: Runtime) -> Problem:
     who = f"container={container.name} pod={pod.key.name}_{pod.key.namespace}({pod.uid})"
     return Problem("CrashLoopBackOff", f"back-off {runtime.backoff:g}s restarting failed {who}")
 
@@ -240,7 +240,7 @@ def _condition(name: str, before: Body, *, is_true: bool, why: Problem | None, n
     return entry | {field: text for field, text in texts.items() if text}
 
 
-def _counts(container: Container) -> bool:
+def _counts(container: LocalContainer) -> bool:
     return container.role is not Role.INIT
 
 

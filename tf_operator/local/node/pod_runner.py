@@ -15,7 +15,7 @@ from typing import Any
 from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.container_process import ContainerProcess
-from tf_operator.local.node.containers import Container, End, Runtime, local_pod
+from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod
 from tf_operator.local.node.launch import CannotStart, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
 from tf_operator.local.node.logs import ContainerLog
@@ -77,13 +77,13 @@ class PodRunner:
             run.kill()
         self._changed.set()
 
-    def on_run_started(self, container: Container, container_id: str) -> None:
+    def on_run_started(self, container: LocalContainer, container_id: str) -> None:
         """The process of a container runs."""
         now = self._parts.clock.now()
         self._set(container, self._runtimes[container.name].began(container_id, now, container))
         self._parts.event(self._pod, "Started", f"Started container {container.name}")
 
-    def on_run_ended(self, container: Container, end: End) -> None:
+    def on_run_ended(self, container: LocalContainer, end: End) -> None:
         """The process of a container has ended, or could not be started."""
         del self._runs[container.name]
         runtime = self._runtimes[container.name].ended(end, self._parts.settings.first_backoff)
@@ -94,7 +94,7 @@ class PodRunner:
             message = f"Back-off restarting failed container {container.name} in pod {self._pod.key.name}"
             self._parts.event(self._pod, "BackOff", message, "Warning")
 
-    def on_verdict(self, container: Container, probe: Probe, problem: str) -> None:
+    def on_verdict(self, container: LocalContainer, probe: Probe, problem: str) -> None:
         """A probe has its verdict."""
         runtime = self._runtimes[container.name]
         if probe.kind == "readinessProbe":
@@ -106,7 +106,7 @@ class PodRunner:
         elif probe.kind == "startupProbe":
             self._set(container, replace(runtime, has_started=True, is_ready=not container.has_probe("readinessProbe")))
 
-    def _set(self, container: Container, runtime: Runtime) -> None:
+    def _set(self, container: LocalContainer, runtime: Runtime) -> None:
         self._runtimes[container.name] = runtime
         self._changed.set()
 
@@ -156,7 +156,7 @@ class PodRunner:
             reason = "FailedMount" if error.problem.reason == "ContainerCreating" else "Failed"
             self._parts.event(self._pod, reason, f"Error: {error.problem.message}", "Warning")
 
-    def _start_one(self, container: Container, configs: Configs, tasks: asyncio.TaskGroup) -> None:
+    def _start_one(self, container: LocalContainer, configs: Configs, tasks: asyncio.TaskGroup) -> None:
         around = self._setup.surroundings(container, configs)
         program = launch(self._pod, container, around)
         self._warn_unseen(container, unseen_mounts(container, around.mounts))
@@ -183,7 +183,7 @@ class PodRunner:
         self._runtimes[container.name] = runtime.asked()
         run.start()
 
-    def _warn_unseen(self, container: Container, mounts: list[str]) -> None:
+    def _warn_unseen(self, container: LocalContainer, mounts: list[str]) -> None:
         for volume in mounts:
             if volume not in self._warned:
                 self._warned.add(volume)

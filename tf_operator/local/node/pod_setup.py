@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tf_operator.local.node import volumes
 from tf_operator.local.node.addresses import PodNames
-from tf_operator.local.node.containers import Container, LocalPod, Problem, list_of, mapping_of
+from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
 from tf_operator.local.node.launch import CannotStart, Surroundings, file_values
 from tf_operator.local.node.node_parts import NodeParts
 from tf_operator.local.node.volumes import CLAIM, SECRET, VolumeSources
@@ -33,7 +33,7 @@ class PodSetup:
         """The ConfigMaps and Secrets of the pod as they are now; raises ``CannotStart`` if they cannot be read."""
         return {(kind, name): await self._config(kind, name) for kind, name in sorted(volumes.references(self._pod))}
 
-    def surroundings(self, container: Container, configs: volumes.Configs) -> Surroundings:
+    def surroundings(self, container: LocalContainer, configs: volumes.Configs) -> Surroundings:
         """What a container finds; raises ``CannotStart``. Volumes are made once, for all containers."""
         settings, folder = self._parts.settings, self._parts.settings.pod_folder(self._pod)
         if self._folders is None:
@@ -52,7 +52,7 @@ class PodSetup:
             ports={port: self._names.port_of(port) for port in self._names.own_ports},
         )
 
-    def message_file(self, container: Container) -> Path:
+    def message_file(self, container: LocalContainer) -> Path:
         """Where the container writes its termination message."""
         return self._parts.settings.pod_folder(self._pod) / "messages" / container.name
 

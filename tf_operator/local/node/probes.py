@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tf_operator.local.node.addresses import LOOPBACK
-from tf_operator.local.node.containers import Container, list_of, mapping_of
+from tf_operator.local.node.containers import LocalContainer, list_of, mapping_of
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body, text_of
 
@@ -54,12 +54,12 @@ class Tally:
         return None
 
 
-def probes_of(container: Container) -> tuple[Probe, ...]:
+def probes_of(container: LocalContainer) -> tuple[Probe, ...]:
     """All probes of a container."""
     return tuple(_probe(kind, mapping_of(container.spec, kind)) for kind in KINDS if container.has_probe(kind))
 
 
-async def answers(probe: Probe, container: Container, *, clock: Clock, port_of: Callable[[int], int]) -> str:
+async def answers(probe: Probe, container: LocalContainer, *, clock: Clock, port_of: Callable[[int], int]) -> str:
     """Ask over the network; why the answer is bad, ``""`` if it is good."""
     try:
         async with clock.timeout(probe.timeout):
@@ -92,7 +92,7 @@ def _number(body: Body, field: str, default: int) -> int:
     return found if isinstance(found, int) else default
 
 
-def _port(port: object, container: Container) -> int:
+def _port(port: object, container: LocalContainer) -> int:
     """A port by its number, or by the name that the container gives it."""
     if isinstance(port, int):
         return port

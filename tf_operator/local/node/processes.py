@@ -190,7 +190,8 @@ class Processes:
             if output := self._outputs.get(identity):
                 output.drain()
         self._detach()
-        if self._process:
+        if self._process and self._process.stdin:
+            self._process.stdin.close()
             self._process.wait()
         self._watchers.clear()
         self._received.clear()

@@ -113,6 +113,7 @@ class Spawner:
 
     def _become(self, request: Mapping[str, Any], output: int, problem: int) -> NoReturn:
         """In the child: become the program, or say why not."""
+        where = ""
         try:
             os.setsid()
             self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -123,11 +124,12 @@ class Spawner:
             os.dup2(empty, 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
-            os.chdir(request["cwd"])
+            where = request["cwd"]
+            os.chdir(where)
+            where = request["argv"][0]
             os.execvpe(request["argv"][0], request["argv"], {**request["env"], MARK: request["start"]})  # noqa: S606
         except BaseException as error:  # noqa: BLE001 (whatever it is, this copy of the process may not go on)
             text = getattr(error, "strerror", None) or str(error)
-            where = getattr(error, "filename", None) or request["argv"][0]
             os.write(problem, f'exec: "{where}": {text}'.encode(errors="replace")[:4000])
         os._exit(127)
 
@@ -143,19 +145,22 @@ class Spawner:
             container = self._children.pop(found.si_pid, None)
             if container:
                 _kill_group(found.si_pid)
-                self._kill_marked(container)
+            self._kill_strays()
             _, status, usage = os.wait4(found.si_pid, 0)
             if container:
                 self._forget(found.si_pid)
                 code = os.waitstatus_to_exitcode(status)
                 self._reply({"ended": container, "status": code, "rss": usage.ru_maxrss})
 
-    def _kill_marked(self, container: str) -> None:
-        """Kill those that have left the group of their container: by now they are children of this process."""
-        mark = f"{MARK}={container}".encode()
-        for pid in _orphans() - self._children.keys():
+    def _kill_strays(self) -> None:
+        """Kill those that have left the group of a container that has ended: by now they are children of this process.
+
+        Their own children are, once they are dead, which is another call of this.
+        """
+        running = {f"{MARK}={container}".encode() for container in self._children.values()}
+        for pid in _children() - self._children.keys():
             with suppress(OSError):
-                if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                if running.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")):
                     os.kill(pid, signal.SIGKILL)
 
     def _kill_everything(self) -> None:
@@ -163,7 +168,7 @@ class Spawner:
         while True:
             for pid in self._children:
                 _kill_group(pid)
-            for pid in _orphans():
+            for pid in _children():
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             try:
@@ -220,7 +225,7 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _orphans() -> set[int]:
+def _children() -> set[int]:
     """The children of this process, where the system says so (Linux)."""
     try:
         return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
