@@ -6,7 +6,7 @@ from datetime import datetime
 from tf_operator.local.apiserver import failures, selectors
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
-from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token
+from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token, version_of
 from tf_operator.local.apiserver.store import Collection, Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.views import View
 
@@ -31,10 +31,10 @@ def stored_at(store: VersionedStore, route: Route) -> Stored:
 
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
     """One object."""
-    options = list_options({"resourceVersion": query.get("resourceVersion", "")}, is_watch=False)
+    version = version_of(query)
     found = stored_at(store, route)
-    if options.version and options.version > store.version:
-        raise failures.not_yet(options.version, store.version)
+    if version and version > store.version:
+        raise failures.not_yet(version, store.version)
     return view.one(found, now)
 
 

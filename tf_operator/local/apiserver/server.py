@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from tf_operator.local.apiserver import deletes, failures, reads, routes, stamps, watches
+from tf_operator.local.apiserver import bodies, deletes, failures, reads, routes, watches
 from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
-from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
+from tf_operator.local.apiserver.messages import ApiFailure, Response
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import Change, Journal, Stored, VersionedStore
+from tf_operator.local.apiserver.store import HISTORY, Change, Journal, Stored, VersionedStore
 from tf_operator.local.apiserver.views import View, view_of
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
@@ -29,7 +29,6 @@ from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import ObjectKey
 
 _log = Logger(__name__)
-_BODIES = frozenset({JSON, "", "*/*"})
 _PATCHES = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -47,11 +46,12 @@ class ApiServer:
         *,
         kinds: Iterable[Kind],
         journal: Journal | None = None,
+        history: int = HISTORY,
         uids: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self._clock = clock
         self.registry = Registry(kinds)
-        self.store = VersionedStore(journal)
+        self.store = VersionedStore(journal, history=history)
         loaded = [
             Change(stored.version, collection.name, path, None, stored)
             for collection in self.store.collections
@@ -107,7 +107,7 @@ class ApiServer:
                 return self._write(request, route, view)
 
     def _write(self, request: Request, route: Route, view: View) -> Response:
-        options = WriteOptions.of(request.query)
+        options = WriteOptions.of(route.verb, request.query)
         response = self._written(request, route, view, options=options)
         warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
         return replace(response, headers={"Warning": warnings}) if warnings else response
@@ -116,12 +116,9 @@ class ApiServer:
         kind, now = route.kind, self._clock.now()
         if route.verb == "patch":
             return view.one(self._patch(request, route, options), now)
-        media = request.content_type.partition(";")[0].strip()
-        if media not in _BODIES:
-            raise failures.unsupported_media_type([JSON])
-        sent = routes.body_of(request)
+        sent = bodies.sent_object(request, kind)
         if kind.answer is not None:
-            return Response.of(kind.answer(stamps.framed(kind, sent), now), 201)
+            return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
         if route.verb == "update":
             return view.one(self._writer.update(route, sent, options), now)
         if route.subresource:
@@ -132,7 +129,7 @@ class ApiServer:
     def _patch(self, request: Request, route: Route, options: WriteOptions) -> Stored:
         from tf_operator.local.apiserver import patches  # noqa: PLC0415
 
-        media = request.content_type.partition(";")[0].strip()
+        media = bodies.media_type(request)
         if media == _APPLY:
             message = (
                 "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
@@ -140,10 +137,9 @@ class ApiServer:
             raise ApiFailure(415, "UnsupportedMediaType", message)
         accepted = _PATCHES[:2] if route.kind.is_custom else _PATCHES
         if media not in accepted:
-            raise failures.unsupported_media_type(accepted)
+            raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         body = request.body or b""
-        if len(body) > failures.LONGEST_BODY:
-            raise failures.too_large()
+        bodies.check_size(body)
         return self._writer.patch(route, lambda current: patches.apply(media, current, body, route.kind), options)
 
     def _delete(self, request: Request, route: Route, view: View) -> Response:

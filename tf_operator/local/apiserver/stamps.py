@@ -15,26 +15,6 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 
 
-def framed(kind: Kind, sent: object) -> Json:
-    """A body that was sent, with its kind and a ``metadata`` that is a mapping; 400 if it is another kind."""
-    resource = kind.resource
-    if not isinstance(sent, dict):
-        raise failures.bad_request(f"the object provided is no {resource.kind} (must be a JSON object)")
-    api_version = sent.get("apiVersion") or resource.api_version
-    named = sent.get("kind") or resource.kind
-    if api_version != resource.api_version:
-        wanted = resource.api_version
-        raise failures.bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
-        )
-    if named != resource.kind:
-        raise failures.bad_request(f"{named} in version {resource.version!r} cannot be handled as a {resource.kind}")
-    metadata = sent.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise failures.bad_request(f"{resource.kind}.metadata: expected an object")
-    return ordered({**sent, "kind": named, "apiVersion": api_version, "metadata": metadata})
-
-
 def ordered(body: Body) -> Json:
     """The body with its kind first, and with the known fields of its metadata that are not empty."""
     metadata = body["metadata"]

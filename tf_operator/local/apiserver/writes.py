@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tf_operator.local.apiserver import failures, reads, stamps
+from tf_operator.local.apiserver import bodies, failures, reads, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.registry import Registry
@@ -29,13 +29,25 @@ class WriteOptions:
     """What the answer warns of: filled while the request is carried out."""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "WriteOptions":
+    def of(cls, verb: str, query: Mapping[str, str]) -> "WriteOptions":
         """Read and check the query."""
         dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation", "") or "Warn"
+        causes = []
         if dry_run not in {"", "All"}:
-            message = f'Unsupported value: "{dry_run}": supported values: "All"'
-            raise failures.invalid_options("CreateOptions", [FieldCause("dryRun", "FieldValueNotSupported", message)])
+            causes.append(_not_supported("dryRun", dry_run, '"All"'))
+        if validation not in {"Ignore", "Strict", "Warn"}:
+            causes.append(_not_supported("fieldValidation", validation, '"", "Ignore", "Strict", "Warn"'))
+        if verb == "patch" and query.get("force"):
+            message = "Forbidden: may not be specified for non-apply patch"
+            causes.append(FieldCause("force", "FieldValueForbidden", message))
+        if causes:
+            raise failures.invalid_options(f"{verb.capitalize()}Options", causes)
         return cls(is_dry_run=dry_run == "All", field_validation=validation)
+
+
+def _not_supported(field_name: str, value: str, supported: str) -> FieldCause:
+    message = f'Unsupported value: "{value}": supported values: {supported}'
+    return FieldCause(field_name, "FieldValueNotSupported", message)
 
 
 class ObjectWriter:
@@ -50,7 +62,7 @@ class ObjectWriter:
     def create(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Store a new object."""
         kind, now = route.kind, self._clock.now()
-        body = stamps.framed(kind, sent)
+        body = stamps.ordered(bodies.framed(kind, sent, self._registry))
         metadata = body["metadata"]
         stamps.place(kind, metadata, route.key)
         if metadata.get("resourceVersion"):
@@ -71,7 +83,7 @@ class ObjectWriter:
     def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Replace an object, or its part that is a subresource."""
         kind = route.kind
-        body = stamps.framed(kind, sent)
+        body = stamps.ordered(bodies.framed(kind, sent, self._registry))
         stamps.place(kind, body["metadata"], route.key)
         stored = reads.stored_at(self._store, route)
         uid, found = body["metadata"].get("uid"), stored.body["metadata"]["uid"]
@@ -85,7 +97,8 @@ class ObjectWriter:
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
         """Change an object by what ``change`` makes of a copy of it."""
         stored = reads.stored_at(self._store, route)
-        patched = stamps.framed(route.kind, change(_served(route.kind, stored)))
+        patched = bodies.framed(route.kind, change(_served(route.kind, stored)), self._registry)
+        patched = stamps.ordered(patched)
         stamps.place(route.kind, patched["metadata"], route.key)
         return self._replace(route, stored, patched, options)
 
