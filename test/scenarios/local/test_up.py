@@ -62,7 +62,7 @@ def local(tmp_path):
 
 def processes_with(text):
     """Of all on this machine: those whose command line has it, but for this one."""
-    found = subprocess.run(["ps", "-eo", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(["ps", "-wweo", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
     return [line for line in found.splitlines() if text in line and str(os.getpid()) != line.split()[0]]
 
 
@@ -121,11 +121,11 @@ async def test_nothing_runs_afterwards_and_a_purge_leaves_nothing(local, tmp_pat
 
 def test_a_server_that_cannot_start_says_why(local):
     local.folder.create()
-    (local.folder.path / "lock").touch()
     (local.folder.path / "journal.sqlite").mkdir()
     up = local.tfjob("up")
 
     assert up.returncode == 1
     assert "has not started" in up.stderr
-    assert "journal.sqlite" in up.stderr
+    assert f"{local.folder.journal} cannot be used (unable to open database file)" in up.stderr
+    assert "Traceback" not in up.stderr
     (local.folder.path / "journal.sqlite").rmdir()
