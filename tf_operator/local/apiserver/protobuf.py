@@ -58,6 +58,22 @@ _MESSAGES: Final[Mapping[str, Mapping[int, tuple[str, str]]]] = {
         4: ("description", "text"),
         5: ("preemptionPolicy", "text"),
     },
+    "SelfSubjectReview": {1: ("metadata", "ObjectMeta")},
+    "SelfSubjectAccessReview": {1: ("metadata", "ObjectMeta"), 2: ("spec", "AccessReviewSpec")},
+    "AccessReviewSpec": {
+        1: ("resourceAttributes", "ResourceAttributes"),
+        2: ("nonResourceAttributes", "PathAttributes"),
+    },
+    "ResourceAttributes": {
+        1: ("namespace", "text"),
+        2: ("verb", "text"),
+        3: ("group", "text"),
+        4: ("version", "text"),
+        5: ("resource", "text"),
+        6: ("subresource", "text"),
+        7: ("name", "text"),
+    },
+    "PathAttributes": {1: ("path", "text"), 2: ("verb", "text")},
     "DeleteOptions": {
         1: ("gracePeriodSeconds", "=int"),
         2: ("preconditions", "Preconditions"),
@@ -73,6 +89,8 @@ _OBJECTS: Final = (
     "ServiceAccount",
     "ResourceQuota",
     "PriorityClass",
+    "SelfSubjectReview",
+    "SelfSubjectAccessReview",
     "DeleteOptions",
 )
 
@@ -86,7 +104,7 @@ def to_json(body: bytes) -> bytes:
         header = envelope.get("typeMeta", {})
         kind = header.get("kind", "")
         if kind not in _OBJECTS:
-            message = f"a {kind or 'body'} in protobuf is not known here; send JSON (kubectl: a file with -f)"
+            message = f"a {kind or 'body'} in protobuf is not read here; send JSON, as kubectl does with -f FILE"
             raise ApiFailure(415, "UnsupportedMediaType", message)
         return msgspec.json.encode(header | _message(envelope.get("raw", b""), kind))
     except (ValueError, IndexError) as error:  # a UnicodeDecodeError is a ValueError
