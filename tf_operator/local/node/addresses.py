@@ -56,7 +56,6 @@ class Addresses:
 
     def port(self, place: ServicePort, uid: str) -> int:
         """The port of the place, kept at least until this pod releases it."""
-        self._users.setdefault(place, set()).add(uid)
         if place not in self._ports:
             tried = islice(self._candidates, len(_RANGE))
             found = next((port for port in tried if port not in self._taken and self._is_free(port)), None)
@@ -64,6 +63,7 @@ class Addresses:
                 raise NoPortLeft(f"no port of this machine is free between {_RANGE.start} and {_RANGE.stop}")
             self._ports[place] = found
             self._taken.add(found)
+        self._users.setdefault(place, set()).add(uid)
         return self._ports[place]
 
     def release(self, uid: str) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import platform
 import shutil
+import traceback
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
@@ -36,6 +37,8 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body, ObjectKey, controller_of, labels_of, metadata_of, rfc3339, text_of, uid_of
 
 _log = structlog.get_logger(__name__)
+_PAUSE = 1.0
+"""After a failure."""
 
 
 class SeenObject(msgspec.Struct, frozen=True):
@@ -146,7 +149,8 @@ class ProcessNode:
         try:
             await runner.run()
         except Exception as error:  # noqa: BLE001 (a pod that no node could run harms no other)
-            _log.exception("a pod cannot be run", pod=str(pod.key))
+            # As text: a log that renders the local variables of a huge pod stops the loop for a minute.
+            _log.error("a pod cannot be run", pod=str(pod.key), trace=traceback.format_exc())
             runner.on_gone()
             await self._fail(body, error)
         finally:
@@ -155,6 +159,8 @@ class ProcessNode:
             self._parts.logs.forget(pod.key.namespace, pod.key.name)
 
     async def _fail(self, body: Body, error: Exception) -> None:
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
         status = pod_report.rejected("NodeFailure", f"{type(error).__name__}: {error}", now=self._parts.clock.now())
         patch = {"metadata": {"uid": uid_of(body)}, "status": status}
         with suppress(errors.ApiError):
@@ -181,8 +187,16 @@ class ProcessNode:
             "target": target,
         }
         path = requests.path_of(PODS, metadata.key, "binding")
-        with suppress(errors.NotFound, errors.Conflict):
-            await self._parts.client.send(Request("create", "POST", path, body=msgspec.json.encode(body)))
+        while True:
+            try:
+                await self._parts.client.send(Request("create", "POST", path, body=msgspec.json.encode(body)))
+            except (errors.NotFound, errors.Conflict):
+                return  # it is gone, or has a node
+            except errors.ApiError as error:
+                _log.warning("a pod cannot be bound", pod=str(metadata.key), error=str(error))
+                await self._parts.clock.sleep(_PAUSE)
+            else:
+                return
 
     async def _register(self) -> None:
         """Create the Node, or take the one of an earlier run; it is ready at once."""
