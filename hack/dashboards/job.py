@@ -12,7 +12,6 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards import frame, jobs, panels
 from dashboards.panels import (
-    A_MINUTE,
     BYTES,
     BYTES_A_SECOND,
     COUNT,
@@ -71,30 +70,14 @@ def _namespace() -> list[panels.AnyPanel]:
         *_counts(),
         jobs.by_state(JOBS, width=6),
         jobs.failures_by_reason(JOBS, width=6),
-        lines(
-            "Restarts by replica type and reason",
-            "Replicas restarted each minute. failed: the pod was replaced; in-place: the kubelet restarted the "
-            "container; disrupted: evicted, preempted, or the node was lost.",
-            Ask(
-                JOBS.a_minute("tf_operator_replica_restarts_total", by="replica_type, reason"),
-                "{{replica_type}}, {{reason}}",
-            ),
-            unit=A_MINUTE,
-            width=6,
-        ),
+        jobs.restarts(JOBS, "replica_type", "reason", width=6),
         jobs.typical_times(JOBS, width=6),
     ]
 
 
 def _counts() -> list[panels.AnyPanel]:
     return [
-        number(
-            "Running",
-            "Jobs of this namespace whose chief runs or, without a chief, a worker.",
-            Ask(or_zero(jobs.phases(JOBS, where='phase="Running"')), "running"),
-            unit=COUNT,
-            width=6,
-        ),
+        jobs.running(JOBS, width=6),
         number(
             "Pending or restarting",
             "Jobs that wait for their pods, at the start or after a failure. Normal is zero, or a few for a short "
@@ -111,14 +94,7 @@ def _counts() -> list[panels.AnyPanel]:
             unit=COUNT,
             width=6,
         ),
-        number(
-            "Failed, in the time range",
-            "Jobs of this namespace that have failed. Normal is none.",
-            Ask(JOBS.count(jobs.FAILED), "failed"),
-            unit=COUNT,
-            width=6,
-            steps={1: RED},
-        ),
+        jobs.failed(JOBS, width=6),
     ]
 
 

@@ -8,7 +8,7 @@ all jobs and for those of a namespace; ``panels``, ``promql``.
 from typing import Final
 
 from dashboards import panels
-from dashboards.panels import A_MINUTE, BLUE, COUNT, SECONDS, Ask
+from dashboards.panels import A_MINUTE, BLUE, COUNT, RED, SECONDS, Ask
 from dashboards.promql import RANGE, Source, or_zero, total
 
 CREATED, SUCCEEDED, FAILED, RESTARTED, DELETED = (
@@ -21,6 +21,42 @@ TO_END: Final = "tf_operator_job_duration_seconds"
 def phases(jobs: Source, *, by: str = "", where: str = "") -> str:
     """Jobs that there are now, of all kinds, each counted once however many replicas of the operator see it."""
     return total(jobs.highest("tf_operator_jobs", by="job_namespace, framework, phase", where=where), by=by)
+
+
+def running(jobs: Source, *, width: int) -> panels.AnyPanel:
+    """How many run now."""
+    return panels.number(
+        "Running",
+        "Jobs whose chief runs or, without a chief, a worker. Normal is what your users have submitted.",
+        Ask(or_zero(phases(jobs, where='phase="Running"')), "running"),
+        unit=COUNT,
+        width=width,
+    )
+
+
+def failed(jobs: Source, *, width: int) -> panels.AnyPanel:
+    """How many have failed."""
+    return panels.number(
+        "Failed, in the time range",
+        "Jobs that have failed. The reasons are below.",
+        Ask(jobs.count(FAILED), "failed"),
+        unit=COUNT,
+        width=width,
+        steps={1: RED},
+    )
+
+
+def restarts(jobs: Source, *labels: str, width: int) -> panels.AnyPanel:
+    """Which replicas are restarted, by these labels."""
+    found = jobs.a_minute("tf_operator_replica_restarts_total", by=", ".join(labels))
+    return panels.lines(
+        f"Restarts by {' and '.join(labels).replace('_', ' ')}",
+        "Replicas restarted each minute: failed (the pod was replaced), in-place (the kubelet restarted the "
+        "container), disrupted (evicted, preempted, or the node was lost).",
+        Ask(or_zero(found, by="reason"), " ".join(f"{{{{{label}}}}}" for label in labels)),
+        unit=A_MINUTE,
+        width=width,
+    )
 
 
 def by_state(jobs: Source, *, width: int) -> panels.AnyPanel:

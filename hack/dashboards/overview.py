@@ -57,12 +57,7 @@ def make() -> Dashboard:
 def _numbers() -> list[panels.AnyPanel]:
     ended = f"({JOBS.count(jobs.SUCCEEDED)} + {JOBS.count(jobs.FAILED)})"
     return [
-        number(
-            "Running",
-            "Jobs whose chief runs or, without a chief, a worker. Normal is what your users have submitted.",
-            Ask(or_zero(jobs.phases(JOBS, where='phase="Running"')), "running"),
-            unit=COUNT,
-        ),
+        jobs.running(JOBS, width=4),
         number(
             "Waiting",
             "Jobs that do not run yet: their pods are being created, or wait for nodes, images or quota. Normal is a "
@@ -85,13 +80,7 @@ def _numbers() -> list[panels.AnyPanel]:
             unit=COUNT,
             steps={1: PURPLE},
         ),
-        number(
-            "Failed, in the time range",
-            "Jobs that have failed. The reasons are below.",
-            Ask(JOBS.count(jobs.FAILED), "failed"),
-            unit=COUNT,
-            steps={1: RED},
-        ),
+        jobs.failed(JOBS, width=4),
         number(
             "Failure ratio",
             "Failed jobs, of all that ended in the time range. What is normal depends on your users: look for a "
@@ -131,14 +120,7 @@ def _failures() -> list[panels.AnyPanel]:
             unit=A_MINUTE,
             width=5,
         ),
-        lines(
-            "Restarts by reason",
-            "Replicas restarted each minute: failed (the pod was replaced), in-place (the kubelet restarted the "
-            "container), disrupted (evicted, preempted, or the node was lost).",
-            Ask(or_zero(JOBS.a_minute("tf_operator_replica_restarts_total", by="reason"), by="reason"), "{{reason}}"),
-            unit=A_MINUTE,
-            width=6,
-        ),
+        jobs.restarts(JOBS, "reason", width=6),
         lines(
             "Conflicting writes",
             "Changes of a job's status by another TFJob controller, each minute. It must be zero: two controllers "

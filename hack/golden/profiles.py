@@ -19,7 +19,7 @@ from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
 
-_LABELS: Final = Labels("job", "type", "index", "role", "made-up")
+_LABELS: Final = Labels("made-up", "job", "type", "index", "role")
 BY_TEMPLATE: Final = Profile(
     api_version="made.up/v1",
     kind="Job",

@@ -101,6 +101,7 @@ async def serving(
         f"--conversion-webhook-bind-address={HOST}:{port}",
         f"--conversion-webhook-secret={SECRET}",
         f"--conversion-webhook-host={HOST}",
+        f"--conversion-webhook-versions={','.join(versions)}",
         *more,
     )
     try:

@@ -38,7 +38,7 @@ PROFILE = Profile(
 PLAYS = GroupVersionResource("toys.example.org", "v1", "plays", "Play")
 PLAY_PROFILE = Profile(
     *(PLAYS.api_version, PLAYS.kind, "actor", "cue", 7001, ExitCodes({3}, is_oom_final=True), "spec.roles"),
-    Labels("job", "type", "index", "role", operator_name="play-operator", extra=(("play", "{job}-{runtime_id}"),)),
+    Labels("play-operator", "job", "type", "index", "role", extra=(("play", "{job}-{runtime_id}"),)),
     clean_up_field="afterwards",
     clean_up_words={CleanPodPolicy.STOP: "no encore"},
     suspended_word="on a break",

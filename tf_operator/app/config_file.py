@@ -5,21 +5,19 @@ once. Pods that are there stay as they are: only new ones are made by what a cha
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-import structlog
 
 from tf_operator.app import controller_config
 from tf_operator.app.controller_config import ConfigFileError, ControllerConfig
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.planning.snapshot import Settings
 
 READ_EVERY: Final = 5.0
 """Seconds; a kubelet takes up to two minutes to replace what is mounted."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class ConfigFile:
@@ -59,9 +57,4 @@ class ConfigFile:
 
     def _use(self, found: ControllerConfig) -> None:
         self._said = found
-        self._settings = replace(
-            self._settings,
-            accelerators=found.accelerators,
-            server_program=found.server_program,
-            server_image=found.server_image,
-        )
+        self._settings = found.added_to(self._settings)

@@ -14,7 +14,8 @@ Neighbour: ``config_file`` reads it again when it changes.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.job.constants import TF_CONFIG
 from tf_operator.machinery.transport.errors import one_line
 from tf_operator.planning.accelerators import Accelerator, HostVolume
+from tf_operator.planning.snapshot import Settings
 
 LARGEST: Final = 64 * 1024
 """Bytes of each file: they are read every few seconds, and the program is in a ConfigMap of each job."""
@@ -53,6 +55,15 @@ class ControllerConfig:
     accelerators: tuple[Accelerator, ...] = ()
     server_program: str = ""
     server_image: str = ""
+
+    def added_to(self, settings: Settings) -> Settings:
+        """What plans depend on, with what the file says."""
+        return replace(
+            settings,
+            accelerators=self.accelerators,
+            server_program=self.server_program,
+            server_image=self.server_image,
+        )
 
 
 def read(path: Path) -> ControllerConfig:
@@ -86,9 +97,7 @@ def _read(path: Path) -> ControllerConfig:
 
 def _parsed(path: Path) -> dict[str, object]:
     try:
-        content = _content(path)
-        _refuse_depth(content)
-        found = yaml.load(content, yaml.CSafeLoader)
+        found = _loaded(_content(path))
     except OSError as error:
         raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:
@@ -98,6 +107,13 @@ def _parsed(path: Path) -> dict[str, object]:
     if not isinstance(found, dict):
         raise ConfigFileError(f"{path}: must be an object, is {kind_of(found)}")
     return {str(name): value for name, value in found.items()}
+
+
+@lru_cache(maxsize=1)
+def _loaded(content: str) -> object:
+    """What is in the YAML. It is read every few seconds and seldom changes, so the last one is kept."""
+    _refuse_depth(content)
+    return yaml.load(content, yaml.CSafeLoader)
 
 
 def _refuse_depth(content: str) -> None:

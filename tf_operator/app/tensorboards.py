@@ -51,7 +51,7 @@ def make_controllers(context: ControllerContext) -> dict[str, Controller]:
 def _names(options: Options) -> dict[str, ServedAPI | None]:
     """The names of the controllers, and the API whose jobs each is for; ``None`` for objects of kind TensorBoard."""
     objects = {OPERATOR_NAME: None} if options.tensorboards is Tensorboards.SERVE else {}
-    running = (api for api in options.apis if api.runs_tensorboards and not options.without_tensorboards(api))
+    running = (api for api in options.apis if api.tensorboards_in and not options.without_tensorboards(api))
     return objects | {f"{api.controller}-tensorboards": api for api in running}
 
 

@@ -7,8 +7,10 @@ standard error, one a line. Exit code 0: all is well; 1: a manifest is wrong (th
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tf_operator.app import controller_config
 from tf_operator.cli import bodies, dry_run, manifests, plan_summary, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
 from tf_operator.dialects import registry
@@ -49,18 +51,32 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument(
         "--gang-scheduler-name", default="", metavar="NAME", help="the operator's flag of this name, as in volcano"
     )
+    parser.add_argument(
+        "--controller-config-file", default="", metavar="FILE", help="the operator's file for accelerators and servers"
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan everything in all files."""
-    gang_scheduler = gang.scheduler(arguments.gang_scheduler_name)
-    settings = Settings(cluster_domain=arguments.cluster_domain.strip("."), gang_scheduler=gang_scheduler)
+    settings = _settings(arguments)
     found, is_valid = _read_all(arguments.filename)
     plans = [_plan(manifest, arguments.namespace, settings) for manifest in found]
     for number, planned in enumerate(filter(None, plans)):
         _print(planned, arguments.output, is_first=number == 0)
     return 0 if is_valid and plans and all(plans) else 1
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    """What the plans of that operator depend on; ``UnreadableFile`` when its file cannot be used."""
+    gang_scheduler = gang.scheduler(arguments.gang_scheduler_name)
+    settings = Settings(cluster_domain=arguments.cluster_domain.strip("."), gang_scheduler=gang_scheduler)
+    if not arguments.controller_config_file:
+        return settings
+    try:
+        return controller_config.read(Path(arguments.controller_config_file)).added_to(settings)
+    except controller_config.ConfigFileError as error:
+        raise manifests.UnreadableFile(str(error)) from None
 
 
 def _plan(manifest: Manifest, namespace: str, settings: Settings) -> dry_run.DryRun | None:

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, assert_never
 
-import structlog
-
 from tf_operator.controller import log_context, shares
 from tf_operator.controller.job_notes import JobNotes
-from tf_operator.controller.rejections import Rejections
+from tf_operator.controller.rejections import Rejections, is_answer
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
@@ -24,6 +22,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.report import EventKind
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.consistency import OwnerKey
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, ObjectKey
@@ -33,7 +32,7 @@ from tf_operator.planning.snapshot import Snapshot
 UNFINISHED_WAITS: Final = 5.0
 """Seconds for which progress is collected of a job whose plan is carried out in shares: a share costs no write."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 _AT_FIRST: Final[Mapping[Stage, int]] = {
     Stage.DELETES: shares.MOST_AT_ONCE,
@@ -191,7 +190,7 @@ class Executor:
             notes = self._notes(child)
             if isinstance(refusal, errors.AlreadyExists):
                 notes.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
-            if not _is_answer(refusal):
+            if not is_answer(refusal):
                 raise
             _log.info("a create was rejected", what=child.what, cause=refusal.name, error=str(refusal))
             notes.note(owner.uid, child.what, refusal)
@@ -211,7 +210,7 @@ class Executor:
         try:
             await self.writer.patch(owner, resource, action.name, body=body)
         except errors.Refused as refusal:
-            if not _is_answer(refusal) or isinstance(refusal, errors.NotFound | errors.Conflict):
+            if not is_answer(refusal, is_change=True):
                 raise
             _log.info("a change was rejected", what=action.what, cause=refusal.name, error=str(refusal))
             notes.note(owner.uid, action.what, refusal, is_change=not action.is_optional)
@@ -226,7 +225,7 @@ class Executor:
         try:
             is_done = await self.writer.delete(owner, action.resource, **of)
         except errors.Refused as refusal:
-            if not action.is_optional or not _is_answer(refusal):
+            if not action.is_optional or not is_answer(refusal):
                 raise
             _log.info("a deletion was rejected", what=action.why, cause=refusal.name, error=str(refusal))
             self._notes(action).note(owner.uid, action.why, refusal, is_change=True)
@@ -238,11 +237,6 @@ class Executor:
     def _notes(self, action: Create | Patch | Delete) -> Rejections:
         """Where a refusal of it is noted."""
         return self.notes.rejected_extras if action.is_optional else self.notes.rejections
-
-
-def _is_answer(error: errors.ApiError) -> bool:
-    """Whether the server has decided on the request, which the next plan reports; not a failure of its own."""
-    return isinstance(error, errors.Refused) and not isinstance(error, errors.ServerFailed | errors.Throttled)
 
 
 def _owner(job: TrainingJob) -> OwnerKey:

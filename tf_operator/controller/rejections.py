@@ -77,6 +77,15 @@ class Rejections:
         return len({*self._rejected, *self._taken.values()})
 
 
+def is_answer(error: errors.Refused, *, is_change: bool = False) -> bool:
+    """Whether the server has decided on the request, which the next plan reports; not a failure of its own.
+
+    To a change it is no answer that the object is not there any more, or not as it was.
+    """
+    is_outdated = is_change and isinstance(error, errors.NotFound | errors.Conflict)
+    return not is_outdated and not isinstance(error, errors.ServerFailed | errors.Throttled)
+
+
 def is_final(error: errors.Refused) -> bool:
     """Whether the same would be refused again, whenever it is tried."""
     return _code(error) in rejections.FINAL_CODES

@@ -61,11 +61,7 @@ def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> P
         exit_codes=ExitCodes(frozenset(range(1, 256)) - _PERMANENT_EXIT_CODES, is_oom_final=True),
         replicas_field=f"spec.{REPLICAS}",
         labels=Labels(
-            job="training.kubeflow.org/job-name",
-            type="training.kubeflow.org/replica-type",
-            index="training.kubeflow.org/replica-index",
-            role="training.kubeflow.org/job-role",
-            operator_name=operator_name,
+            operator_name,
             extra=(
                 (group, ""),
                 ("job_type", "{type}"),

@@ -106,8 +106,8 @@ class ServedAPI:
     """Whether its status says how each container of a pod stands."""
     gang_scheduler: str = ""
     """A gang scheduler that its jobs may ask for one by one, where it is installed."""
-    runs_tensorboards: bool = False
-    """Whether its jobs may have a ``tensorboard``, which the operator runs; of an API with older versions, in those."""
+    tensorboards_in: str = ""
+    """The version in which its jobs may have a ``tensorboard``, which the operator runs; empty for none."""
     makes_tensorboards: bool = False
     """Whether its jobs may have a ``tensorboard_spec``, of an object of kind TensorBoard."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5

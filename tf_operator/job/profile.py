@@ -15,17 +15,17 @@ OOM_KILLED: Final = "OOMKilled"
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The labels of children: the names that an API's users select by."""
+    """The labels of children: the names that an API's users select by, which are Kubeflow's unless it has its own."""
 
-    job: str
-    type: str
-    index: str
-    role: str
     operator_name: str
     """The controller's name, which is the value of ``OPERATOR_LABEL``.
 
     It differs by API, so that the Services of jobs of one name in two APIs never select each other's pods.
     """
+    job: str = "training.kubeflow.org/job-name"
+    type: str = "training.kubeflow.org/replica-type"
+    index: str = "training.kubeflow.org/replica-index"
+    role: str = "training.kubeflow.org/job-role"
     master_role: str = "master"
     extra: tuple[tuple[str, str], ...] = ()
     """More labels of pods and Services: names and values; ``{job}``, ``{type}``, ``{index}`` and ``{runtime_id}`` in a

@@ -6,6 +6,7 @@ Two kinds of objects ask for one: a job, for itself, and an object of kind Tenso
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 from tf_operator.meta import Body, GroupVersionResource
@@ -18,6 +19,13 @@ PORT: Final = 6006
 MOST_TEXT: Final = 1024
 """Characters of a message."""
 _MOST_PROBLEMS: Final = 5
+
+
+class TensorBoardPhase(StrEnum):
+    """In the status of an object of that kind."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,9 @@ class TensorBoardLine:
     """Empty when there is none."""
     is_ready: bool = False
     message: str = ""
-    """What its controller says about it, or why there is none; empty while it is about to be made."""
+    """What its controller says about it, or why it is not as wanted; empty while it is about to be made."""
+    is_refused: bool = False
+    """The API server refuses what is wanted of it, or does not serve it: the message says why."""
 
     @property
     def dependent(self) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ none is created any more. Training does not wait for it, and does not fail with 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -49,9 +50,10 @@ def line(snapshot: Snapshot) -> TensorBoardLine | None:
     if seen is None or (job.tensorboard_spec is None and rejected is None):
         return None
     refusal = seen.unserved or (in_one_line(rejected.message) if rejected else "")
+    said = TensorBoardLine(job.key.name, message=refusal, is_refused=bool(seen.unserved or rejected))
     if found := seen.found:
-        return TensorBoardLine(found.name, found.uid, is_ready=found.is_ready, message=refusal or found.message)
-    return TensorBoardLine(job.key.name, message=refusal)
+        return replace(said, name=found.name, uid=found.uid, is_ready=found.is_ready, message=refusal or found.message)
+    return said
 
 
 def retry_at(snapshot: Snapshot, *, has_ended: bool = False) -> datetime | None:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from tf_operator.job.profile import OPERATOR_LABEL
-from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard, in_one_line
+from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard, TensorBoardPhase, in_one_line
 from tf_operator.meta import GroupVersionResource, OwnerRef
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.children import SERVICES
@@ -63,7 +63,7 @@ class TensorBoardPlan:
     """What is to be done, and what the status says."""
 
     actions: tuple[Action, ...] = ()
-    is_running: bool = False
+    phase: TensorBoardPhase = TensorBoardPhase.PENDING
     url: str = ""
     message: str = ""
 
@@ -80,7 +80,7 @@ def plan(seen: Observed) -> TensorBoardPlan:
     host = ".".join(filter(None, (wanted.name, seen.namespace, "svc", seen.cluster_domain)))
     return TensorBoardPlan(
         actions=(*_removals(seen, kept=wanted.name), *_writes(seen, wanted)),
-        is_running=is_running,
+        phase=TensorBoardPhase.RUNNING if is_running else TensorBoardPhase.PENDING,
         url=f"http://{host}" if is_running else "",
         message=in_one_line(_message(seen, running, wanted)),
     )

@@ -52,6 +52,7 @@
 - --health-probe-bind-address=:{{ int .Values.health.port }}
 {{- if .Values.apis.kubeflow.oldVersions }}
 - --conversion-webhook-bind-address=:{{ int .Values.apis.webhook.port }}
+- --conversion-webhook-versions={{ join "," .Values.apis.kubeflow.oldVersions }}
 {{- if .Values.apis.webhook.certificateSecret }}
 - --conversion-webhook-cert-path=/etc/tf-operator/webhook-certificate
 {{- else }}

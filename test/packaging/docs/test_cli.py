@@ -38,4 +38,4 @@ def test_every_option_is_on_the_page(capsys):
     spellings = [re.findall(r"(?<![\w-])--?[a-z][a-z-]*", entry) for entry in entries]
 
     assert [names for names in spellings if not any(f"`{name}" in PAGE for name in names)] == []
-    assert len(spellings) == 5
+    assert len(spellings) == 6

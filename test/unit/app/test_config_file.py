@@ -135,6 +135,12 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path):
         read(tmp_path, "{x: 1, tfImage: 1}")
 
 
+def test_a_file_that_has_not_changed_is_not_parsed_again(tmp_path, monkeypatch):
+    said = read(tmp_path, AZURE)
+    monkeypatch.setattr("yaml.load", pytest.fail)
+    assert read(tmp_path, AZURE) == said
+
+
 class Mounted:
     """A file as a kubelet mounts it: behind a link that is swapped."""
 

@@ -12,7 +12,10 @@ from tf_operator.machinery.cache.factory import SharedInformerFactory
 LABEL = "(training.kubeflow.org/operator-name=tensorboard-controller)"
 CHILDREN = {f"deployments.apps in {LABEL}", f"services in {LABEL}"}
 JOBS = "tfjobs.mlkube.io v1beta1"
-V1ALPHA1 = ("--conversion-webhook-bind-address=:9443", "--conversion-webhook-cert-path=/tls")
+WEBHOOK = ("--conversion-webhook-bind-address=:9443", "--conversion-webhook-cert-path=/tls")
+V1ALPHA1 = (*WEBHOOK, "--conversion-webhook-versions=v1beta1,v1alpha1")
+V1BETA1 = (*WEBHOOK, "--conversion-webhook-versions=v1beta1")
+NOT_SERVED = {"kubeflow.org/v1": "it belongs to v1alpha1, which is not one of --conversion-webhook-versions"}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +35,7 @@ V1ALPHA1 = ("--conversion-webhook-bind-address=:9443", "--conversion-webhook-cer
         ),
         (("--tensorboards=external", "--enable-scheme=tensorflowtrainingjob"), set(), set()),
         (("--tensorboards=external",), set(), set()),
+        (("--tensorboards=external", *V1BETA1), set(), set()),
         (
             ("--tensorboards=external", *V1ALPHA1),
             {"tfjob-controller-tensorboards"},
@@ -53,10 +57,8 @@ def test_a_process_watches_for_tensorboards_what_its_options_ask_for_and_no_more
     ("arguments", "found"),
     [
         (("--tensorboards=external", *V1ALPHA1), {}),
-        (
-            ("--tensorboards=external", "--enable-scheme=tfjob,tfjob.mlkube.io"),
-            {"kubeflow.org/v1": "it belongs to v1alpha1, which this operator does not serve"},
-        ),
+        (("--tensorboards=external", *V1BETA1), NOT_SERVED),
+        (("--tensorboards=external", "--enable-scheme=tfjob,tfjob.mlkube.io"), NOT_SERVED),
     ],
 )
 def test_why_tensorboards_of_jobs_are_not_run_is_known_to_their_plans(arguments, found):

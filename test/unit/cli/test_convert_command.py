@@ -36,7 +36,7 @@ def test_jobs_are_rewritten_and_other_objects_printed_as_they_are(convert):
     job, other = yaml.safe_load_all(out)
     assert (code, err, other) == (0, "", claim)
     assert (job["apiVersion"], job["metadata"]) == ("kubeflow.org/v1", {"name": "mnist"})
-    assert job["spec"]["runPolicy"] == {"cleanPodPolicy": "Running", "backoffLimit": 3}
+    assert job["spec"]["runPolicy"] == {"cleanPodPolicy": "Running", "suspend": False, "backoffLimit": 3}
 
 
 @pytest.mark.parametrize(

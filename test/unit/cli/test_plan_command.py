@@ -76,6 +76,26 @@ def test_no_gang_scheduler_may_be_called_none_as_in_the_operator(plan):
     assert "PodGroup" not in plan(JOB.body(), "--gang-scheduler-name=None")[1]
 
 
+def test_the_controller_config_of_the_operator_is_that_of_the_plan(plan, tmp_path):
+    gpu = {"name": "tensorflow", "image": "i", "resources": {"limits": {"example.org/gpu": 1}}}
+    master = {"template": {"spec": {"containers": [gpu]}}}
+    job = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}}
+    job |= {"spec": {"replicaSpecs": [master, {"tfReplicaType": "PS"}]}}
+    config = tmp_path / "config.yaml"
+    volumes = "[{name: lib, hostPath: /usr/lib/gpu, mountPath: /usr/lib/gpu}]"
+    config.write_text(f"{{tfImage: 'servers:2', accelerators: {{example.org/gpu: {{volumes: {volumes}}}}}}}")
+
+    code, printed, complaints = plan(job, "-o", "yaml", f"--controller-config-file={config}")
+    assert (code, complaints) == (0, "")
+    assert "path: /usr/lib/gpu" in printed
+    assert 'image: "servers:2"' in printed
+
+    config.write_text("tfImage: 1")
+    code, printed, complaints = plan(job, f"--controller-config-file={config}")
+    assert (code, printed) == (2, "")
+    assert complaints == "tfjob: config.yaml: tfImage: must be the name of an image, is 1\n"
+
+
 def test_every_error_has_a_line_and_the_other_jobs_are_planned_all_the_same(plan):
     code, printed, complaints = plan(JOB.backoff_limit(-1).deadline(-1).body(), JOB.named("k").body())
 

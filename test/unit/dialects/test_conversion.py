@@ -38,8 +38,12 @@ def job(version, *, status=None, annotations=None, **spec):
     ],
 )
 def test_policies_of_older_versions_are_in_the_run_policy_of_v1(version, spec, run_policy):
+    (v1_schema,) = v1.API.crd.load()["spec"]["versions"]
+    fields = v1_schema["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["runPolicy"]["properties"]
+    added = {name: field["default"] for name, field in fields.items() if "default" in field}
+
     stored = convert(job(version, **spec), "v1")
-    assert stored["spec"] == {"tfReplicaSpecs": REPLICAS, "runPolicy": run_policy}
+    assert stored["spec"] == {"tfReplicaSpecs": REPLICAS, "runPolicy": added | run_policy}
     assert not v1.API.read_object(stored).problems
     assert convert(stored, version) == job(version, **spec)
 

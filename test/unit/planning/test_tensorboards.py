@@ -71,23 +71,26 @@ def test_children_follow_what_is_wanted(seen, actions):
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        (NEW, (False, "", "")),
-        (made(message="exceeded quota"), (False, "", "exceeded quota")),
-        (made(is_available=True), (True, "http://t.team.svc", "")),
-        (replace(made(is_available=True), cluster_domain="c.local"), (True, "http://t.team.svc.c.local", "")),
-        (replace(NEW, rejected="taken"), (False, "", "taken")),
-        (replace(made(is_available=True), wanted=replace(BOARD, is_suspended=True)), (False, "", "it is suspended")),
-        (replace(NEW, wanted=replace(BOARD, problems=("a", "b"))), (False, "", "a; b")),
-        (replace(NEW, wanted=replace(BOARD, problems=("x\n" * 9999,))), (False, "", "x " * 510 + "x...")),
-        (replace(NEW, rejected="x\n" * 9999), (False, "", "x " * 510 + "x...")),
-        (replace(made(is_available=True), rejected="not so"), (True, "http://t.team.svc", "not so")),
-        (replace(made(is_available=True), services=()), (False, "", "")),
-        (replace(made(is_available=True), services=made(is_terminating=True).deployments), (False, "", "")),
+        (NEW, ("Pending", "", "")),
+        (made(message="exceeded quota"), ("Pending", "", "exceeded quota")),
+        (made(is_available=True), ("Running", "http://t.team.svc", "")),
+        (replace(made(is_available=True), cluster_domain="c.local"), ("Running", "http://t.team.svc.c.local", "")),
+        (replace(NEW, rejected="taken"), ("Pending", "", "taken")),
+        (
+            replace(made(is_available=True), wanted=replace(BOARD, is_suspended=True)),
+            ("Pending", "", "it is suspended"),
+        ),
+        (replace(NEW, wanted=replace(BOARD, problems=("a", "b"))), ("Pending", "", "a; b")),
+        (replace(NEW, wanted=replace(BOARD, problems=("x\n" * 9999,))), ("Pending", "", "x " * 510 + "x...")),
+        (replace(NEW, rejected="x\n" * 9999), ("Pending", "", "x " * 510 + "x...")),
+        (replace(made(is_available=True), rejected="not so"), ("Running", "http://t.team.svc", "not so")),
+        (replace(made(is_available=True), services=()), ("Pending", "", "")),
+        (replace(made(is_available=True), services=made(is_terminating=True).deployments), ("Pending", "", "")),
     ],
 )
 def test_the_status_says_whether_it_runs_and_what_is_wrong(seen, expected):
     plan = tensorboards.plan(seen)
-    assert (plan.is_running, plan.url, plan.message) == expected
+    assert (plan.phase, plan.url, plan.message) == expected
 
 
 def test_a_pod_runs_behind_a_service_and_can_do_nothing_in_the_cluster():

@@ -303,6 +303,16 @@ FLAGS: tuple[Flag, ...] = (
         "FOLDER",
         "Instead of the Secret: a folder with tls.crt and tls.key, which are read again when they change.",
     ),
+    Flag(
+        "conversion-webhook-versions",
+        CONVERT,
+        flag_types.texts,
+        "",
+        "VERSIONS",
+        "The older versions that the CRD serves, such as v1beta1,v1alpha1. What only another version has, as v1alpha1 "
+        "has tensorboard, is without effect.",
+        is_repeatable=True,
+    ),
 )
 BY_NAME = {flag.name: flag for flag in FLAGS}
 

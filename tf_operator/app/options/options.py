@@ -79,6 +79,8 @@ class Webhook:
     secret: ObjectKey | None = None
     host: str = ""
     folder: str = ""
+    versions: frozenset[str] = frozenset()
+    """The older versions that the API server serves: users can write what only these have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +122,14 @@ class Options:
     def without_tensorboards(self, api: ServedAPI) -> str:
         """Why no TensorBoards of its jobs are run; empty where they are.
 
-        In v1 there is no such field: only an annotation, which anybody can write, keeps that of v1alpha1.
+        Where another version has the field, an annotation keeps it in the stored one, and anybody can write that: so it
+        counts only while users may write the field itself.
         """
         if self.tensorboards is Tensorboards.NONE:
             return "this operator runs with --tensorboards=none"
-        is_converted = bool(api.conversion.versions)
-        return "it belongs to v1alpha1, which this operator does not serve" if is_converted and not self.webhook else ""
+        version, older = api.tensorboards_in, self.webhook.versions if self.webhook else ()
+        is_served = version == api.resource.version or version in older
+        return "" if is_served else f"it belongs to {version}, which is not one of --conversion-webhook-versions"
 
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
@@ -141,9 +145,10 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
 
 def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
     kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
+    apis = _apis(found)
     return Options(
         namespaces=tuple(dict.fromkeys(found["namespace"])),
-        apis=_apis(found),
+        apis=apis,
         controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
@@ -160,7 +165,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         metrics_address=found["metrics-bind-address"],
         metrics_protection=_protection(found),
         health_address=found["health-probe-bind-address"],
-        webhook=_webhook(found),
+        webhook=_webhook(found, apis),
         log_format=found["log-format"],
         log_level=found["log-level"],
         pod_name=environment.get("MY_POD_NAME", ""),
@@ -220,20 +225,24 @@ def _protection(found: Mapping[str, Any]) -> Protection | None:
     return Protection(f"{folder}/{found['metrics-cert-name']}", f"{folder}/{found['metrics-cert-key']}")
 
 
-def _webhook(found: Mapping[str, Any]) -> Webhook | None:
+def _webhook(found: Mapping[str, Any], apis: Iterable[ServedAPI]) -> Webhook | None:
     address, secret, host, folder = (
         found[f"conversion-webhook-{name}"] for name in ("bind-address", "secret", "host", "cert-path")
     )
     if address is None:
         return None
+    versions = frozenset(found["conversion-webhook-versions"])
+    known = [version for api in apis for version in api.conversion.versions]
+    if unknown := sorted(versions.difference(known)):
+        raise OptionError(f"--conversion-webhook-versions: {', '.join(unknown)}: must be of {', '.join(known)}")
     if bool(secret) == bool(folder):
         rule = "needs either --conversion-webhook-secret or --conversion-webhook-cert-path"
         raise OptionError(f"--conversion-webhook-bind-address: {rule}")
     if folder:
-        return Webhook(address, folder=folder)
+        return Webhook(address, folder=folder, versions=versions)
     if not host:
         raise OptionError("--conversion-webhook-secret: needs --conversion-webhook-host, for its certificate")
-    return Webhook(address, secret=ObjectKey(found["leader-election-namespace"], secret), host=host)
+    return Webhook(address, secret=ObjectKey(found["leader-election-namespace"], secret), host=host, versions=versions)
 
 
 def _cluster_domain(environment: Mapping[str, str]) -> str:

@@ -8,23 +8,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-import structlog
-
 from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.projections.tensorboards import CachedChild
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
-from tf_operator.controller.rejections import is_final
+from tf_operator.controller.rejections import is_answer, is_final
 from tf_operator.controller.result import DONE, Result
 from tf_operator.controller.tensorboards.sources import Source
 from tf_operator.controller.writes import Writer
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class TensorBoardReconciler:
             try:
                 await self._act(owner, action)
             except errors.Refused as refusal:
-                if not _is_answer(refusal):
+                if not is_answer(refusal, is_change=isinstance(action, Patch)):
                     raise
                 _log.info("a part of a TensorBoard was rejected", what=str(action.resource), error=str(refusal))
                 return refusal
@@ -98,10 +97,3 @@ class TensorBoardReconciler:
                 raise NotImplementedError
             case _:
                 assert_never(action)
-
-
-def _is_answer(refusal: errors.Refused) -> bool:
-    """Whether the server has decided on the request; not a failure of its own, and not an object that has changed."""
-    if isinstance(refusal, errors.Conflict):
-        return isinstance(refusal, errors.AlreadyExists)
-    return not isinstance(refusal, errors.ServerFailed | errors.Throttled)

@@ -49,13 +49,7 @@ PROFILE: Final = Profile(
     port=2222,
     exit_codes=ExitCodes(range(128, 256)),
     replicas_field="spec.tfReplicaSpecs",
-    labels=Labels(
-        job="training.kubeflow.org/job-name",
-        type="training.kubeflow.org/replica-type",
-        index="training.kubeflow.org/replica-index",
-        role="training.kubeflow.org/job-role",
-        operator_name="tfjob-controller",
-    ),
+    labels=Labels("tfjob-controller"),
 )
 V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""
@@ -230,6 +224,6 @@ API: Final = ServedAPI(
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
     conversion=CONVERSION,
-    runs_tensorboards=True,
+    tensorboards_in=v1alpha1_rules.NAME,
 )
 FORK_API: Final = replace(API, profiles=(PROFILE, FORK), read=partial(read, v1alpha1=FORK))

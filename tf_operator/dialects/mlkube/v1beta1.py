@@ -66,5 +66,5 @@ API: Final = ServedAPI(
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,
     failure_reasons=words.FAILURE_REASONS,
-    runs_tensorboards=True,
+    tensorboards_in=RESOURCE.version,
 )

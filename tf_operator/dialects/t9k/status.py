@@ -54,9 +54,9 @@ def _tensorboard(report: JobReport, stored: Body) -> dict[str, Any]:
     if line is None:
         kept = job.tensorboard_spec is not None and _TENSORBOARD in stored
         return {_TENSORBOARD: stored[_TENSORBOARD]} if kept else {}
-    kind, said = ("Warning" if line.message and not line.uid else "Normal"), f"TensorBoard [{line.name}] is"
+    kind, said = ("Warning" if line.is_refused else "Normal"), f"TensorBoard [{line.name}] is"
     if not line.uid:
-        reason = words.DEPENDENT_CREATE_FAILED if line.message else words.DEPENDENT_NOT_FOUND
+        reason = words.DEPENDENT_CREATE_FAILED if line.is_refused else words.DEPENDENT_NOT_FOUND
         note = {"note": line.message} if line.message else {}
         return {_TENSORBOARD: {"action": "Create", "ready": False, "reason": reason, "type": kind, **note}}
     reason = words.DEPENDENT_READY if line.is_ready else words.DEPENDENT_NOT_READY

@@ -1,23 +1,27 @@
 """Tasks and aggregate: each replica of a TensorFlowTrainingJob in one of seven phases."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, Final
 
 from tf_operator.job.record import JobPhase, JobRecord
 from tf_operator.job.report import JobReport, ReplicaLine
 
+MOST_CONTAINERS: Final = 2000
+"""A job whose pods have more shows those that decide: an object has to fit into etcd, and each write has the list."""
 _PHASES: Final = ("Creating", "Pending", "Running", "Succeeded", "Failed", "Unknown", "Deleted")
 
 
-def write(report: JobReport, lines: Iterable[ReplicaLine]) -> dict[str, Any]:
+def write(report: JobReport, lines: Collection[ReplicaLine]) -> dict[str, Any]:
     """Both fields. Types are in the order of the spec, replicas by index, and each counts once."""
     entries: dict[str, list[dict[str, Any]]] = {spec.type: [] for spec in report.job.replicas}
     counts: Counter[str] = Counter()
+    has_too_many = sum(len(line.containers) for line in lines) > MOST_CONTAINERS
+    only = report.job.profile.container if has_too_many else ""
     for line in lines:
         phase = phase_of(line, report.record)
         counts[phase] += 1
-        entries[line.type].append(_replica(line, phase))
+        entries[line.type].append(_replica(line, phase, only))
     tasks = [
         {"type": spec.type.label, **_restarts(report.record.of(spec.type).restarts), "replicas": entries[spec.type]}
         for spec in report.job.replicas
@@ -39,7 +43,8 @@ def _restarts(count: int) -> dict[str, int]:
     return {"restartCount": count} if count else {}
 
 
-def _replica(line: ReplicaLine, phase: str) -> dict[str, Any]:
+def _replica(line: ReplicaLine, phase: str, only: str) -> dict[str, Any]:
+    """``only``: the container that is shown; empty for all of them."""
     found: dict[str, Any] = {"name": line.pod, "phase": phase}
     if line.uid:
         found["uid"] = line.uid
@@ -48,5 +53,6 @@ def _replica(line: ReplicaLine, phase: str) -> dict[str, Any]:
             {"name": entry.name, "state": entry.state}
             | ({} if entry.exit_code is None else {"exitCode": entry.exit_code})
             for entry in line.containers
+            if only in {"", entry.name}
         ]
     return found

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.served import Crd
-from tf_operator.job.tensorboard import TensorBoard, first_of
+from tf_operator.job.tensorboard import TensorBoard, TensorBoardPhase, first_of
 from tf_operator.meta import Body
 
 CRD: Final = Crd(__package__)
@@ -42,9 +42,9 @@ def read(name: str, spec: object) -> TensorBoard:
     )
 
 
-def status(phase: str, *, url: str, message: str, stored: Body) -> dict[str, Any]:
+def status(phase: TensorBoardPhase, *, url: str, message: str, stored: Body) -> dict[str, Any]:
     """The whole status. What others keep in it stays."""
-    said = {"phase": phase, "url": url, "message": message}
+    said: dict[str, str] = {"phase": phase, "url": url, "message": message}
     return {name: value for name, value in stored.items() if name not in _FIELDS} | {
         name: text for name, text in said.items() if text
     }

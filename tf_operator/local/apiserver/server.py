@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-import structlog
-
 from tf_operator.local.apiserver import deletes, failures, reads, routes, stamps, watches
 from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
@@ -26,10 +24,11 @@ from tf_operator.local.apiserver.views import View, view_of
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import ObjectKey
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 _BODIES = frozenset({JSON, "", "*/*"})
 _PATCHES = (
     "application/json-patch+json",

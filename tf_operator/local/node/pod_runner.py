@@ -12,8 +12,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import structlog
-
 from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.container_process import ContainerProcess
@@ -26,10 +24,11 @@ from tf_operator.local.node.pod_setup import PodSetup
 from tf_operator.local.node.pod_status_writer import PodStatusWriter
 from tf_operator.local.node.probes import Probe
 from tf_operator.local.node.volumes import Configs
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import Body
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 _RETRY = timedelta(seconds=2)
 """After something that a container needs was missing. Ten times as long after ten attempts."""
 

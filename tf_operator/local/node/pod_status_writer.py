@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import structlog
-
 from tf_operator.local.node.containers import status_of
 from tf_operator.local.node.node_parts import PODS, NodeParts
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import Body, key_of, resource_version_of, uid_of
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 _PAUSE = 1.0
 """After a failure."""
 

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-import structlog
 
 from tf_operator.local.node import pod_report
 from tf_operator.local.node.addresses import Addresses, PodNames
@@ -30,13 +29,14 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import Reporter
 from tf_operator.machinery.events.recorder import EventRecorder
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body, ObjectKey, controller_of, labels_of, metadata_of, rfc3339, text_of, uid_of
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 _PAUSE = 1.0
 """After a failure."""
 

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import structlog
-
 from tf_operator.local.node import spawner
+from tf_operator.machinery.log import Logger
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 _PIECE = 16 * 1024
 _PAUSE = 0.004

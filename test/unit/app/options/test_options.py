@@ -329,7 +329,8 @@ def test_a_webhook_has_its_certificate_from_a_secret_or_from_files():
     )
 
     assert secret.webhook == Webhook(address, ObjectKey("n", "s"), "h")
-    assert parse(where, "--conversion-webhook-cert-path=/tls").webhook == Webhook(address, folder="/tls")
+    files = parse(where, "--conversion-webhook-cert-path=/tls", "--conversion-webhook-versions=v1beta1,v1alpha1")
+    assert files.webhook == Webhook(address, folder="/tls", versions=frozenset({"v1beta1", "v1alpha1"}))
     assert parse("--conversion-webhook-secret=s").webhook is None
 
 
@@ -338,8 +339,9 @@ def test_a_webhook_has_its_certificate_from_a_secret_or_from_files():
     [
         ([], "needs either --conversion-webhook-secret or --conversion-webhook-cert-path"),
         (["--conversion-webhook-secret=s"], "--conversion-webhook-secret: needs --conversion-webhook-host"),
+        (["--conversion-webhook-versions=v1"], "--conversion-webhook-versions: v1: must be of v1beta2, v1beta1, "),
     ],
-    ids=["no certificate", "no host"],
+    ids=["no certificate", "no host", "no such version"],
 )
 def test_a_webhook_that_cannot_be_served_is_refused(more, sentence):
     assert sentence in refusal("--conversion-webhook-bind-address=:9443", *more)

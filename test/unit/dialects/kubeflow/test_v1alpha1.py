@@ -77,7 +77,7 @@ def test_what_the_list_says_is_in_the_templates_of_v1(
     items: list[Any], spec: dict[str, Any], replicas: dict[str, Any]
 ) -> None:
     found = in_v1(*items, **spec)
-    assert found["runPolicy"] == {"cleanPodPolicy": "Running"}
+    assert found["runPolicy"] == {"cleanPodPolicy": "Running", "suspend": False}
     assert found["tfReplicaSpecs"].keys() == replicas.keys()
     for kind, expected in replicas.items():
         pod = found["tfReplicaSpecs"][kind]["template"]["spec"]

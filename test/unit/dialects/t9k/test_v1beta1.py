@@ -309,8 +309,15 @@ def test_each_problem_names_its_field_and_its_rule(spec, problem):
 
 def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
     seen = lived([everything_runs], replicas("worker", 2000))
+    ended = [ContainerLine(name, "Terminated", 137) for name in ("a" * 63, "tensorflow", "b" * 63)]
+    observed = seen.observe()
 
-    assert len(msgspec.json.encode(seen.status)) < 500_000
+    for containers in (ended[1:2], ended):
+        pods = [replace(pod, uid=pod.uid.ljust(36), containers=tuple(containers)) for pod in observed.pods]
+        status = API.write_status(make_plan(replace(observed, pods=tuple(pods))).report, {})
+        assert len(msgspec.json.encode(status)) < 500_000
+        (only,) = status["tasks"][0]["replicas"][-1]["containers"]
+        assert only == {"name": "tensorflow", "state": "Terminated", "exitCode": 137}
     assert (API.progress_waits(seen.job), API.progress_waits(lived([], WORKERS).job)) == (10.0, 1.0)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tf_operator.dialects.tensorboard import v1beta1
+from tf_operator.job.tensorboard import TensorBoardPhase
 
 UNSUPPORTED = "is not supported: logs have to be in a claim"
 FILESET = f"{UNSUPPORTED}, as t9k://pvc/CLAIM/PATH"
@@ -68,7 +69,7 @@ def test_a_malformed_spec_is_a_value_with_problems():
 
 def test_what_others_keep_in_a_status_stays():
     stored = {"phase": "Running", "url": "u", "theirs": 1}
-    assert v1beta1.status("Pending", url="", message="m", stored=stored) == {
+    assert v1beta1.status(TensorBoardPhase.PENDING, url="", message="m", stored=stored) == {
         "theirs": 1,
         "phase": "Pending",
         "message": "m",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tf_operator.dialects import replica_lists
 from tf_operator.dialects.kubeflow.versions import v1alpha1_status
-from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import CLEAN, REPLICAS
+from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import ADDED_BY_V1, CLEAN, REPLICAS
 from tf_operator.dialects.phases import TYPES
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import CONTAINER, DEFAULT_IMAGE, PORT, PORT_NAME
@@ -62,7 +62,7 @@ def shown(spec: Body, runtime_id: str | None) -> dict[str, Any]:
 
 def to_v1(spec: Body) -> dict[str, Any]:
     """The spec in v1."""
-    found: dict[str, Any] = {"runPolicy": {CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
+    found: dict[str, Any] = {"runPolicy": {**ADDED_BY_V1, CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
     items = _items(spec)
     if items is None:
         return found

@@ -1,7 +1,8 @@
 """v1alpha2, v1beta1 and v1beta2: the replicas of v1, with the policies of a job directly in its spec.
 
 Their operators deleted the running pods of a finished job unless the job said otherwise; v1 keeps them. So an absent
-``cleanPodPolicy`` is written out on the way to v1.
+``cleanPodPolicy`` is written out on the way to v1. So is what the API server would add to the stored object: what is
+there after the way back needs no note.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from tf_operator.dialects.record import object_of
 from tf_operator.meta import Body
 
 CLEAN: Final = "cleanPodPolicy"
+ADDED_BY_V1: Final[Body] = {"suspend": False}
+"""Defaults in ``runPolicy`` of v1 that older versions have no field for."""
 _DEFAULT_IN_V1: Final = "None"
 _DEFAULT_BEFORE: Final = "Running"
 _POLICIES: Final = (CLEAN, "ttlSecondsAfterFinished")
@@ -32,7 +35,9 @@ class FlatVersion:
 
     def spec_to_v1(self, spec: Body) -> dict[str, Any]:
         """The spec in v1."""
-        policies = {CLEAN: _DEFAULT_BEFORE} | {name: spec[name] for name in self.policies if name in spec}
+        policies = {**ADDED_BY_V1, CLEAN: _DEFAULT_BEFORE} | {
+            name: spec[name] for name in self.policies if name in spec
+        }
         return {"runPolicy": policies} | _only(spec, (REPLICAS,))
 
     def spec_from_v1(self, spec: Body) -> dict[str, Any]:
