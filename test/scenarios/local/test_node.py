@@ -50,9 +50,10 @@ class Machine:
         with suppress(asyncio.CancelledError):
             await self.running
 
-    async def pod(self, name, script="", *, policy="Never", main=None, **spec):
+    async def pod(self, name, script="", *, policy="Never", main=None, finalizers=(), **spec):
         main = {"name": "main", "image": "any", "command": ["sh", "-c", script], **(main or {})}
-        body = {"metadata": {"name": name, "labels": {"pod": name}}, "spec": {"containers": [main], **spec}}
+        metadata = {"name": name, "labels": {"pod": name}, "finalizers": [*finalizers]}
+        body = {"metadata": metadata, "spec": {"containers": [main], **spec}}
         body["spec"] |= {"restartPolicy": policy, "terminationGracePeriodSeconds": 1}
         return await self.client.create(PODS, "default", body)
 
@@ -121,6 +122,7 @@ async def test_a_pod_is_bound_and_run_and_ends_as_its_program_does(machine):
     ended = state(bad)["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "why\n")
     assert {"exitCode": 137, "signal": 9}.items() <= state(killed)["state"]["terminated"].items()
+    await eventually(lambda: has_event(machine, "good", "ImageNotUsed"))
     node = await machine.client.get(NODES, ObjectKey("", "local"))
     assert {"type": "Ready", "status": "True"}.items() <= node["status"]["conditions"][0].items()
 
@@ -241,6 +243,18 @@ async def follow(machine, name):
 
 async def said(machine, name, text):
     return text in await machine.log(name)
+
+
+async def test_a_deleted_pod_with_a_finalizer_stays_until_that_is_gone(machine):
+    pod = await machine.pod("held", "exec sleep 100", finalizers=["example.org/hold"])
+    await machine.phase("held", "Running")
+    await machine.delete(pod)
+    key, before = ObjectKey("default", "held"), await machine.phase("held", "Failed")
+    await machine.clock.sleep(0.1)
+    assert await machine.get("held") == before
+    await machine.client.merge_patch(PODS, key, {"metadata": {"finalizers": None}})
+    await machine.gone("held")
+    await eventually(lambda: not machine.folder.joinpath("pods", pod["metadata"]["uid"]).exists())
 
 
 async def test_a_pod_deleted_by_force_leaves_no_process(machine):

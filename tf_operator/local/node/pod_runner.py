@@ -29,6 +29,8 @@ from tf_operator.machinery.transport import errors
 from tf_operator.meta import Body
 
 _log = Logger(__name__)
+_PAUSE = 1.0
+"""After a request that failed."""
 _RETRY = timedelta(seconds=2)
 """After something that a container needs was missing. Ten times as long after ten attempts."""
 
@@ -61,6 +63,8 @@ class PodRunner:
                 await self._wait(None)
             if not self._is_gone:
                 await self._confirm_deletion()
+            while not self._is_gone:
+                await self._wait(None)  # a finalizer holds it
             writing.cancel()
         await asyncio.to_thread(shutil.rmtree, self._parts.settings.pod_folder(self._pod), ignore_errors=True)
 
@@ -212,5 +216,13 @@ class PodRunner:
         """Say that nothing of the pod is left: the API server may forget it."""
         if not pod_report.is_final(self._pod.body):
             await self._writer.wait_written()
-        with suppress(errors.NotFound, errors.Conflict):
-            await self._parts.client.delete(PODS, self._pod.key, uid=self._pod.uid, grace_seconds=0)
+        while True:
+            try:
+                await self._parts.client.delete(PODS, self._pod.key, uid=self._pod.uid, grace_seconds=0)
+            except (errors.NotFound, errors.Conflict):
+                return  # it is gone, or another pod has its name
+            except errors.ApiError as error:
+                _log.warning("a pod that has ended cannot be deleted", pod=str(self._pod.key), error=str(error))
+                await self._parts.clock.sleep(_PAUSE)
+            else:
+                return

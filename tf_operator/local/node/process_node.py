@@ -18,7 +18,7 @@ import msgspec
 
 from tf_operator.local.node import pod_report
 from tf_operator.local.node.addresses import Addresses, PodNames
-from tf_operator.local.node.containers import list_of, local_pod, mapping_of, spec_of
+from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
 from tf_operator.local.node.downward import Capacity
 from tf_operator.local.node.logs import NodeLogs
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
@@ -130,19 +130,21 @@ class ProcessNode:
             own=self._service_of(body) or pod.key,
             own_ports=container_ports(pod),
         )
-        self._greet(body)
+        self._greet(pod)
         self._runners[pod.uid] = runner = PodRunner(self._parts, body, names)
         self._spawn(self._run(runner, body), f"pod {pod.key}")
 
-    def _greet(self, body: Body) -> None:
+    def _greet(self, pod: LocalPod) -> None:
         """Say once for each job what stands for its images."""
-        owner = controller_of(body)
-        who = owner.uid if owner else uid_of(body)
+        owner = controller_of(pod.body)
+        who = owner.uid if owner else pod.uid
         if who not in self._greeted:
             self._greeted.add(who)
-            interpreter = self._parts.settings.interpreter.of(local_pod(body))
-            name = f"{owner.kind} {owner.name}" if owner else f"pod {local_pod(body).key.name}"
+            interpreter = self._parts.settings.interpreter.of(pod)
+            name = f"{owner.kind} {owner.name}" if owner else f"pod {pod.key.name}"
             _log.info("images are not used: programs run in this environment", of=name, python=interpreter.python)
+            message = f"images are not used: the programs of {name} run in the environment of {interpreter.python}"
+            self._parts.event(pod, "ImageNotUsed", message)
 
     async def _run(self, runner: PodRunner, body: Body) -> None:
         pod = local_pod(body)

@@ -6,7 +6,6 @@ its output is slowed down, and nobody else.
 """
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -18,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from tf_operator.local.node import spawner
 from tf_operator.machinery.log import Logger
@@ -128,7 +129,7 @@ class Processes:
 
     def _ask(self, request: Mapping[str, Any]) -> None:
         was_idle = not self._unsent
-        self._unsent += json.dumps(request).encode() + b"\n"
+        self._unsent += msgspec.json.encode(request) + b"\n"
         if was_idle:
             self._write_requests()
 
@@ -162,7 +163,7 @@ class Processes:
         *lines, rest = self._received.split(b"\n")
         self._received = bytearray(rest)
         for line in lines:
-            self._on_reply(json.loads(line))
+            self._on_reply(msgspec.json.decode(line))
         if not data:
             self._on_spawner_died()
 
