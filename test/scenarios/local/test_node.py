@@ -43,6 +43,7 @@ class Machine:
         python = Interpreter(sys.executable, dict(os.environ))
         settings = NodeSettings(self.folder, python, machine_capacity(), first_backoff=0.2)
         self.node = ProcessNode(self.client, clock=self.clock, settings=settings)
+        self.has_limits = self.node._parts.limits is not None
         self.running = asyncio.get_running_loop().create_task(self.node.run())
 
     async def stop(self):
@@ -331,6 +332,15 @@ async def test_the_end_of_a_log_is_the_message_of_a_failure_if_the_container_wan
     main = {"terminationMessagePolicy": "FallbackToLogsOnError"}
     await machine.pod("talking", "echo one; echo two; exit 1", main=main)
     assert state(await machine.phase("talking", "Failed"))["state"]["terminated"]["message"] == "one\ntwo"
+
+
+async def test_a_container_over_its_limit_of_memory_is_killed_where_the_system_keeps_limits(machine):
+    main = {"resources": {"limits": {"memory": "64Mi"}}, "command": ["python", "-c", "len(b'x' * 200_000_000)"]}
+    await machine.pod("greedy", main=main)
+    pod = await machine.wait("greedy", lambda pod: "terminated" in state(pod)["state"])
+    ended = state(pod)["state"]["terminated"]
+    expected = ("OOMKilled", 137) if machine.has_limits else ("Completed", 0)
+    assert (ended["reason"], ended["exitCode"]) == expected
 
 
 async def test_a_pod_past_its_deadline_fails(machine):

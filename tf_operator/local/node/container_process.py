@@ -108,7 +108,7 @@ class ContainerProcess:
         """It has ended."""
         code, number = (128 - status, -status) if status < 0 else (status, 0)
         self._log.close()
-        reason = "Error" if code else "Completed"
+        reason = "OOMKilled" if code == 137 and self._is_over_limit() else "Error" if code else "Completed"
         self._finish(
             End(
                 code,
@@ -125,7 +125,14 @@ class ContainerProcess:
         self._log.close()
         self._cancel()
         self._has_ended.set()
+        if group := self._launch.group:
+            with suppress(OSError):  # a probe may run in it; the node removes it at its end
+                Path(group).rmdir()
         self._listener.on_run_ended(self.container, end)
+
+    def _is_over_limit(self) -> bool:
+        limits, group = self._parts.limits, self._launch.group
+        return bool(limits and group and limits.has_killed(Path(group)))
 
     def _message(self, code: int) -> str:
         """The termination message: what the program wrote, or else the end of its log."""

@@ -15,7 +15,7 @@ from typing import Any
 from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.container_process import ContainerProcess
-from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod
+from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod, mapping_of
 from tf_operator.local.node.launch import CannotStart, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
 from tf_operator.local.node.logs import ContainerLog
@@ -27,6 +27,7 @@ from tf_operator.local.node.volumes import Configs
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import Body
+from tf_operator.planning import quantity
 
 _log = Logger(__name__)
 _PAUSE = 1.0
@@ -176,7 +177,7 @@ class PodRunner:
             self._parts,
             container=container,
             pod=self._pod,
-            launch=program,
+            launch=replace(program, group=self._group(container, restarts)),
             log=log,
             message_file=message_file,
             listener=self,
@@ -186,6 +187,13 @@ class PodRunner:
         self._runs[container.name] = run
         self._runtimes[container.name] = runtime.asked()
         run.start()
+
+    def _group(self, container: LocalContainer, restarts: int) -> str:
+        """The control group of a run, if it has a limit and the system keeps it."""
+        wanted = mapping_of(mapping_of(container.spec, "resources"), "limits").get("memory")
+        limit, limits = quantity.parse(wanted), self._parts.limits
+        group = limits.make(f"{self._pod.uid}-{container.name}-{restarts}", int(limit)) if limit and limits else None
+        return str(group) if group else ""
 
     def _warn_unseen(self, container: LocalContainer, mounts: list[str]) -> None:
         for volume in mounts:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from tf_operator.local.node import pod_report
+from tf_operator.local.node import memory_limits, pod_report
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
 from tf_operator.local.node.downward import Capacity
@@ -70,6 +70,7 @@ class ProcessNode:
             processes=Processes(settings.folder / "processes"),
             addresses=Addresses(start=os.getpid() * 97),
             logs=NodeLogs(clock),
+            limits=memory_limits.find(),
         )
         self.logs = self._parts.logs
         self._pods = Informer(PODS, client=client, clock=clock, decode=read_object)
@@ -92,6 +93,8 @@ class ProcessNode:
                 tasks.create_task(self._register(), name="register the node")
         finally:
             self._parts.processes.close()
+            if self._parts.limits:
+                self._parts.limits.close()
             shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
 
     def on_add(self, item: SeenObject) -> None:

@@ -39,6 +39,8 @@ class Launch:
     cwd: str
     visible: Callable[[str], str] = str
     """What a word of another command in the same container becomes: a probe's, a hook's."""
+    group: str = ""
+    """The folder of its control group, if it has one."""
 
 
 class ProcessWatcher(Protocol):
@@ -89,7 +91,8 @@ class Processes:
     def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
         """Start a program; ``identity`` is never used again."""
         self._watchers[identity] = watcher
-        self._ask({"start": identity, "argv": launch.argv, "env": launch.env, "cwd": launch.cwd})
+        program = {"argv": launch.argv, "env": launch.env, "cwd": launch.cwd, "group": launch.group}
+        self._ask({"start": identity, **program})
 
     def signal(self, identity: str, number: int) -> None:
         """Send a signal to the main process; SIGKILL to the whole group."""

@@ -12,10 +12,10 @@ takes a millisecond. And all processes have one parent that outlives none of the
   killed, as when the first process of a container ends. On Linux this process is the reaper of its descendants
   (PR_SET_CHILD_SUBREAPER): those that have left their group are killed by the mark in their environment.
 
-A request is one line of JSON: ``{"start": id, "argv": [...], "env": {...}, "cwd": path}`` or ``{"signal": id,
-"number": n}``. Replies are ``{"started": id, "pid": n}``, with the read end of the process's output as a file
-descriptor, ``{"failed": id, "problem": text}`` and ``{"ended": id, "status": n, "rss": kilobytes}``, where status is
-the exit code, or minus the signal.
+A request is one line of JSON: ``{"start": id, "argv": [...], "env": {...}, "cwd": path, "group": path}`` (its control
+group, if any) or ``{"signal": id, "number": n}``. Replies are ``{"started": id, "pid": n}``, with the read end of the
+process's output as a file descriptor, ``{"failed": id, "problem": text}`` and ``{"ended": id, "status": n}``, where
+status is the exit code, or minus the signal.
 """
 
 import json
@@ -115,6 +115,9 @@ class Spawner:
         where = ""
         try:
             os.setsid()
+            where = request["group"]
+            if where:
+                (Path(where) / "cgroup.procs").write_text("0")  # this very process
             self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
@@ -135,12 +138,12 @@ class Spawner:
     def _reap(self) -> None:
         """Reap every process that has ended; the rest of its group is killed while the number is still its own."""
         while ended := _ended():
-            pid, status, usage = ended
+            pid, status = ended
             container = self._children.pop(pid, None)
             self._kill_strays()
             if container:
                 self._forget(pid)
-                self._reply({"ended": container, "status": os.waitstatus_to_exitcode(status), "rss": usage.ru_maxrss})
+                self._reply({"ended": container, "status": os.waitstatus_to_exitcode(status)})
 
     def _kill_strays(self) -> None:
         """Kill those that have left the group of a container that has ended: by now they are children of this process.
@@ -210,20 +213,20 @@ def kill_left_over(folder: Path) -> list[int]:
     return killed
 
 
-def _ended() -> tuple[int, int, Any] | None:
-    """Reap a child that has ended, and kill its group: its pid, its status, what it has used."""
+def _ended() -> tuple[int, int] | None:
+    """Reap a child that has ended, and kill its group: its pid and its status."""
     try:
         if hasattr(os, "waitid"):  # not on macOS before Python 3.13
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is None:
                 return None
             _kill_group(found.si_pid)
-            return os.wait4(found.si_pid, 0)
-        pid, status, usage = os.wait4(-1, os.WNOHANG)
+            return os.waitpid(found.si_pid, 0)
+        pid, status = os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
         return None
     _kill_group(pid)
-    return (pid, status, usage) if pid else None
+    return (pid, status) if pid else None
 
 
 def _kill_group(pid: int) -> None:
