@@ -273,11 +273,15 @@ async def running(machine, name):
 
 async def test_probes_make_a_container_ready_and_restart_it(machine):
     check = {"periodSeconds": 1, "failureThreshold": 1}
+    # Liveness would fail until the startup probe has succeeded.
     probes = {
+        "startupProbe": {"exec": {"command": ["test", "-e", "ready"]}, "periodSeconds": 1},
         "readinessProbe": {"exec": {"command": ["test", "-e", "ready"]}, **check},
-        "livenessProbe": {"exec": {"command": ["test", "!", "-e", "sick"]}, **check},
+        "livenessProbe": {"exec": {"command": ["sh", "-c", "test -e alive && ! test -e sick"]}, **check},
     }
-    pod = await machine.pod("probed", "rm -f sick; touch ready; exec sleep 100", policy="Always", main=probes)
+    pod = await machine.pod(
+        "probed", "rm -f sick; sleep 0.2; touch alive ready; exec sleep 100", policy="Always", main=probes
+    )
     await machine.wait("probed", lambda pod: state(pod)["ready"])
     (work,) = machine.folder.glob(f"pods/{pod['metadata']['uid']}/work/main")
     (work / "ready").unlink()

@@ -84,8 +84,8 @@ class PodNames(NamedTuple):
     hosts: Container[str]
     """The names that are Services of the namespace, as far as the node has seen them; others are recognised by
     ``.svc``."""
-    own: ObjectKey
-    """The Service, or else the pod, by which others reach this one."""
+    own: Callable[[], ObjectKey]
+    """The Service, or else the pod, by which others reach this one, as far as that is known by now."""
     own_ports: Collection[int]
     """Its container ports."""
 
@@ -95,7 +95,7 @@ class PodNames(NamedTuple):
 
     def port_of(self, port: int) -> int:
         """Where a container port of this pod is."""
-        return self.addresses.port(ServicePort(self.own, port), self.uid) if port in self.own_ports else port
+        return self.addresses.port(ServicePort(self.own(), port), self.uid) if port in self.own_ports else port
 
     def _own(self, match: re.Match[str]) -> str:
         port = int(match["port"])

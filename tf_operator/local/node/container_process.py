@@ -91,8 +91,7 @@ class ContainerProcess:
         self._container_id = f"process://{pid}"
         self._listener.on_run_started(self.container, self._container_id)
         if not self._has_ended.is_set():
-            for probe in probes.probes_of(self.container):
-                self._begin(self._probe(probe))
+            self._begin_probes(has_started=not self.container.has_probe("startupProbe"))
             if hook := self._hook("postStart"):
                 self._begin(self._post_start(hook))
 
@@ -147,6 +146,12 @@ class ContainerProcess:
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._running.append(self._tasks.create_task(work, name=self._identity))
 
+    def _begin_probes(self, *, has_started: bool) -> None:
+        """The startup probe is alone until it has succeeded."""
+        for probe in probes.probes_of(self.container):
+            if has_started is (probe.kind != "startupProbe"):
+                self._begin(self._probe(probe))
+
     def _cancel(self) -> None:
         for task in self._running:
             task.cancel()
@@ -199,6 +204,7 @@ class ContainerProcess:
                 last = verdict
                 self._listener.on_verdict(self.container, probe, problem)
                 if verdict and probe.kind == "startupProbe":
+                    self._begin_probes(has_started=True)
                     return
             await self._parts.clock.sleep(probe.period)
 

@@ -89,7 +89,7 @@ class ProcessNode:
                 self._pods.add_handler(self)
                 tasks.create_task(self._parts.recorder.run(), name="events of the node")
                 tasks.create_task(self._services.run(), name="services of the node")
-                tasks.create_task(self._pods.run(), name="pods of the node")
+                tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(self._register(), name="register the node")
         finally:
             self._parts.processes.close()
@@ -121,6 +121,11 @@ class ProcessNode:
         if runner := self._runners.get(last.metadata.uid):
             runner.on_gone()
 
+    async def _watch_pods(self) -> None:
+        """Watch pods, once the names of Services are known that may occur in them."""
+        await self._services.wait_synced()
+        await self._pods.run()
+
     def _take(self, body: Body) -> None:
         if pod_report.is_final(body) and not text_of(metadata_of(body), "deletionTimestamp"):
             return
@@ -130,7 +135,7 @@ class ProcessNode:
             pod.uid,
             pod.key.namespace,
             hosts=_NamesIn(self._services, pod.key.namespace),
-            own=self._service_of(body) or pod.key,
+            own=lambda: self._service_of(body) or pod.key,
             own_ports=container_ports(pod),
         )
         self._greet(pod)
