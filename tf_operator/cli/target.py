@@ -21,6 +21,8 @@ class Target:
     context: str | None
     why: str
     """For ``-v``: ``the context prod (--context)``."""
+    is_local: bool = False
+    """Whether it is a server of this user, in which the operator runs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,4 +62,4 @@ def local(environment: Mapping[str, str] = os.environ) -> Target | None:
     folder = StateFolder(state.default_folder(environment))
     if folder.server() is None:
         return None
-    return Target(str(folder.kubeconfig), None, f"the local server of {folder.path}")
+    return Target(str(folder.kubeconfig), None, f"the local server of {folder.path}", is_local=True)
