@@ -48,7 +48,7 @@ def _lines(name: str, *, image: str, workers: int, ps: int, has_chief: bool) -> 
     decides = "the chief" if has_chief else "worker 0"
     yield "# Check it: tfjob plan -f FILE. Run it: tfjob run FILE. What the fields mean: docs/api.md.\n"
     yield f"apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n  name: {name}\nspec:\n  runPolicy:\n"
-    yield f"    # When {decides} has succeeded, pods that still run are deleted; those that have ended stay, for their logs.\n"
+    yield f"    # When {decides} has succeeded, pods that still run are deleted; the others stay, for their logs.\n"
     yield "    # None keeps all of them, All deletes all.\n"
     yield "    cleanPodPolicy: Running\n"
     yield "    # So many restarts after failures, of all replicas together, until the job fails.\n"
