@@ -45,19 +45,24 @@ def read(parser: argparse.ArgumentParser) -> tuple[Command, ...]:
 
 
 def _command(name: str, help_text: str, parser: argparse.ArgumentParser) -> Command:
-    shown = [action for action in _actions(parser) if action.help != argparse.SUPPRESS]
-    arguments = [action for action in shown if not action.option_strings]
+    arguments = [action for action in _shown(parser) if not action.option_strings]
     return Command(
         name=name,
         help=help_text,
-        options=tuple(_option(action) for action in shown if action.option_strings),
+        options=options_of(parser),
         takes_jobs=any(action.metavar == "JOB" for action in arguments),
         words=tuple(str(word) for action in arguments for word in action.choices or ()),
     )
 
 
-def _actions(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
-    return parser._actions  # noqa: SLF001 (argparse has no other way to read a grammar)
+def options_of(parser: argparse.ArgumentParser) -> tuple[Option, ...]:
+    """The options of one command."""
+    return tuple(_option(action) for action in _shown(parser) if action.option_strings)
+
+
+def _shown(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    actions = parser._actions  # noqa: SLF001 (argparse has no other way to read a grammar)
+    return [action for action in actions if action.help != argparse.SUPPRESS]
 
 
 def _option(action: argparse.Action) -> Option:

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kind",
         default="tfjob",
         metavar="KIND",
-        help="kind of the jobs, as in training.tensorstack.dev; default: tfjob",
+        help="kind of the jobs, as in tfjob.mlkube.io; default: tfjob",
     )
     group.add_argument("-v", "--verbose", action="store_true", help="say which cluster is used")
 
