@@ -249,8 +249,8 @@ def _event_kinds() -> Iterator[Kind]:
     )
 
 
-def kinds() -> tuple[Kind, ...]:
-    """All of them."""
+def _kinds() -> tuple[Kind, ...]:
+    """Built once, when this is imported."""
     columns = built_in_columns
     pods = _kind(
         _core("pods", "Pod"),
@@ -362,3 +362,7 @@ def kinds() -> tuple[Kind, ...]:
         _review("authorization", "localsubjectaccessreviews", "LocalSubjectAccessReview", answer=_allowed, local=True),
         _review("authentication", "selfsubjectreviews", "SelfSubjectReview", answer=_self),
     )
+
+
+KINDS: Final = _kinds()
+"""All of them."""

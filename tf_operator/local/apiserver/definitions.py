@@ -151,7 +151,7 @@ def _defined(spec: Body, version: Body) -> Kind:
         has_generation=True,
         prepare=objects.prepare,
         validate=objects.validate,
-        unknown=objects.unknown,
+        unknown_fields=objects.unknown_fields,
         columns=tuple(map(_column, version.get("additionalPrinterColumns") or (_AGE,))),
         has_age_column=False,
         fields={path.removeprefix("."): _selector(path) for path in selectable},
@@ -178,10 +178,11 @@ class _CustomObjects:
         schemas.fill(body, self._schema)
         return body
 
-    def unknown(self, sent: Body) -> tuple[str, ...]:
-        """What ``prepare`` would remove."""
+    def unknown_fields(self, sent: Body) -> tuple[str, ...]:
+        """What ``prepare`` will remove."""
         copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
-        return (*schemas.prune(copy, self._schema), *object_meta.unknown(copy.get("metadata")))
+        found = (*schemas.prune(copy, self._schema), *object_meta.unknown(copy.get("metadata")))
+        return tuple(f'unknown field "{path}"' for path in found)
 
     def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
         """All that is wrong; rules need an object that keeps the schema."""

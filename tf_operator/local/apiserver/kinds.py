@@ -64,8 +64,6 @@ class Kind:
     has_generation: bool = False
     prepare: Prepare | None = None
     validate: Validate | None = None
-    unknown: Callable[[Body], tuple[str, ...]] | None = None
-    """The fields of a body, as it was sent, that the schema does not know (``spec.foo``): for ``fieldValidation``."""
     columns: tuple[Column, ...] = ()
     """Without the name, which every table begins with, and without the age if ``has_age_column``."""
     has_age_column: bool = True

@@ -86,8 +86,13 @@ class ApiServer:
         """Call ``wake`` (from inside of a write: do little) when ``collect`` may have something to do."""
         self._collector.wake = wake
 
-    def _document(self, _request: Request) -> Response:
-        raise failures.no_such_path()
+    def _document(self, request: Request) -> Response:
+        from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
+
+        found = documents.answer(request, self.registry)
+        if found is None:
+            raise failures.no_such_path()
+        return found
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
         kind, query, now = route.kind, request.query, self._clock.now()

@@ -12,7 +12,7 @@ from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.messages import ApiFailure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KINDS = {str(kind.resource): kind for kind in built_in.kinds()}
+KINDS = {str(kind.resource): kind for kind in built_in.KINDS}
 Json = dict[str, Any]
 
 

@@ -16,15 +16,15 @@ from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KINDS = {kind.resource.kind: kind for kind in (*built_in.kinds(), *definitions.defined(registry.DEFAULT.crd.load()))}
+KINDS = {kind.resource.kind: kind for kind in (*built_in.KINDS, *definitions.defined(registry.DEFAULT.crd.load()))}
 TEMPLATE = "spec.tfReplicaSpecs.Worker.template"
 
 
 def _causes(kind: Kind, body: dict[str, Any]) -> Iterator[FieldCause]:
     assert kind.prepare is not None
     assert kind.validate is not None
-    for path in kind.unknown(body) if kind.unknown else ():
-        yield FieldCause(path, "", "unknown field")
+    for text in kind.unknown_fields(body) if kind.unknown_fields else ():
+        yield FieldCause(text.removeprefix("unknown field ").strip('"'), "", text)
     try:
         yield from kind.validate(kind.prepare({"metadata": {}} | body, None, NOW), None)
     except ApiFailure as failure:
