@@ -23,7 +23,7 @@ from tf_operator.app.options.options import Options
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.local.apiserver import built_in, definitions
+from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.in_process import InProcess
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
@@ -87,7 +87,7 @@ async def live(
     ``on_step`` is called with ``server ready`` and ``operator ready``.
     """
     clock, stop = SystemClock(), asyncio.Event()
-    server = ApiServer(clock, kinds=(*built_in.kinds(), definitions.kind()), journal=journal)
+    server = ApiServer(clock, kinds=built_in.KINDS, journal=journal)
     for body in (NAMESPACE, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
         install(server, body)
     in_process = InProcess(server, clock)
