@@ -79,7 +79,7 @@ class Machine:
 
     def remains(self):
         """Files, and processes that have this place in their environment."""
-        found = [path for path in (*self._files["tmp"].iterdir(), *self._files["state"].rglob("*")) if path.is_file()]
+        found = [*self._files["tmp"].iterdir(), *filter(Path.is_file, self._files["state"].rglob("*"))]
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has just ended
                 if f"TMPDIR={self._files['tmp']}".encode() in (process / "environ").read_bytes():
