@@ -30,7 +30,7 @@ from lab.control_plane.directory import DirectoryRefusedError
 from lab.control_plane.plane import FEATURES, ControlPlane
 from lab.prometheus.server import Prometheus
 from lab.tools.catalogue import ToolError
-from lab.tools.get import programs
+from lab.tools.get import Toolbox, programs
 from support.api import Api
 from support.kubelet import Kubelet
 
@@ -137,6 +137,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         # What cannot be had fails the tests that want it, each with the reason.
         with capture.global_and_fixture_disabled(), contextlib.suppress(ToolError):
+            if unknown := others - Toolbox(os.environ).tools().keys():
+                raise pytest.UsageError(f"no tool has the name {', '.join(sorted(unknown))}: see hack/tool --list")
             programs(*names)
 
 

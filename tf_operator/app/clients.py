@@ -12,8 +12,7 @@ from importlib import metadata
 from types import TracebackType
 from typing import Self
 
-import structlog
-
+from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
@@ -24,6 +23,7 @@ from tf_operator.machinery.election.election_thread import ElectionThread, make_
 from tf_operator.machinery.election.fence import LeaseClock
 from tf_operator.machinery.events.event_object import Reporter
 from tf_operator.machinery.events.recorder import EventRecorder
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors, requests
@@ -37,10 +37,8 @@ from tf_operator.machinery.transport.transport import no_guard
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang_schedulers
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
-COMPONENT = "tfjob-controller"
-"""Who reports events; the Go operator's name."""
 CALLS_AT_ONCE = 48
 """More make no API server faster, and to open a connection costs as much as ten calls."""
 SOME_TIME = 5.0
@@ -129,7 +127,7 @@ class Clients:
         return EventRecorder(
             ApiClient(self._calling, clock=self._clock, budget=budget, instruments=self._instruments()),
             clock=self._clock,
-            reporter=Reporter(COMPONENT, self._name),
+            reporter=Reporter(wiring.COMPONENT, self._name),
             instruments=self._metrics.recorder,
         )
 

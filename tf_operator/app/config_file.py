@@ -8,17 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from tf_operator.app import controller_config
 from tf_operator.app.controller_config import ConfigFileError, ControllerConfig
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.planning.snapshot import Settings
 
 READ_EVERY: Final = 5.0
 """Seconds; a kubelet takes up to two minutes to replace what is mounted."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class ConfigFile:

@@ -14,19 +14,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, Self, cast
 
-import structlog
-from structlog.contextvars import bound_contextvars
-
 from tf_operator.app.wiring import Runnable
+from tf_operator.machinery import log
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.leaderelection import LossReason
 from tf_operator.machinery.events.recorder import EventRecorder
+from tf_operator.machinery.log import Logger
 
 LAST_EVENTS = 2.0
 """Seconds within which the last events have to be posted."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class LeaderTerm(Protocol):
@@ -133,7 +132,7 @@ class Lifecycle:
         _log.info("workers started")
         async with asyncio.TaskGroup() as tasks:
             for name, controller in self._controllers.items():
-                with bound_contextvars(controller=name):
+                with log.bound(controller=name):
                     tasks.create_task(self._lasting(f"controller {name}", controller.run()))
 
     async def _drain(self) -> None:

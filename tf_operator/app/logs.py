@@ -2,7 +2,7 @@
 
 Everything ends in one handler on standard error: what the operator's own modules say through structlog, what
 libraries say through ``logging``, and Python's warnings. A record says ``time``, ``level``, ``logger``, ``message``,
-whatever its writer added, and what is bound around it by ``structlog.contextvars`` (which job, which pass:
+whatever its writer added, and what is bound around it by ``machinery.log`` (which job, which reconcile:
 ``controller/log_context.py``).
 
 Two guards stand before the renderer, because words in a log come from servers and from tenants' objects. ``guarded``
@@ -19,6 +19,8 @@ from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from tf_operator.machinery import log
 
 HIDDEN = "[hidden]"
 _SECRET_NAMES = frozenset(
@@ -70,7 +72,7 @@ def configure(log_format: str, level: str, *, stream: TextIO | None = None) -> N
 
 def _own_processors() -> list[Processor]:
     return [
-        structlog.contextvars.merge_contextvars,
+        log.merge_bound,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),

@@ -11,8 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-import structlog
-
 from tf_operator.app import clients, config_file, controller_config, lifecycle, logs, signals, tensorboards, wiring
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
@@ -21,10 +19,11 @@ from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.election.election_thread import ElectionThread
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.planning.snapshot import Settings
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 _CANNOT_START = (
     ConfigurationError,
     certificates.CertificateError,

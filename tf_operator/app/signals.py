@@ -13,11 +13,11 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import structlog
+from tf_operator.machinery.log import Logger
 
 T = TypeVar("T")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 @contextmanager

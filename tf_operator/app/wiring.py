@@ -12,7 +12,6 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Protocol
 
-from tf_operator.app.metrics.queue import ControllerMetrics
 from tf_operator.app.options.options import Options, Tensorboards
 from tf_operator.controller import caches
 from tf_operator.controller.conflicts import ConflictDetector
@@ -21,7 +20,9 @@ from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.metrics_hooks import JobInstruments, ReconcileInstruments
 from tf_operator.controller.observe import Observer
+from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.resources import UNCACHED
@@ -30,8 +31,10 @@ from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.factory import SharedInformerFactory
+from tf_operator.machinery.cache.informer import Handler
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.recorder import EventRecorder
+from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue, WorkQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport.client import ApiClient
@@ -39,8 +42,40 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
 
+COMPONENT = "tfjob-controller"
+"""Who reports events; the Go operator's name."""
 FIRST_RETRY, LONGEST_RETRY = 0.05, 60.0
 """Seconds after which a failed reconcile is retried: doubled each time, up to the longest."""
+
+
+class ControllerInstruments(Protocol):
+    """What one controller measures."""
+
+    @property
+    def jobs(self) -> JobInstruments:
+        """Of its jobs."""
+
+    @property
+    def phases(self) -> Handler[StoredJob] | None:
+        """What counts its jobs by phase, if anything does."""
+
+    @property
+    def queue(self) -> QueueInstruments:
+        """Of its queue."""
+
+    @property
+    def reconciles(self) -> ReconcileInstruments:
+        """Of its reconciles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """The instruments of a process that nobody scrapes."""
+
+    jobs: JobInstruments = field(default_factory=JobInstruments)
+    phases: Handler[StoredJob] | None = None
+    queue: QueueInstruments = field(default_factory=QueueInstruments)
+    reconciles: ReconcileInstruments = field(default_factory=ReconcileInstruments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +89,7 @@ class ControllerContext:
     recorder: EventRecorder
     clock: Clock
     options: Options
-    controllers: Mapping[str, ControllerMetrics]
+    controllers: Mapping[str, ControllerInstruments]
     """The measures of each, by its name."""
     conflicts: ConflictDetector
     """Watches the jobs for changes by other controllers."""
@@ -108,7 +143,8 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)
-    found.jobs.add_handler(metrics.jobs.phases)
+    if metrics.phases:
+        found.jobs.add_handler(metrics.phases)
 
     executor = Executor(
         writer=Writer(context.client, pending_writes),

@@ -1,22 +1,45 @@
 """The command line of users: ``tfjob``, which kubectl also finds as ``kubectl tfjob``.
 
-Parses, dispatches, and turns the outcome into an exit code: 0 done, 1 failed, 2 wrong usage.
+Parses, dispatches, and turns the outcome into an exit code: 0 done, 1 failed, 2 wrong usage. Only the module of the
+command that is asked for is imported, so that none waits for what another one needs.
 """
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
+from typing import Final
 
-from tf_operator.cli import convert_command, manifests, plan_command
+from tf_operator.cli import manifests
+
+MODULES: Final = {
+    "run": "run_command",
+    "submit": "submit_command",
+    "get": "get_command",
+    "list": "get_command",
+    "logs": "logs_command",
+    "events": "events_command",
+    "explain": "explain_command",
+    "wait": "wait_command",
+    "suspend": "suspend_command",
+    "resume": "suspend_command",
+    "scale": "scale_command",
+    "restart": "restart_command",
+    "delete": "delete_command",
+    "plan": "plan_command",
+    "convert": "convert_command",
+    "local": "local_command",
+}
+"""The commands, in the order of the help, and their modules, each of which has an ``add_command``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
-    parser = make_parser()
-    chosen = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    parser = make_parser(given[0] if given else "")
+    chosen = parser.parse_args(given)
     try:
         exit_code: int = chosen.run(chosen)
         sys.stdout.flush()
@@ -29,8 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_code
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The grammar of the command line; each command names the function that carries it out."""
+def make_parser(command: str = "") -> argparse.ArgumentParser:
+    """The grammar of the command line: of one command, or of all where that is none.
+
+    Each command names the function that carries it out.
+    """
     parser = argparse.ArgumentParser(
         prog="kubectl tfjob" if Path(sys.argv[0]).name == "kubectl-tfjob" else "tfjob",
         description="Works with TensorFlow training jobs. Installed as kubectl-tfjob too: 'kubectl tfjob'.",
@@ -38,6 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tfjob {metadata.version('tf-operator')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    plan_command.add_command(commands)
-    convert_command.add_command(commands)
+    chosen = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
+    for name in chosen:
+        import_module(f"tf_operator.cli.{name}").add_command(commands)
     return parser

@@ -59,7 +59,7 @@ def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[t
 
 
 def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
-    yield "Succeeds", _success(job)
+    yield "Succeeds", success(job)
     for policy in RestartPolicy:
         kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
         if kinds:
@@ -68,7 +68,8 @@ def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
         yield "Failures", "only that of the replica that decides success fails the job"
 
 
-def _success(job: TrainingJob) -> str:
+def success(job: TrainingJob) -> str:
+    """When the job has succeeded."""
     if not job.pod_count:
         return "not before it has replicas" if job.has_dynamic_workers else "at once: it has no replicas"
     workers = job.spec_of(ReplicaType.WORKER)

@@ -19,8 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-import structlog
-
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.projections.jobs import FieldManager, StoredJob
 from tf_operator.controller.reporter import Recorder
@@ -29,6 +27,7 @@ from tf_operator.job.report import EventKind
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import reference_to
+from tf_operator.machinery.log import Logger
 
 # What managedFields calls them: the program's name. ``manager`` is training-operator from 1.3 on, whose image has it
 # under that name; the others are its predecessors.
@@ -45,7 +44,7 @@ _WHAT_TO_DO: Final = (
     "reconciles {kind}s, start with --override-existing-controller"
 )
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class ConflictingController(Exception):

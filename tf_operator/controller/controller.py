@@ -10,19 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-import structlog
-
 from tf_operator.controller import log_context
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.result import Result, Turn
 from tf_operator.machinery.cache.store import Item
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import NotLeading
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class Reconciles(Protocol):

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, assert_never
 
-import structlog
-
 from tf_operator.controller import log_context, shares
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.rejections import Rejections, is_answer
@@ -24,6 +22,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.report import EventKind
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.consistency import OwnerKey
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, ObjectKey
@@ -33,7 +32,7 @@ from tf_operator.planning.snapshot import Snapshot
 UNFINISHED_WAITS: Final = 5.0
 """Seconds for which progress is collected of a job whose plan is carried out in shares: a share costs no write."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 _AT_FIRST: Final[Mapping[Stage, int]] = {
     Stage.DELETES: shares.MOST_AT_ONCE,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
-import structlog
 
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, Caches, owner_value
@@ -24,13 +23,14 @@ from tf_operator.job import naming
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
 from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 _NO_TENSORBOARDS: Final = TensorBoards(
     unserved="this operator makes no TensorBoards: it runs with --tensorboards=none", is_off=True

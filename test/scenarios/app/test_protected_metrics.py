@@ -170,7 +170,7 @@ def scrape_config(endpoint, *, token_file, authority):
 
 
 @pytest.mark.usefixtures("rights")
-@pytest.mark.programs("helm-3")
+@pytest.mark.programs("helm")
 @pytest.mark.parametrize(
     "secure",
     [

@@ -4,10 +4,10 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from structlog.contextvars import get_contextvars
 
 from support.fake_clock import FakeClock
 from tf_operator.app.lifecycle import LAST_EVENTS, Lifecycle, NoElection
+from tf_operator.machinery import log
 from tf_operator.machinery.election.leaderelection import LossReason
 
 DRAIN = ["drains", "has drained"]
@@ -26,7 +26,7 @@ class Part:
 
 class Controller(Part):
     async def run(self):
-        self.named = get_contextvars().get("controller")
+        self.named = log.bound_fields().get("controller")
         self.diary.append("works")
         try:
             await asyncio.shield(self.end)

@@ -6,9 +6,9 @@ import logging
 import warnings
 
 import pytest
-import structlog
 
 from tf_operator.app import logs
+from tf_operator.machinery import log as machinery_log
 
 pytestmark = pytest.mark.usefixtures("own_logging")
 
@@ -31,7 +31,7 @@ class Written(io.StringIO):
 def configured(log_format="json", level="info"):
     stream = Written()
     logs.configure(log_format, level, stream=stream)
-    return stream, structlog.get_logger("tf_operator.test")
+    return stream, machinery_log.Logger("tf_operator.test")
 
 
 def test_a_record_is_one_line_with_time_level_logger_and_message_first():
@@ -67,7 +67,7 @@ def test_libraries_and_warnings_of_python_end_in_the_same_log():
 def test_bound_fields_are_in_every_record():
     stream, log = configured()
 
-    with structlog.contextvars.bound_contextvars(job_name="mnist"):
+    with machinery_log.bound(job_name="mnist"):
         log.info("one")
         logging.getLogger("library").warning("two")
 

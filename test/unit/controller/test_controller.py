@@ -12,6 +12,7 @@ from support.fake_api import refused
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.result import DONE, NOW, Result, Turn
+from tf_operator.machinery import log
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.meta import ObjectKey
 
@@ -118,7 +119,7 @@ async def test_every_term_begins_with_every_job_and_ends_when_drained(harness):
 
 async def test_what_is_logged_about_a_pass_says_which_pass_over_which_job(harness):
     controller = make(harness, ZeroDivisionError("bug"))
-    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+    with structlog.testing.capture_logs(processors=[log.merge_bound]) as logs:
         await controller.process(KEY)
 
     (record,) = logs

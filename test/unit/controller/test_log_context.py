@@ -3,14 +3,14 @@
 import asyncio
 
 import pytest
-import structlog
 
 from tf_operator.controller import log_context
+from tf_operator.machinery import log
 from tf_operator.meta import ObjectKey
 
 
 def bound():
-    return dict(structlog.contextvars.get_contextvars())
+    return dict(log.bound_fields())
 
 
 @pytest.mark.documents("v1alpha1/logs-by-runtime-id")

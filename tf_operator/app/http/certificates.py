@@ -14,14 +14,13 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-import structlog
-
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 
 VALID_FOR = timedelta(days=365)
 RENEW_AFTER = timedelta(days=180).total_seconds()
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 _Stamp = tuple[tuple[int, int, int], ...]
 
 

@@ -19,9 +19,8 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from tf_operator.machinery.clock import Clock, Timer
+from tf_operator.machinery.log import Logger
 
 MOST: Final = 32
 MOST_KEPT: Final = 128
@@ -34,7 +33,7 @@ IDLE: Final = 120.0
 """Seconds between two requests. Go's clients close a connection after 90 s: none sends when it is closed here."""
 _TLS_SHUTDOWN: Final = 1.0
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class ConnectionStage(enum.Enum):

@@ -23,10 +23,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from enum import Enum
 
-import structlog
-
 from tf_operator.app.http.server import HttpReply, Page, PageRequest
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import authn, errors
 from tf_operator.machinery.transport.client import ApiClient
@@ -47,7 +46,7 @@ DECISION_WITHIN, REVIEW_WITHIN = 5.0, 2.0
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]{1,16384}=*) *", re.IGNORECASE)
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class Decision(Enum):

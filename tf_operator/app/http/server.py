@@ -22,13 +22,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, cast
 
-import structlog
 from aiohttp import web
 
 from tf_operator.app.http import connections
 from tf_operator.app.http.connections import Connections
 from tf_operator.app.options.flag_types import Address
 from tf_operator.machinery.clock import Clock, SystemClock
+from tf_operator.machinery.log import Logger
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 _CHUNK = 64 * 1024
@@ -47,7 +47,7 @@ _PAUSE = 0.1
 _SILENT = logging.getLogger("tf_operator.app.http.aiohttp")
 _SILENT.disabled = True
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class ServerError(Exception):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tf_operator.app.metrics.jobs import JobMetrics
+from tf_operator.app.metrics.phases import JobPhases
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import WorkQueue
@@ -142,3 +143,8 @@ class ControllerMetrics(NamedTuple):
     """Shared by all controllers of the same framework."""
     queue: QueueMetrics
     reconciles: ReconcileMetrics
+
+    @property
+    def phases(self) -> JobPhases:
+        """What counts its jobs by phase."""
+        return self.jobs.phases

@@ -12,11 +12,10 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import structlog
-
 from tf_operator.app.webhook.keys import Keys, Pair, next_keys
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import NotLeading
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.errors import ApiError
 from tf_operator.machinery.transport.requests import Resource
@@ -29,7 +28,7 @@ CRDS: Final = Resource(
 EVERY: Final = 10.0
 """Seconds between two looks; well below the minute in which every replica and API server has to know a new one."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class NoCertificate(OSError):

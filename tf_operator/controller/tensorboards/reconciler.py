@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-import structlog
-
 from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.projections.tensorboards import CachedChild
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
@@ -19,12 +17,13 @@ from tf_operator.controller.tensorboards.sources import Source
 from tf_operator.controller.writes import Writer
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
-import structlog
-
 from tf_operator.controller.debounce import SHORTEST
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.controller.projections.json_parts import as_object
@@ -24,11 +22,12 @@ from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.store import Item
 from tf_operator.machinery.events.event_object import reference_to
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.meta import ObjectKey, OwnerRef
 from tf_operator.planning.tensorboards import TensorBoardPlan
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 OURS: Final = "tf-operator"
 """The field manager of this operator's writes."""

@@ -39,6 +39,19 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the ``scale`` subresource finds its numbers: field names from the root of the object."""
+
+    spec_replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    label_selector: tuple[str, ...] = ()
+
+
+Change = Callable[[Body, Json, datetime], Json]
+"""What a stored body becomes when a subresource is written: the stored one, what was sent, the time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """One resource in one version."""
 
@@ -61,13 +74,41 @@ class Kind:
     for a set of plain values. A kind without any takes no strategic merge patch (custom resources)."""
     schema: Mapping[str, Any] | None = None
     """The OpenAPI v3 schema, for ``kubectl explain`` and validation of a CRD's objects."""
-    storage_version: str = ""
-    """The version of the CRD that is stored, if it is another; ``convert`` gets from one to the other."""
+    stored_as: GroupVersionResource | None = None
+    """What is stored, if it is another: the storage version of a CRD, the core events for those of events.k8s.io."""
     convert: Callable[[Body, str], Json] | None = None
-    """A stored body, in the version whose name is given."""
+    """A body of any version, in the ``apiVersion`` that is given; for a kind with ``stored_as``."""
+    is_custom: bool = False
+    """Defined by a CRD: list items name their kind, ``PUT .../status`` changes nothing else, and an update must name
+    the version that it replaces."""
+    must_name_version: bool = False
+    """Whether an update without a resource version is refused, as for custom resources (and leases)."""
+    may_create_by_update: bool = False
+    """Whether ``PUT`` creates what is not there (leases, events)."""
+    returns_deleted: bool = False
+    """Whether an object that is gone at once is the answer to its deletion (pods, services), and no Status."""
+    is_namespace: bool = False
+    """Its objects are namespaces: they keep ``spec.finalizers`` until their content is gone."""
+    scale: ScalePaths | None = None
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    """By subresource what ``PUT`` and ``PATCH`` of it change: a status that is no plain field, ``finalize``."""
+    actions: Mapping[str, Change] = field(default_factory=dict)
+    """By subresource what ``POST`` to it changes; the answer is a Status (``binding``)."""
+    answer: Callable[[Json, datetime], Json] | None = None
+    """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
+    on_delete: Callable[[Json], None] | None = None
+    """What a deletion changes in the object before anything else (a phase, a finalizer of the server's own)."""
     defines: Callable[[Body], tuple["Kind", ...]] | None = None
     """The kinds that an object of this one brings with it, as a CRD does."""
-    admit: Callable[[Body, Listing], None] | None = None
-    """Raises ``ApiFailure`` if an object may not be created because of others: a quota, a namespace that ends."""
+    unknown_fields: Callable[[Body], tuple[str, ...]] | None = None
+    """What ``prepare`` will remove, as ``fieldValidation`` reports it: ``unknown field "spec.foo"``."""
+    admit: Callable[[Json, Listing], None] | None = None
+    """Completes a prepared body (an address, a priority), or raises ``ApiFailure`` if an object may not be created
+    because of others: a quota, a namespace that ends."""
     grace_seconds: Callable[[Body, int | None], int] | None = None
     """How long the object stays after its deletion; the second is what the request asks for. ``None``: not at all."""
+
+    @property
+    def storage(self) -> GroupVersionResource:
+        """What is stored."""
+        return self.stored_as or self.resource

@@ -34,10 +34,18 @@ class ApiFailure(Exception):
         self.code = code
         self.reason = reason
         self.details = dict(details or {})
+        self.meta: dict[str, Any] = {}
+        """The Status's ``metadata``: the token that goes on after one has expired."""
 
     def status(self) -> dict[str, Any]:
         """The Status object."""
-        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": str(self)}
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.meta,
+            "status": "Failure",
+            "message": str(self),
+        }
         return (
             status | {"reason": self.reason} | ({"details": self.details} if self.details else {}) | {"code": self.code}
         )

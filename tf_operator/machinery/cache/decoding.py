@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
-import structlog
 
 from tf_operator.machinery.cache.store import Item, Store
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ReflectorInstruments
 from tf_operator.machinery.transport import errors, responses
 from tf_operator.machinery.transport.responses import ObjectMeta
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 T = TypeVar("T", bound=Item)
 Decode = Callable[[msgspec.Raw], T]

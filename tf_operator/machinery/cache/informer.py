@@ -13,17 +13,16 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-import structlog
-
 from tf_operator.machinery.cache.cache_writer import Added, CacheWriter, Change, Updated
 from tf_operator.machinery.cache.decoding import Decode, ObjectDecoder
 from tf_operator.machinery.cache.reflector import Reflector, Timing, WatchClient
 from tf_operator.machinery.cache.store import Index, Item, Store
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ReflectorInstruments
 from tf_operator.machinery.transport.requests import EVERYWHERE, Resource, Scope
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 T = TypeVar("T", bound=Item)
 T_contra = TypeVar("T_contra", bound=Item, contravariant=True)

@@ -22,18 +22,18 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 import msgspec
-import structlog
 
 from tf_operator.machinery.cache import pager, resource_version
 from tf_operator.machinery.cache.cache_writer import CacheWriter, Relist
 from tf_operator.machinery.cache.watch_retry import WatchRetryPolicy
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ReflectorInstruments
 from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.requests import Request, Resource, Scope
 from tf_operator.machinery.transport.responses import LineSplitter
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class WatchClient(Protocol):

@@ -25,12 +25,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-import structlog
-
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import Fence
 from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.election.lease import LONGEST_LEASE, Lease, LeaseRecord, Lock, Observation
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ElectionInstruments
 from tf_operator.machinery.transport import errors
 
@@ -39,7 +38,7 @@ JITTER = 1.2
 _AFTER = 0.01
 """To check a Lease in the very instant in which it runs out may be too early by a rounding error."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
-import structlog
-
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events import event_object
 from tf_operator.machinery.events.event_object import EVENTS, EventKey, EventSeries, Reference, Reporter, Severity
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import RecorderInstruments
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class ClientConfig:
     tls: ssl.SSLContext | bool = True
     server_name: str | None = None
     proxy: str | None = field(default=None, repr=False)
+    namespace: str = ""
+    """What commands mean that name none; empty where the source does not say."""
 
 
 class ConfigSource(Protocol):

@@ -1,8 +1,7 @@
 """The configuration that a kubeconfig describes.
 
 ``kubeconfig_files`` reads the files. It is imported only when there is a kubeconfig: inside a cluster the
-configuration is an address, a token and a certificate, and what reads kubeconfigs takes more memory than the rest of
-the operator.
+configuration is an address, a token and a certificate.
 """
 
 import os
@@ -41,12 +40,13 @@ class KubeConfig:
     async def read(self, *, refused: bool = False) -> ClientConfig:
         """Read the files; run plugins and renew tokens where it is time to."""
         if self._files is None:
-            # Imported here: half a second, and 50 MB that a pod does without.
+            # Imported here: a pod does without.
             from tf_operator.machinery.transport.kubeconfig_files import KubeConfigFiles  # noqa: PLC0415
 
             self._files = KubeConfigFiles(self._paths(), context=self._context, clock=self._clock)
         found = await self._files.read(refused=refused)
-        return ClientConfig(found.host, found.authorization, self._context_for(found), found.server_name, found.proxy)
+        tls = self._context_for(found)
+        return ClientConfig(found.host, found.authorization, tls, found.server_name, found.proxy, found.namespace)
 
     def _paths(self) -> tuple[Path, ...]:
         if self._path:

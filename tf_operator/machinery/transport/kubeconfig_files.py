@@ -1,24 +1,21 @@
-"""Kubeconfig files, read into settings: the only importer of the ``kubernetes`` package.
+"""Kubeconfig files, read into settings.
 
-The package knows what the fields of a cluster and a user mean. This module adds what it does not do well (37.0.2):
-files are merged as ``kubectl`` merges them (the first that names a current context wins, and paths are
-relative to their file), an invalid file is named together with its error, no message quotes an
-entry (it holds the token), and what is given in base64 is not left behind in temporary files. ``exec_auth`` takes care
-of exec plugins and OIDC.
+Files are merged as ``kubectl`` merges them: the first that names a current context wins, and paths are relative to
+their file. An invalid file is named together with its error, no message quotes an entry (it holds the token), and what
+is given in base64 is not left behind in temporary files. ``exec_auth`` and ``oidc_auth`` run what has to be run.
 
-Importing this module costs half a second and some 50 MB, so ``kubeconfig`` does it only when a kubeconfig is read.
+Only a user with another auth-provider is left to the ``kubernetes`` package, whose import costs half a second and some
+50 MB: a command that is over in less would feel slow with it.
 """
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException, load_kube_config_from_dict
 from yarl import URL
 
 from tf_operator.machinery.clock import Clock
@@ -43,6 +40,7 @@ class KubeConfigSettings:
     is_verified: bool
     server_name: str | None
     proxy: str | None = field(repr=False)
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +85,25 @@ class KubeConfigFiles:
         user = _entry(files, "users", context.body["user"]) if context.body.get("user") else _Entry(context.path, {})
         settings = await self._settings(cluster, user, refused=refused)
         self._context = str(name)
-        return settings
+        return replace(settings, namespace=str(context.body.get("namespace") or ""))
 
     async def _settings(self, cluster: _Entry, user: _Entry, *, refused: bool) -> KubeConfigSettings:
         try:
             given = await self._log_in(user, refused=refused)
-            loaded = await _loaded(cluster.body, user.body)
+            authorization = await _authorization(user.body)
             return KubeConfigSettings(
                 host=_host(cluster.body.get("server")),
                 # Editors and shells leave a newline at the end of a token file.
-                authorization=checked(str(loaded.api_key.get("BearerToken", "")).strip(), "user"),
+                authorization=checked(authorization.strip(), "user"),
                 authorities=cluster.pem("certificate-authority"),
                 certificate=given.certificate or user.pem("client-certificate"),
                 key=given.key or user.pem("client-key"),
-                is_verified=loaded.verify_ssl,
-                server_name=loaded.tls_server_name,
-                proxy=_proxy(loaded.proxy),
+                is_verified=not cluster.body.get("insecure-skip-tls-verify"),
+                server_name=cluster.body.get("tls-server-name"),
+                proxy=_proxy(cluster.body.get("proxy-url")),
             )
         except (
             ConfigurationError,
-            ConfigException,
             OSError,
             ValueError,
             TypeError,
@@ -137,25 +134,44 @@ class KubeConfigFiles:
         return credentials
 
 
-async def _loaded(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> Configuration:
-    """What the package makes of one cluster and one user; certificates are read by ourselves."""
-    found = Configuration()
-    await load_kube_config_from_dict(
-        {
-            "contexts": [{"name": "chosen", "context": {"cluster": "chosen", "user": "chosen"}}],
-            "clusters": [{"name": "chosen", "cluster": _without_certificates(cluster)}],
-            "users": [{"name": "chosen", "user": _without_certificates(user)}],
-        },
-        context="chosen",
-        client_configuration=found,
-    )
-    if "BearerToken" not in found.api_key and any(user.get(name) for name in _LOGINS):
+async def _authorization(user: Mapping[str, Any]) -> str:
+    """The header of one user, whose plugins were run; empty for one without a token or a password."""
+    found = await _provided(user) if user.get("auth-provider") else _given(user)
+    if not found and any(user.get(name) for name in _LOGINS):
         raise ConfigurationError("the user's token is empty")
     return found
 
 
-def _without_certificates(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if not name.startswith(("certificate-", "client-"))}
+def _given(user: Mapping[str, Any]) -> str:
+    """The header that the entry itself has: a token wins over its file, both over a password."""
+    token, path = user.get("token"), user.get("tokenFile")
+    # Editors and shells leave a newline at the end of a token file.
+    if token := str(token or (Path(path).read_text() if path else "")).strip():
+        return f"Bearer {token}"
+    name, password = user.get("username"), user.get("password")
+    return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}" if name and password else ""
+
+
+async def _provided(user: Mapping[str, Any]) -> str:
+    """The header that the ``kubernetes`` package finds for an auth-provider."""
+    # Imported here: half a second, and 50 MB.
+    from kubernetes.aio.client import Configuration  # noqa: PLC0415
+    from kubernetes.aio.config import ConfigException, load_kube_config_from_dict  # noqa: PLC0415
+
+    found = Configuration()
+    try:
+        await load_kube_config_from_dict(
+            {
+                "contexts": [{"name": "chosen", "context": {"cluster": "chosen", "user": "chosen"}}],
+                "clusters": [{"name": "chosen", "cluster": {"server": "https://unused"}}],
+                "users": [{"name": "chosen", "user": {"auth-provider": user["auth-provider"]}}],
+            },
+            context="chosen",
+            client_configuration=found,
+        )
+    except ConfigException as error:
+        raise ConfigurationError(str(error)) from None
+    return str(found.api_key.get("BearerToken", ""))
 
 
 def _parsed(path: Path) -> dict[str, Any] | None:
@@ -217,7 +233,7 @@ def _proxy(url: str | None) -> str | None:
 def _problem(error: Exception) -> str:
     """What is wrong, in words that quote nothing of the user's entry."""
     match error:
-        case ConfigurationError() | ConfigException():
+        case ConfigurationError():
             return errors.one_line(str(error), most=600)
         case OSError():
             return f"cannot read {error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)

@@ -53,6 +53,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
     content_type: str = JSON
+    accept: str = JSON
 
 
 def path(resource: Resource, namespace: str = "", name: str = "", *, subresource: str = "") -> str:

@@ -11,9 +11,8 @@ import asyncio
 import threading
 from concurrent.futures import Future
 
-import structlog
-
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ClientConfig, ConfigSource, ConfigurationError
 
 REFRESH_AFTER = 60.0
@@ -25,7 +24,7 @@ READ_WITHIN = 30.0
 FIRST_READ_WITHIN = 120.0
 """A person may have to log in."""
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class SharedConfig:

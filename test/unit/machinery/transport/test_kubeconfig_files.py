@@ -104,6 +104,13 @@ async def test_everything_is_loaded_as_the_package_loads_it(folder, cluster, use
     assert ours.proxy == theirs.proxy
 
 
+async def test_the_namespace_of_the_context_is_read(folder):
+    contexts = named("contexts", "context", x={"cluster": "c", "user": "u", "namespace": "team"})
+
+    assert (await read(write(folder / "config", kubeconfig(contexts=contexts)))).namespace == "team"
+    assert (await read(write(folder / "config", kubeconfig()))).namespace == ""
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 async def test_data_may_be_in_lines_as_base64_writes_them(folder, end):
     """As in kubectl: a block of YAML, filled by ``base64`` without ``-w0``."""

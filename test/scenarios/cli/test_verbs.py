@@ -1,0 +1,138 @@
+"""The verbs of ``tfjob`` against a real API server, with the operator at work and nodes that are the test's."""
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.builders import tfjob
+from support.job_namespace import pod_names
+from support.operator_fixture import ONE_OPERATOR
+from support.pod_status import Exit
+from tf_operator.cli import kube_yaml
+from tf_operator.client import AsyncTFJobs, JobPhase, TFJobs
+
+pytestmark = ONE_OPERATOR
+TFJOB = Path(sys.executable).with_name("tfjob")
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+@pytest.fixture
+def tfjob_command(job_namespace):
+    """Call it with words, as a user types them: exit code, standard output, standard error."""
+
+    async def call(*words, interrupted_after=None):
+        kubeconfig = str(job_namespace.plane.kubeconfig("admin"))
+        options = ("--kubeconfig", kubeconfig, "-n", job_namespace.namespace)
+        process = await asyncio.create_subprocess_exec(
+            TFJOB, *words, *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        if interrupted_after:
+            await interrupted_after
+            process.send_signal(signal.SIGINT)
+        output, errors = await process.communicate()
+        return process.returncode, output.decode(), errors.decode()
+
+    return call
+
+
+async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, tfjob_command, tmp_path):
+    job = tfjob("j").chief().workers(2, restart="OnFailure")
+    (tmp_path / "job.yaml").write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(job.body())}")
+    where = job_namespace.namespace
+
+    async def says(command, code=0):
+        found, output, errors = await tfjob_command(*command.split())
+        assert found == code, f"{command}: {output}{errors}"
+        return output + errors
+
+    said = await says(f"submit {tmp_path}/job.yaml")
+    assert said == f"TFJob {where}/j submitted\nPersistentVolumeClaim data created\n"
+    stored = await job_namespace.job()
+    await job_namespace.wait_pods(*pod_names(stored))
+    assert "already exists; delete it" in await says(f"submit {tmp_path}/job.yaml", 1)
+    assert await says("wait j --timeout 1", 124) == f"tfjob: TFJob {where}/j was not finished within 1 s\n"
+
+    await job_namespace.run(*pod_names(stored))
+    assert "running" in await says("wait j --for running")
+    assert (await says("list")).split()[5:9] == ["j", "Running", "3/3", "0"]
+    assert await says("list -o name") == "tfjob.kubeflow.org/j\n"
+    assert json.loads(await says("get tfjob.kubeflow.org/j -o json"))["metadata"]["name"] == "j"
+    assert "SuccessfulCreatePod" in await says("events j")
+
+    replaced = (await job_namespace.pods())["j-worker-1"]
+    assert await says("restart j --replica worker-1") == "worker-1: pod j-worker-1 deleted; the operator replaces it\n"
+    await job_namespace.wait_replaced(replaced)
+    await says("suspend j")
+    await job_namespace.wait_pods()
+    await says("scale j --replicas 1")
+    await says("resume j")
+    await job_namespace.wait_pods("j-chief-0", "j-worker-0")
+    assert "can only change while the job is suspended" in await says("scale j --replicas 2", 1)
+    await job_namespace.run("j-chief-0")
+    await job_namespace.succeed("j-chief-0")
+    assert "succeeded" in await says("wait j --timeout 30s")
+    assert "has succeeded: submit it again" in await says("suspend j", 1)
+
+    assert await says("delete j") == f"TFJob {where}/j deleted\n"
+    await job_namespace.wait_job_gone()
+    assert "tfjob list shows the jobs" in await says("get j", 1)
+
+
+async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_namespace, tfjob_command, tmp_path):
+    (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("j").workers(1, restart="Never").body()))
+
+    async def begin():
+        await job_namespace.wait_pods("j-worker-0")
+        await job_namespace.run("j-worker-0")
+        await job_namespace.wait("j", "Running")
+
+    async def fail():
+        await begin()
+        await job_namespace.kubelet.fail("j-worker-0", Exit(3, message="no data"))
+
+    code, _, said = await tfjob_command("run", f"{tmp_path}/job.yaml", interrupted_after=begin())
+    assert (code, "goes on. Follow it: tfjob logs j -f" in said) == (130, True), said
+    await job_namespace.delete_job()
+    await job_namespace.wait_pods()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(fail())
+        code, _, said = await tfjob_command("run", f"{tmp_path}/job.yaml", "-v")
+    assert code == 3, said
+    milestones = [said.index(f"ms  {what}") for what in ("job submitted", "pod created", "process started")]
+    assert milestones == sorted(milestones)
+    assert milestones[-1] < said.index("worker-0: ended with exit code 3\n") < said.index("j has failed: ")
+    code, explained, _ = await tfjob_command("explain", "j")
+    assert (code, "no data" in explained) == (0, True), explained
+
+
+async def test_the_client_does_it_from_python(job_namespace):
+    options = {"kubeconfig": str(job_namespace.plane.kubeconfig("admin"))}
+
+    def in_a_program():
+        with TFJobs(job_namespace.namespace, **options) as jobs:
+            job = jobs.submit(tfjob("j").workers(1, restart="Never").body())
+            phases = [found.phase for found, _ in zip(jobs.watch(job), range(1), strict=False)]
+            return phases, jobs.wait(job, timeout=30)
+
+    async with asyncio.TaskGroup() as tasks:
+        program = tasks.create_task(asyncio.to_thread(in_a_program))
+        await job_namespace.wait_pods("j-worker-0")
+        await job_namespace.kubelet.run("j-worker-0")
+        await job_namespace.kubelet.fail("j-worker-0", Exit(3))
+
+    phases, ended = program.result()
+    assert len(phases) == 1
+    assert (ended.phase, ended.exit_code, ended.replicas["Worker"].failed) == (JobPhase.FAILED, 3, 1)
+    async with AsyncTFJobs(job_namespace.namespace, **options) as jobs:
+        assert [pod.replica for pod in await jobs.pods("j")] == ["worker-0"]
+        assert [job.name for job in await jobs.list()] == ["j"]

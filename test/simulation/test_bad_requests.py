@@ -1,0 +1,94 @@
+"""A thousand bad requests to the embedded API server: a Status each, and nothing that was stored is lost or changed.
+
+Without sockets; what is refused before the state machine (tokens, hosts, sizes) is in ``unit/local/apiserver``.
+"""
+
+import json
+import os
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support import toy_kinds
+from support.fake_clock import FakeClock
+from tf_operator.local.apiserver.messages import Response
+from tf_operator.machinery.transport.requests import Request
+
+BAD_REQUESTS = int(os.environ.get("BAD_REQUESTS", "1000"))
+TOY = "/apis/toys.io/v1/namespaces/team/toys"
+_SERVER = toy_kinds.server(FakeClock())
+_, STORED = toy_kinds.call(
+    _SERVER, "POST", TOY, {"metadata": {"name": "car", "labels": {"a": "b"}}, "spec": {"x": [1]}}
+)
+
+_PARTS = st.sampled_from(
+    [
+        *("api", "apis", "v1", "v2", "toys.io", "namespaces", "team", "toys", "boxes", "car", "status", "scale", "log"),
+        *("", "%2e%2e", "..", "%zz", "%ff", "a" * 300, "Ü", "watch", "openapi", "v3", "version"),
+    ]
+)
+_PATHS = st.lists(_PARTS, max_size=9).map(lambda parts: "/" + "/".join(parts)) | st.sampled_from(
+    [TOY, f"{TOY}/car", f"{TOY}/car/status", f"{TOY}/none", "/api/v1/namespaces/team"]
+)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+# Bodies that are wrong in each case: not JSON, no object, or with a type that their field cannot have.
+_BODIES = st.one_of(
+    st.binary(max_size=40).filter(lambda raw: not _is_object(raw)),
+    st.sampled_from([None, b"", b"[" * 100_000, b'{"a":' * 5_000, b"{" + b" " * (3 * 2**20 + 1) + b"}", b"\xff\xfe{}"]),
+    _VALUES.filter(lambda value: not isinstance(value, dict)).map(lambda value: json.dumps(value).encode()),
+    st.fixed_dictionaries({"metadata": _VALUES.filter(lambda value: not isinstance(value, dict | None))}).map(
+        lambda value: json.dumps(value).encode()
+    ),
+    st.fixed_dictionaries({"kind": st.just("Box"), "apiVersion": st.just("v1")}).map(
+        lambda value: json.dumps(value).encode()
+    ),
+)
+_QUERIES = st.dictionaries(
+    st.sampled_from(
+        [
+            *("limit", "continue", "resourceVersion", "resourceVersionMatch", "watch", "timeoutSeconds"),
+            *("labelSelector", "fieldSelector", "dryRun", "propagationPolicy", "gracePeriodSeconds", "fieldValidation"),
+            *("sendInitialEvents", "allowWatchBookmarks", "pretty", "force", "fieldManager"),
+        ]
+    ),
+    st.sampled_from(["", "-1", "x", "a=b", "a in (", "1" * 30, "true", "0", "==", "All", "\0", "٣"]),
+    max_size=3,
+)
+_MEDIA = st.sampled_from(
+    [
+        *("application/json", "application/merge-patch+json", "application/json-patch+json", "text/html", "", "*/*"),
+        *("application/strategic-merge-patch+json", "application/apply-patch+yaml", "application/yaml"),
+        *("application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/cbor"),
+    ]
+)
+_METHODS = st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "BREW", "OPTIONS", "get", ""])
+
+
+def _is_object(raw: bytes) -> bool:
+    try:
+        return isinstance(json.loads(raw), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+@settings(max_examples=BAD_REQUESTS)
+@given(st.builds(Request, st.just(""), _METHODS, _PATHS, _QUERIES, _BODIES, _MEDIA, _MEDIA))
+def test_each_bad_request_is_answered_and_changes_nothing(request: Request) -> None:
+    if request.method == "DELETE" and "dryRun" not in request.query:
+        request = Request("", "DELETE", f"{TOY}/none", request.query, request.body, request.content_type)
+    answer = _SERVER.handle(request)
+    if isinstance(answer, Response):
+        body = json.loads(answer.body)
+        assert answer.code < 500 or answer.code == 504, body  # 504: a version that is still to come
+        if answer.code >= 400:
+            assert (body["kind"], body["code"], body["status"]) == ("Status", answer.code, "Failure")
+            assert body["message"]
+            assert body["reason"]
+    else:
+        answer.news()
+        answer.close()
+    assert toy_kinds.call(_SERVER, "GET", f"{TOY}/car") == (200, STORED)

@@ -1,0 +1,57 @@
+"""What a server finds that is started again."""
+
+import pytest
+
+from support import toy_kinds
+from support.fake_clock import FakeClock
+from support.toy_kinds import call, events, watch
+from tf_operator.local.apiserver.journal import SqliteJournal
+
+TOYS = "/apis/toys.io/v1/namespaces/team/toys"
+
+
+@pytest.fixture
+def again(tmp_path):
+    """Starts the server on the same file. The one before is not closed, as after SIGKILL."""
+    return lambda: toy_kinds.server(FakeClock(), journal=SqliteJournal(tmp_path / "journal.sqlite"))
+
+
+def test_everything_is_there_with_the_same_versions(again):
+    server = again()
+    for name in "ab":
+        call(server, "POST", TOYS, {"metadata": {"name": name}})
+    call(server, "DELETE", f"{TOYS}/a")
+    before = call(server, "GET", TOYS)
+    server = again()
+    assert call(server, "GET", TOYS) == before
+    assert call(server, "POST", TOYS, {"metadata": {"name": "c"}})[1]["metadata"]["resourceVersion"] == "6"
+
+
+def test_a_watch_goes_on_from_the_last_version_and_no_earlier_one(again):
+    call(again(), "POST", TOYS, {"metadata": {"name": "a"}})
+    server = again()
+    reached, earlier = (watch(server, TOYS, resourceVersion=version) for version in "32")
+    call(server, "POST", TOYS, {"metadata": {"name": "b"}})
+    assert events(reached) == ["ADDED b 4"]
+    assert events(earlier) == ["ERROR"]
+
+
+def test_definitions_and_owners_are_known_again(again):
+    server = again()
+    call(server, "POST", "/api/v1/definitions", {"metadata": {"name": "apps"}, "spec": {"plural": "apps"}})
+    apps = "/apis/made.io/v1/namespaces/team/apps"
+    owner = {"apiVersion": "toys.io/v1", "kind": "Toy", "name": "x", "uid": "gone"}
+    assert call(server, "POST", apps, {"metadata": {"name": "one", "ownerReferences": [owner]}})[0] == 201
+    server = again()
+    assert call(server, "GET", f"{apps}/one")[0] == 200
+    assert server.collect()
+    assert call(server, "GET", f"{apps}/one")[0] == 404
+
+
+def test_what_could_not_be_kept_has_not_happened(again, monkeypatch):
+    server = again()
+    stream = watch(server, TOYS, resourceVersion="2")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteJournal, "write", None)
+        assert call(server, "POST", TOYS, {"metadata": {"name": "a"}})[0] == 500
+    assert (call(server, "GET", f"{TOYS}/a")[0], events(stream)) == (404, [])

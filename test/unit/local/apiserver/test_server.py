@@ -1,0 +1,148 @@
+"""The verbs, as any client sees them."""
+
+import pytest
+
+from support import toy_kinds
+from support.fake_clock import FakeClock
+from support.toy_kinds import call
+
+TOYS = "/apis/toys.io/v1/namespaces/team/toys"
+BOXES = "/api/v1/namespaces/team/boxes"
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture
+def server():
+    return toy_kinds.server(FakeClock())
+
+
+def toy(name="car", **spec):
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def test_a_new_object_has_what_only_the_server_writes(server):
+    code, body = call(server, "POST", TOYS, toy(wheels=4) | {"status": {"sold": True}})
+    assert code == 201
+    assert body == {
+        "kind": "Toy",
+        "apiVersion": "toys.io/v1",
+        "metadata": {
+            "name": "car",
+            "namespace": "team",
+            "resourceVersion": "3",
+            "uid": "uid-00002",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "generation": 1,
+        },
+        "spec": {"wheels": 4},
+    }
+    assert call(server, "GET", f"{TOYS}/car") == (200, body)
+
+
+def test_a_generated_name_is_completed(server):
+    names = {
+        call(server, "POST", TOYS, {"metadata": {"generateName": "car-"}})[1]["metadata"]["name"] for _ in range(3)
+    }
+    assert len(names) == 3
+    assert all(name.startswith("car-") and len(name) == 9 for name in names)
+
+
+def test_a_change_of_the_wish_is_a_new_generation_and_status_is_not(server):
+    call(server, "POST", TOYS, toy(wheels=4))
+
+    def patch(path, body):
+        metadata = call(server, "PATCH", path, body, content_type=MERGE)[1]["metadata"]
+        return metadata["generation"], metadata["resourceVersion"]
+
+    assert patch(f"{TOYS}/car", {"spec": {"wheels": 3}, "status": {"sold": True}}) == (2, "4")
+    assert patch(f"{TOYS}/car/status", {"spec": {"wheels": 9}, "status": {"sold": True}}) == (2, "5")
+    assert patch(f"{TOYS}/car", {"spec": {"wheels": 3}}) == (2, "5"), "nothing has changed"
+    assert patch(f"{TOYS}/car", {"metadata": {"labels": {"a": "b"}}}) == (2, "6")
+    found = call(server, "GET", f"{TOYS}/car")[1]
+    assert (found["spec"], found["status"]) == ({"wheels": 3}, {"sold": True})
+
+
+def test_an_update_replaces_the_version_that_it_names(server):
+    first = call(server, "POST", TOYS, toy(wheels=4))[1]
+    code, second = call(server, "PUT", f"{TOYS}/car", {**first, "spec": {"wheels": 3}})
+    assert (code, second["metadata"]["resourceVersion"]) == (200, "4")
+    assert call(server, "PUT", f"{TOYS}/car", {**first, "spec": {"wheels": 2}})[0] == 409
+
+
+def test_an_older_version_is_the_same_object(server):
+    old = "/apis/toys.io/v1alpha1/namespaces/team/toys"
+    code, created = call(server, "POST", old, toy(colour="red"))
+    assert (code, created["spec"]) == (201, {"colour": "red"})
+    assert call(server, "GET", f"{TOYS}/car")[1]["spec"] == {"color": "red"}
+    call(server, "PATCH", f"{old}/car", {"spec": {"colour": "blue"}}, content_type=MERGE)
+    assert call(server, "GET", f"{TOYS}/car")[1]["spec"] == {"color": "blue"}
+    assert call(server, "GET", TOYS)[1]["items"][0]["apiVersion"] == "toys.io/v1"
+
+
+def test_a_dry_run_changes_nothing(server):
+    assert call(server, "POST", TOYS, toy(), dryRun="All")[0] == 201
+    assert call(server, "GET", f"{TOYS}/car")[0] == 404
+    call(server, "POST", TOYS, toy())
+    for method, body in (("PATCH", {"spec": {"wheels": 1}}), ("DELETE", None)):
+        assert call(server, method, f"{TOYS}/car", body, content_type=MERGE, dryRun="All")[0] == 200
+    assert call(server, "GET", f"{TOYS}/car")[1]["spec"] == {}
+
+
+def test_an_action_changes_the_object_and_answers_with_a_status(server):
+    call(server, "POST", BOXES, toy(size=1))
+    code, status = call(server, "POST", f"{BOXES}/car/binding", {"target": {"name": "shelf"}})
+    assert (code, status["status"]) == (201, "Success")
+    assert call(server, "GET", f"{BOXES}/car")[1]["spec"] == {"size": 1, "on": "shelf"}
+
+
+UID = {"preconditions": {"uid": "other"}}
+OTHERS = {"metadata": {"name": "a", "namespace": "other"}}
+STALE = {"metadata": {"name": "car", "resourceVersion": "1"}}
+LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (("GET", f"{TOYS}/plane"), (404, "NotFound", 'toys.toys.io "plane" not found')),
+        (("GET", f"{BOXES}/plane"), (404, "NotFound", 'boxes "plane" not found')),
+        (("GET", "/apis/toys.io/v2/toys"), (404, "NotFound", "the server could not find the requested resource")),
+        (("GET", f"{TOYS}/car/scale"), (404, "NotFound", "the server could not find the requested resource")),
+        (("POST", TOYS, toy()), (409, "AlreadyExists", 'toys.toys.io "car" already exists')),
+        (("POST", TOYS, b"{"), (400, "BadRequest", "")),
+        (("POST", TOYS, b"[]"), (400, "BadRequest", "")),
+        (("POST", TOYS, b"[" * 100_000), (400, "BadRequest", "")),
+        (("POST", TOYS, {"metadata": 7}), (400, "BadRequest", "")),
+        (("POST", TOYS, LONG), (413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")),
+        (("POST", TOYS, {"apiVersion": "toys.io/v1alpha1"}), (400, "BadRequest", "expected API version (toys.io/v1)")),
+        (("POST", TOYS, OTHERS), (400, "BadRequest", "does not match the namespace sent on the request")),
+        (("POST", TOYS.replace("team", "none"), toy()), (404, "NotFound", 'namespaces "none" not found')),
+        (("POST", TOYS, {}), (422, "Invalid", 'Toy.toys.io "" is invalid: metadata.name: Required value: name or ')),
+        (("PUT", f"{TOYS}/car", toy()), (422, "Invalid", 'toys.toys.io "car" is invalid: metadata.resourceVersion: ')),
+        (
+            ("PUT", f"{TOYS}/car", toy("bus")),
+            (400, "BadRequest", "object (bus) does not match the name on the URL (car)"),
+        ),
+        (
+            ("PUT", f"{BOXES}/car", STALE),
+            (409, "Conflict", 'on boxes "car": the object has been modified; please apply'),
+        ),
+        (("DELETE", f"{TOYS}/car", UID), (409, "Conflict", "precondition (other) does not match the UID in record (")),
+        (("PATCH", f"{TOYS}/car", {}), (415, "UnsupportedMediaType", "")),
+        (("PUT", TOYS, toy()), (405, "MethodNotAllowed", "the server does not allow this method on the requested ")),
+        (("POST", "/api/v1/boxes", toy()), (405, "MethodNotAllowed", "")),
+        (("POST", "/apis/toys.io/v1/toys", toy()), (404, "NotFound", "")),
+    ],
+)
+def test_an_error_is_a_status_in_the_words_of_the_real_server(server, asked, expected):
+    call(server, "POST", TOYS, toy())
+    call(server, "POST", BOXES, toy())
+    code, status = call(server, *asked)
+    assert (code, status["kind"], status["code"], status["reason"]) == (expected[0], "Status", *expected[:2])
+    assert expected[2] in status["message"]
+
+
+def test_a_defect_is_a_status_too(server, monkeypatch):
+    monkeypatch.setattr(server, "_answer", None)
+    code, status = call(server, "GET", TOYS)
+    assert (code, status["reason"]) == (500, "InternalError")

@@ -1,0 +1,206 @@
+"""From a container's spec to the program that is started for it."""
+
+from pathlib import Path
+
+import pytest
+
+from tf_operator.local.node import volumes
+from tf_operator.local.node.containers import local_pod
+from tf_operator.local.node.downward import Capacity
+from tf_operator.local.node.launch import (
+    PYTHON_ANNOTATION,
+    CannotStart,
+    Interpreter,
+    Mount,
+    Surroundings,
+    environment,
+    launch,
+    unseen_mounts,
+)
+from tf_operator.local.node.volumes import VolumeSources
+
+CONFIGS = {("ConfigMap", "c"): {"a": b"1", "b": b"2"}, ("Secret", "s"): {"key": b"hidden"}, ("ConfigMap", "none"): None}
+LIMITS = {"limits": {"cpu": "1500m", "memory": "1Gi"}}
+
+
+def pod_of(*containers, **spec):
+    metadata = {"name": "p", "namespace": "ns", "uid": "u", "labels": {"l": 'a"b'}, "annotations": {"x/y": "z"}}
+    return local_pod({"metadata": metadata, "spec": {"containers": list(containers), "nodeName": "local", **spec}})
+
+
+def around(*mounts, python="/env/bin/python", replaced=str):
+    return Surroundings(
+        interpreter=Interpreter(python, {"PATH": "/bin", "HOME": "/home/me"}),
+        mounts=mounts,
+        folder="/state/work",
+        message_file="/state/message",
+        configs=CONFIGS,
+        replaced=replaced,
+        capacity=Capacity(8, 16 * 1024**3),
+        ports={2222: 20001},
+    )
+
+
+def launched(where=None, **container):
+    pod = pod_of({"name": "main", "command": ["run"], **container})
+    return launch(pod, pod.containers[0], where or around())
+
+
+def ref(kind, **fields):
+    return {"valueFrom": {kind: fields}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"value": "plain"}, "plain"),
+        ({"value": "$(FIRST)-$(LATER)-$$(FIRST)"}, "1-$(LATER)-$(FIRST)"),
+        (ref("fieldRef", fieldPath="metadata.name"), "p"),
+        (ref("fieldRef", fieldPath="metadata.labels['l']"), 'a"b'),
+        (ref("fieldRef", fieldPath="metadata.annotations['x/y']"), "z"),
+        (ref("fieldRef", fieldPath="spec.nodeName"), "local"),
+        (ref("fieldRef", fieldPath="status.podIP"), "127.0.0.1"),
+        (ref("resourceFieldRef", resource="limits.cpu"), "2"),
+        (ref("resourceFieldRef", resource="limits.memory", divisor="1Mi"), "1024"),
+        (ref("resourceFieldRef", resource="requests.memory", divisor="1Gi"), "16"),
+        (ref("configMapKeyRef", name="c", key="b"), "2"),
+        (ref("secretKeyRef", name="s", key="key"), "hidden"),
+        (ref("configMapKeyRef", name="none", key="b", optional=True), None),
+    ],
+)
+def test_a_variable_comes_from_where_it_is_declared_to(entry, expected):
+    env = [{"name": "FIRST", "value": "1"}, {"name": "IT", **entry}, {"name": "LATER", "value": "x"}]
+    pod = pod_of({"name": "main", "env": env, "resources": LIMITS})
+    assert environment(pod, pod.containers[0], around()).get("IT") == expected
+
+
+def test_env_from_comes_before_env():
+    sources = [{"prefix": "P_", "configMapRef": {"name": "c"}}, {"secretRef": {"name": "s"}}]
+    env = launched(envFrom=sources, env=[{"name": "P_a", "value": "own"}]).env
+    assert (env["P_a"], env["P_b"], env["key"], env["HOME"]) == ("own", "2", "hidden", "/home/me")
+
+
+@pytest.mark.parametrize(
+    ("container", "reason", "message"),
+    [
+        ({"command": [], "args": ["x"]}, "CreateContainerError", "container 'main' has no command"),
+        (
+            {"env": [{"name": "A", **ref("secretKeyRef", name="z", key="k")}]},
+            "CreateContainerConfigError",
+            'secret "z" not',
+        ),
+        ({"envFrom": [{"configMapRef": {"name": "none"}}]}, "CreateContainerConfigError", 'configmap "none" not found'),
+        (
+            {"env": [{"name": "A", **ref("configMapKeyRef", name="c", key="k")}]},
+            "CreateContainerConfigError",
+            "couldn't find key k in ConfigMap ns/c",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(container, reason, message):
+    with pytest.raises(CannotStart, match=message) as caught:
+        launched(**container)
+    assert caught.value.problem.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/data", "/vol/data"),
+        ("--dir=/data/x", "--dir=/vol/data/x"),
+        ("/data/deep/x:/data", "/vol/deep/x:/vol/data"),
+        ("file:///data/x", "file:///vol/data/x"),
+        ("cat '/data' >/dev/termination-log", "cat '/vol/data' >/state/message"),
+        ("/database /my/data /data.csv /data-2", "/database /my/data /data.csv /data-2"),
+    ],
+)
+def test_a_path_of_a_mount_becomes_the_folder_that_stands_for_it(text, expected):
+    mounts = Mount("d", "/data", "/vol/data"), Mount("deep", "/data/deep", "/vol/deep")
+    found = launched(around(*mounts), args=[text], env=[{"name": "V", "value": text}], workingDir="/data")
+    assert (found.argv[1], found.env["V"], found.cwd) == (expected, expected, "/vol/data")
+    assert found.visible(text) == expected
+
+
+def test_programs_find_what_cannot_be_replaced_in_variables():
+    env = launched(around(Mount("my-data", "/data", "/vol/data"))).env
+    assert env["TF_OPERATOR_VOLUME_MY_DATA"] == "/vol/data"
+    assert env["TF_OPERATOR_PORT_2222"] == "20001"
+    assert env["TF_OPERATOR_TERMINATION_LOG"] == "/state/message"
+    container = pod_of({"name": "main", "command": ["run", "--out=/data"]}).containers[0]
+    assert unseen_mounts(container, (Mount("a", "/data", ""), Mount("b", "/dat", ""))) == ["b"]
+
+
+@pytest.mark.parametrize("word", ["python", "python3"])
+def test_python_is_the_interpreter_that_stands_for_the_image(word, tmp_path):
+    assert launched(command=[word, "-c", "python"]).argv == ["/env/bin/python", "-c", "python"]
+    assert launched(command=["/usr/bin/python3"]).argv == ["/usr/bin/python3"]
+    assert launched().env["PATH"] == "/env/bin:/bin"
+    body = pod_of({"name": "main"}).body
+    for named, found in ((tmp_path, f"{tmp_path}/bin/python"), (Path("/opt/python3.12"), "/opt/python3.12")):
+        pod = local_pod({**body, "metadata": {"annotations": {PYTHON_ANNOTATION: str(named)}}})
+        assert around().interpreter.of(pod).python == found
+
+
+def test_addresses_are_put_into_command_and_environment():
+    where = around(replaced=lambda text: text.replace("svc", "here"))
+    found = launched(where, args=["$(A)"], env=[{"name": "A", "value": "svc:1"}])
+    assert (found.argv, found.env["A"]) == (["run", "here:1"], "here:1")
+
+
+VOLUMES = {
+    "emptyDir": {},
+    "configMap": {"name": "c", "items": [{"key": "a", "path": "deep/file"}]},
+    "secret": {"secretName": "s"},
+    "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]},
+    "projected": {"sources": [{"secret": {"name": "s"}}, {"serviceAccountToken": {}}, {"configMap": {"name": "c"}}]},
+    "persistentVolumeClaim": {"claimName": "claim"},
+}
+
+
+def made(tmp_path, **volume):
+    pod = pod_of({"name": "main"}, volumes=[{"name": "v", **volume}])
+    claims = {("PersistentVolumeClaim", "claim"): {}}
+    sources = VolumeSources(tmp_path / "pod", tmp_path / "claims", CONFIGS | claims, Capacity(1, 1))
+    return volumes.make_volumes(pod, sources)["v"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        ("emptyDir", {}),
+        ("configMap", {"deep/file": "1"}),
+        ("secret", {"key": "hidden"}),
+        ("downwardAPI", {"labels": 'l="a\\"b"'}),
+        ("projected", {"key": "hidden", "a": "1", "b": "2"}),
+        ("persistentVolumeClaim", {}),
+    ],
+)
+def test_a_volume_is_a_folder_with_its_content(kind, files, tmp_path):
+    folder = made(tmp_path, **{kind: VOLUMES[kind]})
+    found = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
+    assert found == files
+    assert folder == (tmp_path / "claims/claim" if kind == "persistentVolumeClaim" else tmp_path / "pod/volumes/v")
+
+
+@pytest.mark.parametrize(
+    ("volume", "message"),
+    [
+        ({"nfs": {}}, "volume 'v' is of kind nfs"),
+        ({"secret": {"secretName": "z"}}, 'secret "z" not found'),
+        ({"configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}, "non-existent key: k"),
+        ({"configMap": {"name": "c", "items": [{"key": "a", "path": "../p"}]}}, "leads out of the volume"),
+        ({"hostPath": {"path": "/no/such/folder"}}, "hostPath /no/such/folder does not exist"),
+        ({"persistentVolumeClaim": {"claimName": "../../x"}}, "leads out of the volume"),
+    ],
+)
+def test_a_volume_that_cannot_be_made_is_named(volume, message, tmp_path):
+    with pytest.raises(CannotStart, match=message):
+        made(tmp_path, **volume)
+
+
+def test_a_mount_may_be_a_part_of_a_volume(tmp_path):
+    spec = {"volumeMounts": [{"name": "v", "mountPath": "/data/", "subPath": "part"}]}
+    (mount,) = volumes.mounts_of(spec, {"v": tmp_path})
+    assert (mount.path, mount.source, (tmp_path / "part").is_dir()) == ("/data", str(tmp_path / "part"), True)
+    with pytest.raises(CannotStart, match="there is no volume 'v'"):
+        volumes.mounts_of(spec, {})

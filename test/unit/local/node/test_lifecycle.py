@@ -1,0 +1,211 @@
+"""Lives of pods, without a process: what is started and stopped when, and what is reported of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tf_operator.local.node import lifecycle, pod_report
+from tf_operator.local.node.containers import End, Problem, local_pod
+from tf_operator.meta import rfc3339
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SIDECAR = {"name": "side", "restartPolicy": "Always"}
+INIT = {"name": "init"}
+MAIN = {"name": "main"}
+PROBED = {"name": "main", "startupProbe": {"exec": {}}, "readinessProbe": {"exec": {}}}
+
+
+class Life:
+    """One pod, whose containers start at once when they may, and end when the test says so."""
+
+    def __init__(self, spec, **metadata):
+        self.body = {"metadata": {"name": "p", "namespace": "ns", "uid": "u", **metadata}, "spec": spec}
+        self.now = START
+        self.runtimes = pod_report.recovered(self.pod, START)
+        self.started, self.stopped = [], []
+        self.settle()
+
+    @property
+    def pod(self):
+        return local_pod(self.body)
+
+    def settle(self):
+        while True:
+            self.step = lifecycle.next_step(self.pod, self.runtimes, since=START, now=self.now)
+            for name in self.step.stop:
+                self.stopped.append(name)
+                self.change(name, is_stopping=True)
+            for name in self.step.start:
+                container = next(found for found in self.pod.containers if found.name == name)
+                self.started.append(name)
+                self.runtimes[name] = self.runtimes[name].asked().began("process://1", self.now, container)
+            if not self.step.start:
+                break
+        self.status = pod_report.report(self.pod, self.runtimes, self.step, since=START, now=self.now)
+        self.body["status"] = self.status
+        return self
+
+    def change(self, name, **fields):
+        self.runtimes[name] = replace(self.runtimes[name], **fields)
+
+    def end(self, name, code, **fields):
+        end = End(code, self.now, self.runtimes[name].started_at, **fields)
+        self.runtimes[name] = self.runtimes[name].ended(end, 10.0)
+        return self.settle()
+
+    def passes(self, seconds):
+        self.now += timedelta(seconds=seconds)
+        return self.settle()
+
+    def delete(self):
+        self.body["metadata"]["deletionTimestamp"] = rfc3339(self.now)
+        return self.settle()
+
+    def condition(self, name):
+        return next(entry for entry in self.status["conditions"] if entry["type"] == name)
+
+
+def spec(policy, *containers, inits=(), **fields):
+    return {"restartPolicy": policy, "containers": list(containers), "initContainers": list(inits), **fields}
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "phase", "starts"),
+    [
+        ("Never", 0, "Succeeded", 1),
+        ("Never", 1, "Failed", 1),
+        ("OnFailure", 0, "Succeeded", 1),
+        ("OnFailure", 1, "Running", 2),
+        ("Always", 0, "Running", 2),
+    ],
+)
+def test_a_container_that_ended_is_started_again_by_the_restart_policy(policy, code, phase, starts):
+    life = Life(spec(policy, MAIN)).end("main", code)
+    assert (life.status["phase"], len(life.started)) == (phase, starts)
+    assert life.step.is_over is (starts == 1)
+
+
+def test_the_first_restart_is_immediate_and_the_next_ones_back_off_until_a_run_lasts():
+    life = Life(spec("Always", MAIN))
+    waits = []
+    for _ in range(8):
+        life.end("main", 1)
+        wait = (life.step.wake_at - life.now).total_seconds() if life.step.wake_at else 0.0
+        if wait:
+            assert life.status["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        waits.append(wait)
+        life.passes(wait)
+    assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
+    assert life.status["containerStatuses"][0]["restartCount"] == 8
+    life.passes(600).end("main", 1)
+    assert life.step.wake_at is None
+    assert len(life.started) == 10
+
+
+def test_init_containers_run_in_order_and_a_sidecar_stays():
+    life = Life(spec("Never", MAIN, {"name": "other"}, inits=[INIT, SIDECAR, {"name": "second"}]))
+    assert life.started == ["init"]
+    assert life.status["phase"] == "Pending"
+    waiting = [entry["state"]["waiting"]["reason"] for entry in life.status["containerStatuses"]]
+    assert waiting == ["PodInitializing"] * 2
+    life.end("init", 0)
+    assert life.started == ["init", "side", "second"]
+    assert life.condition("Initialized")["reason"] == "ContainersNotInitialized"
+    life.end("second", 0)
+    assert life.started[3:] == ["main", "other"]
+    assert (life.status["phase"], life.condition("Ready")["status"]) == ("Running", "True")
+    life.end("main", 0)
+    assert life.stopped == []
+    life.end("other", 0)
+    assert (life.stopped, life.status["phase"]) == (["side"], "Running")
+    life.end("side", 143)
+    assert (life.status["phase"], life.step.is_over) == ("Succeeded", True)
+
+
+def test_sidecars_are_stopped_in_reverse_order_after_the_main_container():
+    life = Life(spec("Always", MAIN, inits=[SIDECAR, {"name": "late", "restartPolicy": "Always"}])).delete()
+    assert life.stopped == ["main"]
+    life.end("main", 143)
+    assert life.stopped == ["main", "late"]
+    life.end("late", 0)
+    assert life.stopped == ["main", "late", "side"]
+    life.end("side", 0)
+    assert life.status["phase"] == "Failed"
+
+
+@pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("OnFailure", "Pending")])
+def test_a_failed_init_container_ends_a_pod_that_is_never_restarted(policy, phase):
+    life = Life(spec(policy, MAIN, inits=[INIT])).end("init", 1)
+    assert (life.status["phase"], "main" in life.started) == (phase, False)
+
+
+def test_a_deadline_stops_the_containers_and_fails_the_pod_once_they_have_ended():
+    life = Life(spec("Always", MAIN, activeDeadlineSeconds=60))
+    assert life.step.wake_at == START + timedelta(seconds=60)
+    life.passes(60)
+    assert (life.stopped, life.status["phase"]) == (["main"], "Running")
+    life.end("main", 0)
+    assert (life.status["phase"], life.status["reason"]) == ("Failed", "DeadlineExceeded")
+
+
+@pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (143, "Failed")])
+def test_a_deleted_pod_is_final_by_its_exit_codes_whatever_its_policy(code, phase):
+    assert Life(spec("Always", MAIN)).delete().end("main", code).status["phase"] == phase
+
+
+def test_a_container_counts_as_started_and_ready_when_its_probes_say_so():
+    life = Life(spec("Always", PROBED))
+    entry = life.status["containerStatuses"][0]
+    assert (entry["started"], entry["ready"], life.condition("Ready")["reason"]) == (False, False, "ContainersNotReady")
+    life.change("main", has_started=True, is_ready=True)
+    entry = life.settle().status["containerStatuses"][0]
+    assert (entry["started"], entry["ready"], life.condition("Ready")["status"]) == (True, True, "True")
+
+
+def test_conditions_of_others_stay_and_a_transition_time_moves_only_with_its_status():
+    life = Life(spec("Never", MAIN))
+    life.body["status"]["conditions"].append({"type": "DisruptionTarget", "status": "True", "reason": "Eviction"})
+    life.passes(5)
+    assert life.condition("DisruptionTarget")["reason"] == "Eviction"
+    assert life.condition("Ready")["lastTransitionTime"] == rfc3339(START)
+    life.end("main", 1)
+    assert life.condition("Ready") == {
+        "type": "Ready",
+        "status": "False",
+        "reason": "PodFailed",
+        "lastTransitionTime": rfc3339(START + timedelta(seconds=5)),
+    }
+
+
+def test_a_problem_is_reported_until_the_next_attempt():
+    life = Life(spec("Never", MAIN, {"name": "other"}))
+    life.runtimes["main"] = type(life.runtimes["main"])().refused(
+        Problem("CreateContainerError", "it has no command"), START + timedelta(seconds=2)
+    )
+    life.settle()
+    assert life.status["containerStatuses"][0]["state"]["waiting"] == {
+        "reason": "CreateContainerError",
+        "message": "it has no command",
+    }
+    assert (life.status["phase"], life.step.wake_at) == ("Pending", START + timedelta(seconds=2))
+    assert life.passes(2).started.count("main") == 2
+
+
+def test_what_ran_under_an_earlier_node_has_ended_with_it_and_its_restarts_count_on():
+    earlier = Life(spec("OnFailure", MAIN)).end("main", 1)
+    assert earlier.status["containerStatuses"][0]["restartCount"] == 1
+    life = Life.__new__(Life)
+    life.body, life.now, life.started, life.stopped = earlier.body, START + timedelta(seconds=9), [], []
+    life.runtimes = pod_report.recovered(life.pod, life.now)
+    entry = life.settle().status["containerStatuses"][0]
+    assert (life.started, entry["restartCount"]) == (["main"], 2)
+    assert entry["lastState"]["terminated"]["reason"] == "ContainerStatusUnknown"
+    assert entry["lastState"]["terminated"]["exitCode"] == 137
+
+
+def test_a_restarted_container_shows_how_its_last_run_ended():
+    entry = Life(spec("Always", MAIN)).end("main", 137, signal=9, message="gone").status["containerStatuses"][0]
+    ended = {"startedAt": rfc3339(START), "finishedAt": rfc3339(START)}
+    assert entry["lastState"] == {"terminated": {"exitCode": 137, "signal": 9, "message": "gone", **ended}}
+    assert "running" in entry["state"]

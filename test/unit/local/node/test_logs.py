@@ -1,0 +1,107 @@
+"""Logs of containers: written in pieces, rotated, and read as ``kubectl logs`` asks for them."""
+
+import asyncio
+
+import pytest
+
+from tf_operator.local.node.logs import LONGEST_LINE, ContainerLog, NodeLogs, NoSuchLog, rotated
+
+
+class Logs:
+    def __init__(self, clock, folder):
+        self.clock, self.folder = clock, folder
+        self.node = NodeLogs(clock)
+
+    def run(self, restarts=0, **options):
+        log = ContainerLog(self.folder, restarts, clock=self.clock, **options)
+        self.node.add("ns", "pod", "main", log)
+        return log
+
+    async def read(self, **wish):
+        return b"".join([piece async for piece in self.node.read("ns", "pod", "main", **wish)]).decode()
+
+
+@pytest.fixture
+def logs(clock, tmp_path):
+    found = Logs(clock, tmp_path)
+    yield found
+    found.node.forget("ns", "pod")
+
+
+async def test_a_log_is_read_in_the_parts_that_are_asked_for(logs, clock):
+    log = logs.run()
+    log.write(b"one\ntw")
+    log.write(b"o\n\n")
+    await clock.advance(60)
+    log.write(b"three\nfour")
+    assert await logs.read() == "one\ntwo\n\nthree\n"
+    log.close()
+    assert await logs.read() == "one\ntwo\n\nthree\nfour\n"
+    assert await logs.read(tail_lines=3) == "\nthree\nfour\n"
+    assert await logs.read(tail_lines=0) == ""
+    assert await logs.read(since_seconds=30) == "three\nfour\n"
+    assert await logs.read(limit_bytes=5) == "one\nt"
+    assert await logs.read(tail_lines=1, timestamps=True) == "2026-01-01T00:01:00.000000Z four\n"
+
+
+async def test_the_previous_run_has_a_log_of_its_own_and_older_ones_are_removed(logs, tmp_path):
+    for restarts in range(3):
+        log = logs.run(restarts)
+        log.write(f"run {restarts}\n".encode())
+        log.close()
+    assert await logs.read() == "run 2\n"
+    assert await logs.read(previous=True) == "run 1\n"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["1.log", "2.log"]
+
+
+async def test_what_is_not_there_is_named(logs):
+    with pytest.raises(NoSuchLog, match="waiting to start"):
+        await logs.read()
+    logs.run()
+    with pytest.raises(NoSuchLog, match="previous terminated container"):
+        await logs.read(previous=True)
+
+
+async def test_a_full_log_is_rotated_and_read_across_both_halves(logs):
+    log = logs.run(most_bytes=400)
+    for number in range(30):
+        log.write(f"line {number:02}\n".encode())
+    assert log.path.stat().st_size <= 400
+    assert rotated(log.path).stat().st_size <= 400
+    lines = (await logs.read()).splitlines()
+    assert lines[-1] == "line 29"
+    assert lines == [f"line {number:02}" for number in range(30 - len(lines), 30)]
+    assert (await logs.read(tail_lines=12)).splitlines() == [f"line {number}" for number in range(18, 30)]
+
+
+async def test_a_follower_reads_on_through_rotations_until_the_run_is_over(logs, clock):
+    log = logs.run(most_bytes=200)
+    log.write(b"begin\n")
+    reading = asyncio.create_task(logs.read(follow=True, tail_lines=1))
+    for number in range(20):
+        await clock.idle()
+        log.write(f"line {number:02}\n".encode())
+    await clock.idle()
+    assert not reading.done()
+    log.close()
+    assert (await reading).splitlines() == ["begin", *(f"line {number:02}" for number in range(20))]
+
+
+async def test_a_line_without_end_is_cut(logs):
+    log = logs.run()
+    for _ in range(5):
+        log.write(b"x" * LONGEST_LINE)
+    assert log.path.stat().st_size > 3 * LONGEST_LINE
+    log.close()
+    assert {len(line) for line in (await logs.read()).splitlines()} == {LONGEST_LINE}
+
+
+async def test_the_end_of_a_long_log_is_found_from_its_end(logs):
+    log = logs.run()
+    log.write(b"".join(b"%06d %s\n" % (number, b"x" * 90) for number in range(3000)))
+    assert [line[:6] for line in (await logs.read(tail_lines=1500)).splitlines()] == [
+        f"{n:06}" for n in range(1500, 3000)
+    ]
+    words = log.last_words()
+    assert len(words) == 2048
+    assert words.splitlines()[-1].startswith("002999")

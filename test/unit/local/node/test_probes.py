@@ -1,0 +1,58 @@
+"""What a row of answers to a probe means, and how servers are asked."""
+
+import asyncio
+
+import pytest
+
+from tf_operator.local.node.containers import local_pod
+from tf_operator.local.node.probes import Tally, answers, probes_of
+from tf_operator.machinery.clock import SystemClock
+
+
+def probe_of(**fields):
+    container = {"name": "main", "livenessProbe": fields, "ports": [{"name": "web", "containerPort": 80}]}
+    (found,) = local_pod({"spec": {"containers": [container]}}).containers
+    return probes_of(found)[0], found
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [("-", None), ("--", None), ("---", False), ("--+-", None), ("+", None), ("++", True), ("---+", None)],
+)
+def test_a_verdict_needs_enough_answers_of_one_kind(row, verdict):
+    probe, _ = probe_of(successThreshold=2)
+    tally = Tally()
+    for answer in row:
+        tally = tally.answered(is_good=answer == "+")
+    assert tally.verdict(probe) is verdict
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (b"HTTP/1.1 204 x\r\n\r\n", ""),
+        (b"HTTP/1.1 503 x\r\n\r\n", "HTTP probe failed with statuscode: 503"),
+        (b"nonsense\r\n", "HTTP probe failed with statuscode: 0"),
+    ],
+)
+async def test_a_probe_is_good_by_the_status_or_the_connection(reply, problem):
+    heads, asked, clock = [], [], SystemClock()
+
+    async def serve(reader, writer):
+        heads.append(await reader.read(4096))
+        writer.write(reply)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        probe, container = probe_of(
+            httpGet={"port": "web", "path": "/up", "httpHeaders": [{"name": "A", "value": "b"}]}
+        )
+        assert (
+            await answers(probe, container, clock=clock, port_of=lambda found: asked.append(found) or port) == problem
+        )
+        tcp, _ = probe_of(tcpSocket={"port": port})
+        assert await answers(tcp, container, clock=clock, port_of=int) == ""
+    assert "Connect call failed" in await answers(tcp, container, clock=clock, port_of=int)
+    assert asked == [80]
+    assert {b"GET /up HTTP/1.1", b"A: b"} <= set(heads[0].split(b"\r\n"))

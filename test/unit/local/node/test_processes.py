@@ -1,0 +1,188 @@
+"""Real processes: how they end, and that none is left."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from support.settle import eventually
+from tf_operator.local.node import spawner
+from tf_operator.local.node.processes import Launch, Processes
+
+
+class Watcher:
+    def __init__(self):
+        self.pid, self.problem, self.status, self.pieces = 0, "", None, []
+        self.event = asyncio.Event()
+
+    @property
+    def output(self):
+        return b"".join(self.pieces).decode()
+
+    def on_started(self, pid):
+        self.pid = pid
+        self.event.set()
+
+    def on_failed(self, problem):
+        self.problem = problem
+        self.event.set()
+
+    def on_output(self, data):
+        self.pieces.append(data)
+
+    def on_ended(self, status):
+        self.status = status
+        self.event.set()
+
+    async def ended(self):
+        async with asyncio.timeout(10):
+            while self.status is None and not self.problem:
+                self.event.clear()
+                await self.event.wait()
+        return self
+
+
+@pytest.fixture
+async def start(tmp_path):
+    processes = Processes(tmp_path / "processes")
+    processes.open()
+
+    def run(*argv, cwd="/", **env):
+        watcher = Watcher()
+        watcher.identity = f"run {len(started)}"
+        started.append(watcher)
+        processes.start(watcher.identity, Launch(argv, {"PATH": os.environ["PATH"], **env}, cwd), watcher)
+        return watcher
+
+    started = []
+    run.processes = processes
+    yield run
+    processes.close()
+    assert list((tmp_path / "processes").iterdir()) == []
+    assert not any(is_alive(watcher.pid) for watcher in started if watcher.pid)
+
+
+def is_alive(pid):
+    """A zombie is not: its parent may be a process that never asks for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def marked(identity):
+    """The processes of a container, wherever they are."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"{spawner.MARK}={identity}".encode() in file.read_bytes().split(b"\0"):
+                found.append(file.parent.name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "output"),
+    [
+        ("exit 3", 3, ""),
+        ("echo out; echo err >&2", 0, "out\nerr\n"),
+        ("kill -9 $$", -9, ""),
+        ('echo "$A in $PWD"', 0, "a in /usr\n"),
+        ("trap '' TERM; kill -TERM $$; read x; echo \"read $?\"", 0, "read 1\n"),
+        ("head -c 300000 /dev/zero | tr '\\0' x", 0, "x" * 300_000),
+    ],
+)
+async def test_a_process_is_reported_with_its_output_and_how_it_ended(start, script, status, output):
+    found = await start("sh", "-c", script, cwd="/usr", A="a").ended()
+    assert (found.status, found.output) == (status, output)
+
+
+@pytest.mark.parametrize(
+    ("argv", "cwd", "problem"),
+    [
+        (["no-such-program"], "/", 'exec: "no-such-program": No such file or directory'),
+        (["sh"], "/no/such/folder", 'exec: "/no/such/folder": No such file or directory'),
+        (["/etc/passwd"], "/", 'exec: "/etc/passwd": Permission denied'),
+    ],
+)
+async def test_a_program_that_cannot_be_started_is_reported(start, argv, cwd, problem):
+    assert (await start(*argv, cwd=cwd).ended()).problem == problem
+
+
+@pytest.mark.parametrize("way", ["sleep 100 &", "setsid sleep 100 &", "(setsid sh -c 'sleep 100 & sleep 99' &)"])
+async def test_what_a_process_leaves_behind_is_killed_with_it(start, way):
+    found = await start("sh", "-c", f"{way}\nsleep 0.1; exit 0").ended()
+    assert found.status == 0
+    await eventually(lambda: not marked(found.identity))
+
+
+async def test_a_signal_reaches_the_main_process_and_sigkill_the_group(start):
+    # A child of the shell ignores SIGTERM; the shell ends by it, at once or when it is its turn.
+    polite = start("sh", "-c", "trap 'echo term; exit 5' TERM; echo up; while :; do sleep 0.05; done")
+    await eventually(lambda: polite.output == "up\n")
+    start.processes.signal(polite.identity, signal.SIGTERM)
+    assert ((await polite.ended()).status, polite.output) == (5, "up\nterm\n")
+    stubborn = start("sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done")
+    await eventually(lambda: stubborn.output == "up\n")
+    start.processes.signal(stubborn.identity, signal.SIGTERM)
+    start.processes.signal(stubborn.identity, signal.SIGKILL)
+    assert (await stubborn.ended()).status == -9
+
+
+async def test_a_flood_of_output_is_read_in_bounded_pieces_while_others_go_on(start):
+    flood = start("yes")
+    for _ in range(20):
+        assert (await start("echo", "x").ended()).status == 0
+    assert 0 < max(map(len, flood.pieces)) <= 16 * 1024
+    start.processes.signal(flood.identity, signal.SIGKILL)
+    assert (await flood.ended()).status == -9
+
+
+async def test_when_the_spawner_is_killed_all_processes_end_and_the_next_ones_start(start):
+    lost = start("sleep", "100")
+    await eventually(lambda: lost.pid)
+    os.kill(start.processes._process.pid, signal.SIGKILL)
+    assert (await lost.ended()).status == -9
+    await eventually(lambda: not is_alive(lost.pid))
+    assert (await start("echo", "again").ended()).output == "again\n"
+
+
+_SUPERVISOR = """
+import asyncio, sys
+from pathlib import Path
+from tf_operator.local.node.processes import Launch, Processes
+from types import SimpleNamespace
+async def main():
+    processes = Processes(Path(sys.argv[1]))
+    processes.open()
+    watcher = SimpleNamespace(on_started=lambda pid: print(pid, flush=True))
+    processes.start("x", Launch(["sh", "-c", "setsid sleep 100 & sleep 100"], {"PATH": "/usr/bin:/bin"}, "/"), watcher)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+async def test_a_killed_supervisor_takes_all_processes_with_it(tmp_path):
+    command = [sys.executable, "-c", _SUPERVISOR, str(tmp_path / "p")]
+    supervisor = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    pid = int(await supervisor.stdout.readline())
+    supervisor.kill()
+    await supervisor.wait()
+    await eventually(lambda: not is_alive(pid) and not marked("x"))
+
+
+def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_another_ones_now(tmp_path):
+    with subprocess.Popen(["sleep", "100"], start_new_session=True) as left:
+        with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
+            (tmp_path / str(left.pid)).write_text(spawner.start_time_of(left.pid))
+            (tmp_path / str(other.pid)).write_text("1")
+            (tmp_path / "1234567").write_text("1")
+            assert spawner.kill_left_over(tmp_path) == [left.pid]
+            assert list(tmp_path.iterdir()) == []
+            assert is_alive(other.pid)
+            other.kill()
+        assert left.wait() == -9

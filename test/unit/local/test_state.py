@@ -1,0 +1,124 @@
+"""The state folder: whose it is, who owns it, and what is left of it."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tf_operator.local import state
+from tf_operator.local.process_identity import ProcessIdentity, start_time
+from tf_operator.local.state import AlreadyOwned, StateError, StateFolder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return StateFolder(tmp_path / "tf-operator" / "local")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("/elsewhere", "/elsewhere/tf-operator/local"),
+        ("", "/home/me/.local/state/tf-operator/local"),
+        ("not/absolute", "/home/me/.local/state/tf-operator/local"),
+    ],
+)
+def test_the_folder_is_where_the_xdg_specification_wants_it(monkeypatch, given, expected):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert state.default_folder({"XDG_STATE_HOME": given}) == Path(expected)
+
+
+def test_the_folder_and_its_files_are_for_its_user_alone(folder):
+    with folder.owned():
+        folder.write("secret", b"x")
+
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder.path, folder.path / "secret", folder.path / "lock")]
+    assert modes == [0o700, 0o600, 0o600]
+
+
+def test_a_folder_that_others_can_read_is_closed_to_them(folder):
+    folder.path.mkdir(parents=True, mode=0o755)
+    folder.create()
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("what", ["link", "file", "foreign", "full"])
+def test_a_folder_that_is_not_its_own_is_refused(folder, what, monkeypatch):
+    folder.path.parent.mkdir()
+    match what:
+        case "link":
+            (folder.path.parent / "target").mkdir()
+            folder.path.symlink_to("target")
+        case "file":
+            folder.path.write_text("")
+        case "foreign":
+            folder.path.mkdir()
+            monkeypatch.setattr(os, "geteuid", lambda: folder.path.stat().st_uid + 1)
+        case "full":
+            folder.path.mkdir()
+            (folder.path / "thesis.tex").write_text("")
+
+    with pytest.raises(StateError, match="--state-dir"), folder.owned():
+        pass
+
+
+def test_a_second_server_hears_who_has_the_folder(folder):
+    with folder.owned():
+        folder.record("https://127.0.0.1:1234")
+        second = StateFolder(folder.path)
+        with pytest.raises(AlreadyOwned, match=f"process {os.getpid()}, which serves https://127.0.0.1:1234"):
+            second.owned(patience=0).__enter__()
+        assert second.server().address == "https://127.0.0.1:1234"
+
+    with second.owned(patience=0):
+        pass
+
+
+def test_a_server_that_was_killed_does_not_run_though_its_number_was_given_again(folder):
+    with folder.owned():
+        folder.record("https://127.0.0.1:1234")
+        text = folder.read("server.json")
+        folder.write("server.json", text.replace(ProcessIdentity.current().started.encode(), b"1"))
+
+    assert folder.server() is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"process":{"pid":1}}', b'{"process":{"x":1},"address":""}'])
+def test_a_damaged_record_is_that_of_no_server(folder, content):
+    with folder.owned():
+        folder.write("server.json", content)
+    assert folder.server() is None
+
+
+def test_a_process_that_has_ended_is_not_alive_while_nobody_has_waited_for_it():
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    found = ProcessIdentity(process.pid, ProcessIdentity.current().started)
+    assert not found.is_alive  # the number of another process
+
+    os.kill(process.pid, 9)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert start_time(process.pid) == ""
+    process.communicate()
+
+
+def test_a_purge_leaves_nothing_and_deletes_nothing_elsewhere(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o500)
+    with folder.owned():
+        inner = folder.path / "volumes" / "data"
+        inner.mkdir(parents=True)
+        (inner / "link").symlink_to(tmp_path / "elsewhere")
+        inner.chmod(0o500)
+        folder.purge()
+
+    (left,) = tmp_path.iterdir()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o500
+
+
+def test_a_lock_that_a_purge_has_deleted_is_nobodys(folder):
+    with folder.owned():
+        folder.purge()
+        with StateFolder(folder.path).owned(patience=0):
+            assert folder.exists()

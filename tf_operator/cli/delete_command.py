@@ -1,0 +1,37 @@
+"""``tfjob delete``: deletes jobs with their pods."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs, NotFound
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``delete`` into the grammar."""
+    parser = commands.add_parser(
+        "delete",
+        help="delete jobs with their pods",
+        description="Deletes jobs, and in the background their pods and Services. Logs of the pods are lost.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
+    parser.add_argument("--ignore-not-found", action="store_true", help="a job that is not there is no error")
+    target.add_arguments(parser)
+    parser.set_defaults(run=lambda arguments: session.run(arguments, _delete))
+
+
+async def _delete(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    for name in map(session.name_of, arguments.name):
+        try:
+            await jobs.delete(name)
+        except NotFound:
+            if not arguments.ignore_not_found:
+                raise
+        else:
+            sys.stdout.write(f"{jobs.api.resource.kind} {jobs.namespace}/{name} deleted\n")
+    return 0

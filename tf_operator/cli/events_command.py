@@ -1,0 +1,40 @@
+"""``tfjob events``: what was reported about a job and its pods."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import output, session, target
+from tf_operator.client import AsyncTFJobs
+from tf_operator.machinery.clock import SystemClock
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``events`` into the grammar."""
+    parser = commands.add_parser(
+        "events",
+        help="show the events of a job",
+        description="Shows the events of a job and its pods, the oldest first. API servers keep them for an hour.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="JOB", help="name of the job")
+    parser.add_argument("--no-pods", action="store_true", help="only those about the job itself")
+    output.add_argument(parser, "json", "yaml")
+    target.add_arguments(parser)
+    parser.set_defaults(run=lambda arguments: session.run(arguments, _events))
+
+
+async def _events(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    job = await jobs.get(session.name_of(arguments.name))
+    found = await jobs.events(job, with_pods=not arguments.no_pods)
+    if arguments.output:
+        shown = {"items": [output.event_body(event) for event in found]}
+        sys.stdout.write(output.document(shown, arguments.output))
+    elif found:
+        sys.stdout.writelines(output.event_table(found, now=SystemClock().now()))
+    else:
+        session.say(f"There are no events of {job.kind} {job.namespace}/{job.name}; API servers keep them for an hour.")
+    return 0

@@ -1,0 +1,39 @@
+"""``tfjob explain``: why a job is in its state, what it waits for, and what to do next."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import explain, session, target
+from tf_operator.cli.situation import Situation
+from tf_operator.client import AsyncTFJobs, Forbidden
+from tf_operator.machinery.clock import SystemClock
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``explain`` into the grammar."""
+    parser = commands.add_parser(
+        "explain",
+        help="say why a job is in its state, and what to do next",
+        description="Says in words why a job is in its state, what it waits for and what to do next, from its"
+        " conditions, its pods and the events about them.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="JOB", help="name of the job")
+    target.add_arguments(parser)
+    parser.set_defaults(run=lambda arguments: session.run(arguments, _explain))
+
+
+async def _explain(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    job = await jobs.get(session.name_of(arguments.name))
+    pods = await jobs.pods(job)
+    try:
+        events = await jobs.events(job)
+    except Forbidden:
+        session.say("Events may not be read here, so the explanation is made without them.")
+        events = ()
+    sys.stdout.writelines(explain.text(Situation(job, pods, events, SystemClock().now())))
+    return 0

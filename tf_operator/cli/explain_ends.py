@@ -1,0 +1,114 @@
+"""What the end of a program means, and what to do about it: exit codes, causes of failures, restarts."""
+
+import signal
+from typing import Final
+
+from tf_operator.cli.situation import Situation
+from tf_operator.client import JobPod
+from tf_operator.job.profile import OOM_KILLED
+from tf_operator.job.record import FailureCause
+from tf_operator.planning.snapshot import MainContainer
+
+_STEPS: Final = {
+    FailureCause.INVALID_SPEC: "fix the fields that are named, check with tfjob plan, delete the job, submit it again",
+    FailureCause.DEADLINE_EXCEEDED: "raise spec.runPolicy.activeDeadlineSeconds, delete the job and submit it again",
+    FailureCause.STARTUP_DEADLINE_EXCEEDED: "see why its pods did not run (tfjob events JOB), or raise"
+    " spec.runPolicy.startupDeadlineSeconds",
+    FailureCause.REPLICA_LOST: "use restartPolicy OnFailure or ExitCode, with which a lost pod is replaced",
+}
+_CODES: Final = {
+    126: "its command cannot be executed: fix command, or the file's permissions",
+    127: "its command was not found: fix command, or the image",
+    139: "its program crashed in native code: look for mismatched versions of TensorFlow, CUDA and drivers",
+    143: "it was stopped, and did not end with exit code 0",
+}
+_KILLED: Final = 128
+
+
+def reasons(seen: Situation) -> tuple[str, ...]:
+    """Why a job has failed: the condition's message and the first failure, if that says more."""
+    job, first = seen.job, seen.job.first_failure
+    found = [job.message] if job.message else []
+    if first and first.exit_code is not None:
+        how = ending(first.exit_code, first.reason)
+        found += [] if how in job.message else [f"the first failure: pod {first.pod} ended with {how}"]
+    elif ended := _failed_pod(seen):
+        pod, end = ended
+        found.append(f"{pod.replica} (pod {pod.name}) ended with {ending(end.exit_code or 0, end.reason)}")
+    return tuple(found)
+
+
+def steps(seen: Situation) -> tuple[str, ...]:
+    """What to do about a job that has failed."""
+    job, first = seen.job, seen.job.first_failure
+    cause = job.spec.record.failure
+    found = [_STEPS[cause].replace("JOB", job.name)] if cause in _STEPS else []
+    failed = _failed_pod(seen)
+    code = first.exit_code if first else failed[1].exit_code if failed else None
+    reason = first.reason if first else failed[1].reason if failed else ""
+    if advice := _advice(code, reason):
+        found.append(advice)
+    kept = next((pod for pod in seen.pods if first and pod.name == first.pod), failed and failed[0])
+    if kept:
+        found.append(f"tfjob logs {job.name} --replica {kept.replica}")
+    elif cause not in _STEPS:
+        found.append("its pod is gone, and the log with it: keep pods by cleanPodPolicy None, or collect logs")
+    return tuple(found)
+
+
+def restarts(seen: Situation) -> tuple[str, ...]:
+    """Which replicas were restarted in place or by new pods, and how they ended before."""
+    found = [
+        f"{pod.replica} was restarted {_times(pod.restarts)}, the last time after {_last_end(pod)}"
+        for pod in seen.pods
+        if pod.restarts and pod.state.last_termination
+    ]
+    limit = seen.job.spec.run_policy.backoff_limit
+    if seen.job.restarts:
+        of = f" of {limit} that it may have (backoffLimit)" if limit is not None else ", without a limit (backoffLimit)"
+        found.append(f"the job was restarted {_times(seen.job.restarts)}{of}")
+    return tuple(found)
+
+
+def restart_steps(seen: Situation) -> tuple[str, ...]:
+    """What to do about a job that restarts."""
+    job = seen.job
+    again = next((pod for pod in seen.pods if pod.state.last_termination), None)
+    if again is None:
+        return (f"tfjob events {job.name}", f"tfjob logs {job.name} -f")
+    end = again.state.last_termination
+    advice = _advice(end.exit_code, end.reason) if end else ""
+    logs = f"tfjob logs {job.name} --replica {again.replica} --previous"
+    return (advice, logs) if advice else (logs,)
+
+
+def ending(code: int, reason: str = "") -> str:
+    """An exit code in words."""
+    known = f" ({reason})" if reason and reason not in {"Error", "Completed"} else ""
+    try:
+        name = signal.Signals(code - _KILLED).name if code > _KILLED else ""
+    except ValueError:
+        name = ""
+    return f"exit code {code}" + (known or (f" ({name})" if name else ""))
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _advice(code: int | None, reason: str) -> str:
+    if reason == OOM_KILLED:
+        return "it used more memory than its limit: raise resources.limits.memory, or use smaller batches"
+    if code == _KILLED + signal.SIGKILL:
+        return "it was killed from outside: by its node, or because it did not stop in its grace period"
+    return _CODES.get(code or 0, "")
+
+
+def _failed_pod(seen: Situation) -> tuple[JobPod, MainContainer] | None:
+    ended = [(pod, pod.main) for pod in seen.pods if pod.main and pod.main.exit_code]
+    return min(ended, key=lambda found: str(found[1].finished_at), default=None)
+
+
+def _last_end(pod: JobPod) -> str:
+    end = pod.state.last_termination
+    return ending(end.exit_code or 0, end.reason) if end else "an end that is not known"

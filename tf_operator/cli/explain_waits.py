@@ -1,0 +1,104 @@
+"""What keeps the pods of a job from being made or from running, and what to do about it."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from tf_operator.cli.situation import Situation
+from tf_operator.client import JobPod
+from tf_operator.job.record import PendingKind
+
+_MOST: Final = 3
+"""Reasons that are shown one by one."""
+_PULL: Final = "check the image's name and tag, imagePullSecrets, and whether the nodes reach the registry"
+_STEPS: Final[Mapping[str, str]] = {
+    "Unschedulable": "free or add nodes, or change requests, tolerations or volumes, as the scheduler's message says",
+    "SchedulingGated": "ask the controller that has set the pod's schedulingGates",
+    "ErrImagePull": _PULL,
+    "ImagePullBackOff": _PULL,
+    "InvalidImageName": _PULL,
+    "ErrImageNeverPull": _PULL,
+    "CreateContainerConfigError": "create the Secret or ConfigMap that the message names, in the job's namespace",
+    "CreateContainerError": "check command, volumeMounts and securityContext of the template",
+    "CrashLoopBackOff": "see the log of the container that crashes",
+    "no scheduler has taken the pod": "check schedulerName of the template, and that this scheduler runs",
+    "ContainerCreating": "if it lasts: its volumes, Secrets and network; the events of the pod say more",
+    "PodInitializing": "if it lasts: its init containers, whose logs tfjob logs -c NAME shows",
+    "its node has not started it": "if it lasts: kubectl get nodes",
+}
+
+
+class Wait(NamedTuple):
+    """What is waited for, and what to do."""
+
+    what: tuple[str, ...]
+    steps: tuple[str, ...]
+
+
+def find(seen: Situation) -> Wait | None:
+    """What keeps the job from running; ``None`` when nothing does."""
+    return _rejected(seen) or _pending(seen) or _without_pods(seen)
+
+
+def terminating(seen: Situation) -> tuple[str, ...]:
+    """The pods that were deleted and are still there."""
+    names = [pod.name for pod in seen.pods if pod.is_terminating]
+    return (f"{_listed(names)} to be gone",) if names else ()
+
+
+def _pending(seen: Situation) -> Wait | None:
+    by_reason = dict[str, list[JobPod]]()
+    for pod in seen.pods:
+        if pod.pending_reason and not pod.is_terminating:
+            by_reason.setdefault(pod.pending_reason, []).append(pod)
+    gone = terminating(seen)
+    if not by_reason:
+        if not gone:
+            return None
+        return Wait(gone, ("wait for the grace period; if it is over, the node may be lost: kubectl get nodes",))
+    ordered = sorted(by_reason.items(), key=lambda found: -len(found[1]))[:_MOST]
+    steps = dict.fromkeys(_step(reason) for reason, _ in ordered)
+    return Wait((*(_sentence(seen, reason, pods) for reason, pods in ordered), *gone), tuple(filter(None, steps)))
+
+
+def _sentence(seen: Situation, reason: str, pods: list[JobPod]) -> str:
+    warning = seen.last_warning(*(pod.name for pod in pods))
+    more = f" ({warning.reason}: {warning.message})" if warning and warning.message not in reason else ""
+    return f"{_listed([pod.replica for pod in pods])}: {reason}{more}"
+
+
+def _step(reason: str) -> str:
+    return next((step for beginning, step in _STEPS.items() if reason.startswith(beginning)), "")
+
+
+def _rejected(seen: Situation) -> Wait | None:
+    """The API server does not let the operator make a pod or a Service."""
+    record, warning = seen.job.spec.record.pending, seen.last_warning(seen.job.name)
+    is_recorded = record is not None and record.kind is PendingKind.REJECTED
+    is_reported = warning is not None and warning.reason.startswith("FailedCreate")
+    if not is_recorded and not (is_reported and not seen.pods):
+        return None
+    said = record.reason if record and is_recorded else warning.message if warning else ""
+    step = "fix what the message says: the operator tries again by itself"
+    if "quota" in said:
+        step = "raise the namespace's quota, or request less: the operator tries again by itself"
+    what = record.what if record and is_recorded else "a pod"
+    return Wait((f"{what}, which was rejected: {said}",), (step,))
+
+
+def _without_pods(seen: Situation) -> Wait | None:
+    """The operator has accepted the job and made none of its pods."""
+    job = seen.job
+    if seen.pods or not job.spec.pod_count:
+        return None
+    if "PodGroup" in job.message:
+        step = f"kubectl -n {job.namespace} describe podgroups {job.name}: its conditions say what is missing"
+        return Wait(("its PodGroup, which the gang scheduler has not admitted",), (step,))
+    if (seen.age or 0) < 10:
+        return Wait(("the operator, which makes its pods",), ("wait a moment",))
+    return Wait(("the operator, which has not made its pods",), (f"tfjob events {job.name}", "tfjob doctor"))
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) <= _MOST:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST])} and {len(names) - _MOST} more"

@@ -1,0 +1,49 @@
+"""``tfjob get`` and ``tfjob list``: jobs, for people or in full."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import output, session, target
+from tf_operator.client import AsyncTFJobs
+from tf_operator.machinery.clock import SystemClock
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``get`` and ``list`` into the grammar."""
+    get = commands.add_parser(
+        "get", help="show jobs", description="Shows jobs by name; json and yaml have them in full.", allow_abbrev=False
+    )
+    get.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
+    listing = commands.add_parser(
+        "list", help="list jobs", description="Lists the jobs of a namespace, or of all.", allow_abbrev=False
+    )
+    listing.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+    listing.add_argument("-l", "--selector", default="", metavar="LABELS", help="only those with these labels")
+    for parser, verb in ((get, _get), (listing, _list)):
+        output.add_argument(parser)
+        target.add_arguments(parser)
+        parser.set_defaults(run=lambda arguments, verb=verb: session.run(arguments, verb))
+
+
+async def _get(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    found = [await jobs.get(session.name_of(name)) for name in arguments.name]
+    if len(found) == 1 and arguments.output in {"json", "yaml"}:
+        sys.stdout.write(output.document(found[0].body, arguments.output))
+        return 0
+    sys.stdout.writelines(output.jobs(found, arguments.output, now=SystemClock().now()))
+    return 0
+
+
+async def _list(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    found = await jobs.list(all_namespaces=arguments.all_namespaces, selector=arguments.selector)
+    if not found and arguments.output in {None, "wide"}:
+        where = "in any namespace" if arguments.all_namespaces else f"in namespace {jobs.namespace}"
+        session.say(f"There is no {jobs.api.resource.kind} {where}.")
+        return 0
+    shown = output.jobs(found, arguments.output, now=SystemClock().now(), shows_namespace=arguments.all_namespaces)
+    sys.stdout.writelines(shown)
+    return 0

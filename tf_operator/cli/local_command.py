@@ -1,0 +1,181 @@
+"""``tfjob local``: a server of one's own that runs jobs on this machine, started, stopped and found.
+
+    up          starts it in the background, and returns when it serves
+    down        ends it; with --purge nothing of it is left
+    status      whether it runs, and where
+    kubeconfig  the file for kubectl
+
+All that it keeps is in one folder (``local.state``), which also says who runs: there may be a server for each folder.
+Exit codes: 0 done; 1 it does not run, or cannot; 2 wrong usage.
+"""
+
+import argparse
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tf_operator.local import state
+from tf_operator.local.state import LocalServer, StateError, StateFolder
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+STARTED_WITHIN: Final = 60.0
+"""Seconds for ``up``; on a machine with nothing else to do it takes one."""
+ENDED_WITHIN: Final = 40.0
+"""Seconds for ``down`` until it kills: a pod has 30 s to end."""
+_DESCRIPTION: Final = """\
+A Kubernetes API server with the operator and a node that runs pods as processes of yours, for training jobs without a
+cluster. kubectl works with it: export KUBECONFIG=$(tfjob local kubeconfig)."""
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``local`` into the grammar."""
+    parser = commands.add_parser(
+        "local", help="run jobs on this machine, without a cluster", description=_DESCRIPTION, allow_abbrev=False
+    )
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    up = _add_verb(verbs, "up", _up, "start the server in the background")
+    up.add_argument("--foreground", action="store_true", help="serve until Ctrl-C, with the log on standard error")
+    up.add_argument("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
+    down = _add_verb(verbs, "down", _down, "end the server and all that it runs; its jobs stay for the next 'up'")
+    down.add_argument("--purge", action="store_true", help="delete all jobs, logs and volumes, too")
+    _add_verb(verbs, "status", _status, "say whether the server runs, and where")
+    _add_verb(verbs, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
+
+
+def _add_verb(
+    verbs: "Commands", name: str, run: Callable[[StateFolder, argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        metavar="FOLDER",
+        help="where everything is kept; default: $XDG_STATE_HOME/tf-operator/local",
+    )
+    parser.set_defaults(run=lambda arguments: _run(run, arguments))
+    return parser
+
+
+def _run(run: Callable[[StateFolder, argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    folder = StateFolder(arguments.state_dir or state.default_folder(os.environ))
+    try:
+        return run(folder, arguments)
+    except StateError as error:
+        sys.stderr.write(f"tfjob local: {error}\n")
+        return 1
+
+
+def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
+    if arguments.foreground:
+        return _serve(folder, arguments.ready_fd)
+    if running := folder.server():
+        sys.stdout.write(f"The server runs already: {_shown(running)}.\n")
+    else:
+        folder.create()
+        _start(folder)
+        if (running := folder.server()) is None:
+            sys.stderr.write(f"tfjob local: the server has not started; {folder.log} ends with:\n{_last_lines(folder)}")
+            return 1
+        sys.stdout.write(f"The server runs: {_shown(running)}.\n")
+    sys.stdout.write(f"  export KUBECONFIG={folder.kubeconfig}\n")
+    sys.stdout.write("'tfjob local down' ends it.\n")
+    return 0
+
+
+def _start(folder: StateFolder) -> None:
+    """Start the server in a session of its own, and return when it serves, or has ended."""
+    reading, writing = os.pipe()
+    # -P: no module is imported from the folder in which the command happens to be typed.
+    command = [sys.executable, "-P", "-m", "tf_operator.cli", "local", "up", "--foreground"]
+    command += ["--state-dir", str(folder.path), "--ready-fd", str(writing)]
+    log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        process = subprocess.Popen(  # noqa: S603 (our own program)
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=(writing,)
+        )
+        os.close(writing)
+        writing = -1
+        is_ready = False
+        try:
+            is_ready = bool(select.select([reading], [], [], STARTED_WITHIN)[0]) and bool(os.read(reading, 1))
+        finally:
+            if not is_ready:
+                process.kill()
+                process.wait()
+        process.returncode = 0  # it goes on, and nobody waits for it
+    finally:
+        for descriptor in (log, reading, writing):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
+    if not folder.exists():
+        sys.stdout.write(f"Nothing runs: there is no {folder.path}.\n")
+        return 0
+    running = folder.server()
+    if running:
+        _end(running)
+    # Also after a server that was killed: its processes and files are cleaned up here.
+    with folder.owned(patience=5.0):
+        folder.forget()
+        if arguments.purge:
+            folder.purge()
+    ended = f"Ended: {_shown(running)}." if running else "Nothing runs."
+    kept = f"{folder.path} is deleted." if arguments.purge else f"The jobs are kept in {folder.path}."
+    sys.stdout.write(f"{ended} {kept}\n")
+    return 0
+
+
+def _end(running: LocalServer) -> None:
+    running.process.signal(signal.SIGTERM)
+    until = time.monotonic() + ENDED_WITHIN  # noqa: TID251 (there is no event loop)
+    while running.process.is_alive:
+        if time.monotonic() > until:  # noqa: TID251 (as above)
+            running.process.signal(signal.SIGKILL)
+        time.sleep(0.02)  # noqa: TID251 (as above)
+
+
+def _status(folder: StateFolder, _: argparse.Namespace) -> int:
+    if running := folder.server():
+        sys.stdout.write(f"The server runs: {_shown(running)}, state in {folder.path}.\n")
+        return 0
+    sys.stdout.write(f"No server runs in {folder.path}; 'tfjob local up' starts one.\n")
+    return 1
+
+
+def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
+    if folder.server() is None:
+        raise StateError(f"no server runs in {folder.path}; 'tfjob local up' starts one")
+    sys.stdout.write(f"{folder.kubeconfig}\n")
+    return 0
+
+
+def _shown(server: LocalServer) -> str:
+    return f"{server.address}, process {server.process.pid}"
+
+
+def _last_lines(folder: StateFolder) -> str:
+    lines = folder.read(folder.log.name).decode(errors="replace").splitlines()[-10:]
+    return "".join(f"  {line}\n" for line in lines)
+
+
+def _serve(folder: StateFolder, ready: int) -> int:
+    from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator)
+
+    def on_ready() -> None:
+        if ready >= 0:
+            os.write(ready, b"1")
+            os.close(ready)
+
+    if ready >= 0:
+        os.set_inheritable(ready, False)  # noqa: FBT003 (the function's own order)
+    return local.serve(folder, on_ready=on_ready)

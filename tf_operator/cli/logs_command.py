@@ -1,0 +1,50 @@
+"""``tfjob logs``: what the replicas of a job print."""
+
+import argparse
+import sys
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import log_lines, session, target
+from tf_operator.client import AsyncTFJobs
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``logs`` into the grammar."""
+    parser = commands.add_parser(
+        "logs",
+        help="show what the replicas of a job print",
+        description="Shows what the replicas of a job print; each line begins with the replica if there are several."
+        " With --follow also of the pods that take the place of others, until the job has ended.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="JOB", help="name of the job")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
+    parser.add_argument("--replica", default="", metavar="REPLICA", help="only this one, as in worker-0")
+    parser.add_argument("-c", "--container", default="", metavar="NAME", help="default: the container of the training")
+    parser.add_argument("-p", "--previous", action="store_true", help="of the run before the last restart in place")
+    parser.add_argument("--tail", type=int, metavar="N", help="only the last lines of each replica")
+    target.add_arguments(parser)
+    parser.set_defaults(run=lambda arguments: session.run(arguments, _logs))
+
+
+async def _logs(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    job = await jobs.get(session.name_of(arguments.name))
+    printer = log_lines.Printer(job, sys.stdout, is_alone=bool(arguments.replica))
+    found = jobs.logs(
+        job,
+        replica=arguments.replica,
+        follow=arguments.follow,
+        tail=arguments.tail,
+        previous=arguments.previous,
+        container=arguments.container,
+    )
+    async with aclosing(found) as lines:
+        async for line in lines:
+            printer.write(line)
+    if not printer.count:
+        session.say(f"{job.kind} {job.namespace}/{job.name} has printed nothing yet; tfjob explain {job.name} says why")
+    return 0

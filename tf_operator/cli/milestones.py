@@ -1,0 +1,39 @@
+"""How long a start takes: what was reached, with the milliseconds since the process began. For ``-v``."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tf_operator.machinery.clock import SystemClock
+
+_IMPORTED_AT: Final = SystemClock().monotonic()
+
+
+class Milestones:
+    """Reports each milestone once."""
+
+    def __init__(self, say: Callable[[str], object], *, is_on: bool) -> None:
+        self._say = say
+        self._is_on = is_on
+        self._reached = set[str]()
+
+    def reached(self, what: str) -> None:
+        """Report a milestone, such as ``pod created``, the first time."""
+        if self._is_on and what not in self._reached:
+            self._say(f"{process_age() * 1000:6.0f} ms  {what}")
+        self._reached.add(what)
+
+
+def process_age() -> float:
+    """Seconds since the process was started; where the system does not say, since this module was imported."""
+    if sys.platform == "linux":
+        try:
+            # The fields after the name, which may contain anything: the 22nd of all is the start, in ticks since boot.
+            fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, LookupError):
+            pass
+    return SystemClock().monotonic() - _IMPORTED_AT

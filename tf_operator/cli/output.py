@@ -1,0 +1,116 @@
+"""Jobs, events and tables as they are printed, for people and for programs."""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tf_operator.cli import kube_yaml
+from tf_operator.client import Job, JobEvent
+from tf_operator.meta import Body
+
+FORMATS: Final = ("json", "yaml", "name", "wide")
+
+
+def add_argument(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """Put the choice of a format into the grammar of a command."""
+    chosen = formats or FORMATS
+    parser.add_argument("-o", "--output", choices=chosen, metavar="FORMAT", help=f"one of {', '.join(chosen)}")
+
+
+def jobs(found: Sequence[Job], form: str | None, *, now: datetime, shows_namespace: bool = False) -> Iterator[str]:
+    """Jobs in a format; for people a table."""
+    if form == "name":
+        yield from (f"{reference(job)}\n" for job in found)
+    elif form in {"json", "yaml"}:
+        yield document({"apiVersion": "v1", "kind": "List", "items": [job.body for job in found]}, form)
+    else:
+        yield from job_table(found, now=now, shows_namespace=shows_namespace, is_wide=form == "wide")
+
+
+def document(body: Body, form: str) -> str:
+    """An object in full."""
+    return kube_yaml.write(body) if form == "yaml" else f"{json.dumps(body, indent=2, ensure_ascii=False)}\n"
+
+
+def reference(job: Job) -> str:
+    """As ``kubectl get -o name`` prints it."""
+    return f"{job.kind.lower()}.{job.spec.profile.api_version.rpartition('/')[0]}/{job.name}"
+
+
+def job_table(
+    found: Sequence[Job], *, now: datetime, shows_namespace: bool = False, is_wide: bool = False
+) -> Iterator[str]:
+    """A line for each job."""
+    names = (["NAMESPACE"] if shows_namespace else []) + ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
+    rows = []
+    for job in found:
+        row = [job.namespace] if shows_namespace else []
+        row += [job.name, job.phase or "-", ready(job), str(job.restarts), age(job.created, now)]
+        rows.append([*row, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
+    return table([*names, "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)
+
+
+def ready(job: Job) -> str:
+    """How many replicas run or have succeeded, of all."""
+    done = sum(counts.active + counts.succeeded for counts in job.replicas.values())
+    return f"{done}/{sum(counts.wanted for counts in job.replicas.values())}"
+
+
+def event_table(found: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:
+    """A line for each event."""
+    rows = [
+        [
+            age(event.time, now),
+            event.type,
+            event.reason,
+            f"{event.kind.lower()}/{event.name}",
+            event.message + (f" (x{event.count})" if event.count > 1 else ""),
+        ]
+        for event in found
+    ]
+    return table(["AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"], rows)
+
+
+def event_body(event: JobEvent) -> Mapping[str, Any]:
+    """An event for programs."""
+    return {
+        "time": event.time.isoformat() if event.time else None,
+        "type": event.type,
+        "reason": event.reason,
+        "object": f"{event.kind.lower()}/{event.name}",
+        "message": event.message,
+        "count": event.count,
+    }
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines with the cells below each other, as kubectl prints them."""
+    shown = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
+
+
+def printable(text: str) -> str:
+    """Text of somebody's object on one line: on a terminal, control characters could rewrite what is shown."""
+    return "".join(char if char.isprintable() else " " if char.isspace() else "?" for char in text)
+
+
+def age(moment: datetime | None, now: datetime) -> str:
+    """How long ago, in kubectl's short form."""
+    return duration(now - moment) if moment else "-"
+
+
+def duration(span: timedelta) -> str:
+    """``59s``, ``3m20s``, ``2h``, ``5d``: as kubectl, finer while it is short."""
+    seconds = max(0, int(span.total_seconds()))
+    for limit, large, small, units in ((600, 60, 1, "ms"), (10800, 60, 0, "m"), (28800, 3600, 60, "hm")):
+        if seconds < limit and seconds >= 120:
+            first, rest = divmod(seconds, large)
+            second = rest // small if small else 0
+            return f"{first}{units[0]}" + (f"{second}{units[1]}" if second else "")
+    if seconds < 120:
+        return f"{seconds}s"
+    return f"{seconds // 3600}h" if seconds < 172800 else f"{seconds // 86400}d"

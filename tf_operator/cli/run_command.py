@@ -1,0 +1,81 @@
+"""``tfjob run``: a job from its manifest to its end, with its progress, its logs and its exit code."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tf_operator.cli import session, submit_command, target
+from tf_operator.cli.manifests import Manifest
+from tf_operator.cli.milestones import Milestones
+from tf_operator.cli.run_job import JobRun, RunOptions
+from tf_operator.client import AsyncTFJobs
+from tf_operator.dialects import registry
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+_EPILOG: Final = """\
+exit codes: 0 the job has succeeded; that of its first failure, or 1; 2 wrong usage; 130 interrupted: Ctrl-C asks
+whether to stop the job or to leave it; without a terminal it is left"""
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``run`` into the grammar."""
+    parser = commands.add_parser(
+        "run",
+        help="run the job of a manifest to its end",
+        description="Submits the job of a manifest, shows its progress and what its replicas print, and ends with its"
+        " exit code. On this machine, unless a cluster is named.",
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML or JSON with one job, and what it needs beside it")
+    parser.add_argument("--no-logs", action="store_true", help="show only the progress")
+    parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
+    target.add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the job of the file."""
+    found = read(arguments)
+    if found is None:
+        return session.FAILED
+
+    async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+        return await follow(jobs, found, arguments)
+
+    return session.run(arguments, verb)
+
+
+def read(arguments: argparse.Namespace) -> list[Manifest] | None:
+    """The objects of the file; ``None`` when what is wrong with them was reported."""
+    found = submit_command.read(arguments.file, arguments.namespace)
+    number = sum(registry.api_of(manifest.body) is not None for manifest in found or ())
+    if found and number > 1:
+        session.failed(f"{arguments.file} contains {number} jobs, and run takes one; tfjob submit takes all")
+        return None
+    return found
+
+
+async def follow(
+    jobs: AsyncTFJobs,
+    found: Sequence[Manifest],
+    arguments: argparse.Namespace,
+    *,
+    options: RunOptions | None = None,
+    milestones: Milestones | None = None,
+) -> int:
+    """Submit the job and follow it on an API server that is there; the exit code of the command."""
+    chosen = options or RunOptions(is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+    chosen = replace(chosen, shows_logs=not arguments.no_logs)
+    reached = milestones or Milestones(session.say, is_on=arguments.verbose)
+    (job,) = await submit_command.submit(jobs, found)
+    session.say(f"{job.kind} {job.namespace}/{job.name} submitted")
+    reached.reached("job submitted")
+    code = await JobRun(jobs, job, options=chosen, milestones=reached).run()
+    if arguments.rm and code != session.INTERRUPTED:
+        await jobs.delete(job)
+    return code

@@ -1,0 +1,196 @@
+"""A job from its submission to its end, as ``tfjob run`` follows it: on whatever API server, which it does not know.
+
+Ctrl-C asks what to do. Without a terminal the job is left, because whoever runs this in a script did not mean to lose
+hours of training; a job that cannot outlive this process (``is_lasting``) is stopped in any case.
+"""
+
+import asyncio
+import signal
+import sys
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Final
+
+from tf_operator.cli import log_lines, session
+from tf_operator.cli.milestones import Milestones
+from tf_operator.cli.run_view import PlainView, RunView
+from tf_operator.client import ApiError, AsyncTFJobs, Job, JobEvent, JobPod
+from tf_operator.machinery.clock import Clock, SystemClock
+
+_QUESTION: Final = "\nStop and delete the job (s), leave it running (l), or go on (Enter)? "
+_EVENTS_EVERY: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a job is followed."""
+
+    shows_logs: bool = True
+    is_lasting: bool = True
+    """Whether the job goes on without this process."""
+    is_interactive: bool = False
+    """Whether somebody is there to be asked, and sees a table."""
+
+
+class JobRun:
+    """Follows one job that was submitted."""
+
+    def __init__(
+        self,
+        jobs: AsyncTFJobs,
+        job: Job,
+        *,
+        options: RunOptions,
+        milestones: Milestones,
+        clock: Clock | None = None,
+    ) -> None:
+        self._jobs = jobs
+        self._job = job
+        self._options = options
+        self._milestones = milestones
+        self._clock = clock or SystemClock()
+        self._view: RunView = PlainView(job, logs=sys.stdout, notes=sys.stderr)
+        self._unpaused = asyncio.Event()
+        self._unpaused.set()
+        self._interrupts = asyncio.Queue[None]()
+
+    async def run(self) -> int:
+        """Follow the job to its end, or until the user leaves; the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupts.put_nowait, None)
+        following, asking = loop.create_task(self._follow()), loop.create_task(self._wait_left())
+        try:
+            await asyncio.wait((following, asking), return_when=asyncio.FIRST_COMPLETED)
+            return following.result() if following.done() else asking.result()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            for task in (following, asking):
+                task.cancel()
+                with suppress(asyncio.CancelledError, ApiError):
+                    await task
+            self._view.close()
+
+    async def _follow(self) -> int:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                others = [tasks.create_task(self._follow_pods()), tasks.create_task(self._follow_events())]
+                logs = tasks.create_task(self._follow_logs()) if self._options.shows_logs else None
+                await self._follow_job()
+                if logs:
+                    await logs
+                for task in others:
+                    task.cancel()
+        except* ApiError as failed:
+            raise failed.exceptions[0] from None
+        self._view.close()
+        return self._end()
+
+    async def _follow_job(self) -> None:
+        async with aclosing(self._jobs.watch(self._job)) as seen:
+            async for job in seen:
+                self._job = job
+                (await self._shown()).show_job(job)
+                if job.is_finished:
+                    return
+
+    async def _follow_pods(self) -> None:
+        async with aclosing(self._jobs.watch_pods(self._job)) as seen:
+            async for pods in seen:
+                self._reach(pods)
+                (await self._shown()).show_pods(pods)
+
+    def _reach(self, pods: tuple[JobPod, ...]) -> None:
+        if pods:
+            self._milestones.reached("pod created")
+        if any(pod.run for pod in pods):
+            self._milestones.reached("process started")
+            if isinstance(self._view, PlainView) and _has_table(self._options):
+                # Imported here: see there.
+                from tf_operator.cli.run_table import LiveTable  # noqa: PLC0415
+
+                self._view = LiveTable(self._job, stream=sys.stdout, clock=self._clock)
+
+    async def _follow_events(self) -> None:
+        known = dict[str, JobEvent]()
+        while True:
+            # What was reported is said beside the job, and never worth its end.
+            with suppress(ApiError):
+                for event in await self._jobs.events(self._job, with_pods=False):
+                    if known.get(event.uid) != event:
+                        known[event.uid] = event
+                        (await self._shown()).show_event(event)
+            await self._clock.sleep(_EVENTS_EVERY)
+
+    async def _follow_logs(self) -> None:
+        async with aclosing(self._jobs.logs(self._job, follow=True)) as lines:
+            async for line in lines:
+                (await self._shown()).show_line(line)
+
+    async def _shown(self) -> RunView:
+        """The view, once nobody is being asked."""
+        await self._unpaused.wait()
+        return self._view
+
+    def _end(self) -> int:
+        job = self._job
+        if job.exit_code is None:
+            return session.failed(f"{job.kind} {job.namespace}/{job.name} was deleted before it had ended")
+        said = f": {job.message}" if job.message else ""
+        session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{said}")
+        if job.exit_code:
+            session.say(f"tfjob explain {job.name} says what to do next")
+        return job.exit_code
+
+    async def _wait_left(self) -> int:
+        """Wait until the user does not want to follow the job any longer; the exit code."""
+        while True:
+            await self._interrupts.get()
+            answer = await self._answer()
+            if answer == "s":
+                await self._jobs.delete(self._job)
+                session.say(f"{self._job.kind} {self._job.namespace}/{self._job.name} is stopped and deleted")
+                return session.INTERRUPTED
+            if answer == "l":
+                name, where = self._job.name, f"-n {self._job.namespace}"
+                session.say(
+                    f"\n{self._job.kind} {name} goes on. Follow it: tfjob logs {name} -f {where}\n"
+                    f"Stop it: tfjob delete {name} {where}"
+                )
+                return session.INTERRUPTED
+
+    async def _answer(self) -> str:
+        """What the user wants: ``s`` to stop, ``l`` to leave, else to go on."""
+        if not self._options.is_lasting:
+            return "s"
+        if not self._options.is_interactive:
+            return "l"
+        self._unpaused.clear()
+        sys.stderr.write(_QUESTION)
+        sys.stderr.flush()
+        try:
+            return (await self._line()).strip().lower()[:1]
+        finally:
+            self._unpaused.set()
+
+    async def _line(self) -> str:
+        """A line of the terminal; a second Ctrl-C leaves the job. Not ``input``: a thread in it could not be ended."""
+        loop = asyncio.get_running_loop()
+        typed: asyncio.Future[str] = loop.create_future()
+
+        def take() -> None:
+            if not typed.done():
+                typed.set_result(sys.stdin.readline() or "l")
+
+        loop.add_reader(sys.stdin, take)
+        again = loop.create_task(self._interrupts.get())
+        try:
+            await asyncio.wait((typed, again), return_when=asyncio.FIRST_COMPLETED)
+            return typed.result() if typed.done() else "l"
+        finally:
+            loop.remove_reader(sys.stdin)
+            again.cancel()
+
+
+def _has_table(options: RunOptions) -> bool:
+    return options.is_interactive and log_lines.is_terminal(sys.stdout) and find_spec("rich") is not None

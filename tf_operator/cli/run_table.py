@@ -1,0 +1,76 @@
+"""The live table of ``tfjob run`` on a terminal: the replicas below, the lines of their programs above. Needs ``rich``.
+
+It begins when the first program runs: to import ``rich`` takes as long as to start a program, and a job on this machine
+starts in the same process.
+"""
+
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tf_operator.cli import output
+from tf_operator.cli.run_view import MOST_REPLICAS, state_of
+from tf_operator.client import Job, JobEvent, JobPod, LogLine
+from tf_operator.machinery.clock import Clock
+
+_COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "bright_cyan", "bright_yellow", "bright_magenta")
+_PHASES = {"Succeeded": "bold green", "Failed": "bold red", "Restarting": "bold yellow", "Running": "bold cyan"}
+
+
+class LiveTable:
+    """The live table; ``console`` is the terminal."""
+
+    def __init__(self, job: Job, *, stream: TextIO, clock: Clock) -> None:
+        self._console = Console(file=stream)
+        self._clock = clock
+        self._job = job
+        self._pods: tuple[JobPod, ...] = ()
+        self._colours = dict[str, str]()
+        self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4)
+        self._live.start()
+
+    def show_job(self, job: Job) -> None:
+        """The job has changed."""
+        self._job = job
+
+    def show_pods(self, pods: tuple[JobPod, ...]) -> None:
+        """The pods have changed."""
+        self._pods = pods
+
+    def show_event(self, event: JobEvent) -> None:
+        """Show a warning above the table."""
+        if event.is_warning:
+            self._console.print(Text(f"warning: {output.printable(event.message)}", "yellow"))
+
+    def show_line(self, line: LogLine) -> None:
+        """Show a line above the table."""
+        prefix = Text(f"{line.replica} | ", self._colour(line.replica))
+        self._console.print(prefix + Text.from_ansi(line.text), soft_wrap=True)
+
+    def close(self) -> None:
+        """Leave the table as it is."""
+        self._live.stop()
+
+    def _table(self) -> Table:
+        job = self._job
+        began = output.age(job.started or job.created, job.finished or self._clock.now())
+        title = Text.assemble(
+            f"{job.kind} {job.namespace}/{job.name}  ",
+            (job.phase or "New", _PHASES.get(job.phase, "bold")),
+            f"  {began}",
+        )
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+        for name in ("REPLICA", "STATE", "RESTARTS", "NODE"):
+            table.add_column(name, no_wrap=True)
+        for pod in self._pods[:MOST_REPLICAS]:
+            state = Text(output.printable(state_of(pod)), overflow="ellipsis")
+            table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(pod.restarts), pod.node)
+        if len(self._pods) > MOST_REPLICAS:
+            table.add_row("...", f"{len(self._pods) - MOST_REPLICAS} more")
+        return table
+
+    def _colour(self, replica: str) -> str:
+        return self._colours.setdefault(replica, _COLOURS[len(self._colours) % len(_COLOURS)])

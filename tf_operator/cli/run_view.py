@@ -1,0 +1,87 @@
+"""What ``tfjob run`` shows while a job runs: the lines of its programs, and how its replicas stand.
+
+Logs go to standard output; everything else goes to standard error, so that the logs can be piped. Neighbours:
+``run_table`` is the live table of a terminal.
+"""
+
+from typing import Protocol, TextIO
+
+from tf_operator.cli import output
+from tf_operator.cli.log_lines import Printer
+from tf_operator.client import Job, JobEvent, JobPod, LogLine
+
+MOST_REPLICAS = 20
+"""Of a larger job single replicas are not reported."""
+
+
+class RunView(Protocol):
+    """Shows a job; nothing of it waits."""
+
+    def show_job(self, job: Job) -> None:
+        """The job has changed."""
+
+    def show_pods(self, pods: tuple[JobPod, ...]) -> None:
+        """The pods have changed."""
+
+    def show_event(self, event: JobEvent) -> None:
+        """Something was reported."""
+
+    def show_line(self, line: LogLine) -> None:
+        """A replica has printed a line."""
+
+    def close(self) -> None:
+        """Nothing follows."""
+
+
+class PlainView:
+    """A line for each change: without a terminal, and without ``rich``."""
+
+    def __init__(self, job: Job, *, logs: TextIO, notes: TextIO) -> None:
+        self._printer = Printer(job, logs)
+        self._notes = notes
+        self._phase = ""
+        self._states = dict[str, str]()
+        self._shows_replicas = job.spec.pod_count <= MOST_REPLICAS
+
+    def show_job(self, job: Job) -> None:
+        """Report a new phase."""
+        if job.phase and job.phase != self._phase:
+            self._phase = job.phase
+            self._note(f"{job.kind} {job.namespace}/{job.name} is {job.phase.lower()}")
+
+    def show_pods(self, pods: tuple[JobPod, ...]) -> None:
+        """Report replicas that have begun, ended or wait."""
+        for pod in pods if self._shows_replicas else ():
+            state = state_of(pod)
+            if self._states.get(pod.replica) != state:
+                self._states[pod.replica] = state
+                self._note(f"{pod.replica}: {state}")
+
+    def show_event(self, event: JobEvent) -> None:
+        """Report a warning."""
+        if event.is_warning:
+            self._note(f"warning: {event.message}")
+
+    def show_line(self, line: LogLine) -> None:
+        """Print a line."""
+        self._printer.write(line)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _note(self, text: str) -> None:
+        self._notes.write(f"{output.printable(text)}\n")
+        self._notes.flush()
+
+
+def state_of(pod: JobPod) -> str:
+    """How a replica stands, in a few words."""
+    if pod.is_terminating:
+        return "is terminating"
+    if pod.main and pod.main.exit_code is not None:
+        return f"ended with exit code {pod.main.exit_code}"
+    if pod.is_running:
+        return f"is running, restarted {pod.restarts} times" if pod.restarts else "is running"
+    if pod.phase == "Running":
+        return "waits to be restarted"
+    return f"waits: {pod.pending_reason}" if pod.pending_reason else pod.phase.lower()

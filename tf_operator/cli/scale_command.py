@@ -1,0 +1,39 @@
+"""``tfjob scale``: changes the number of replicas of one type."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``scale`` into the grammar."""
+    parser = commands.add_parser(
+        "scale",
+        help="change the number of replicas of a job",
+        description="Changes the number of replicas of one type: while the job is suspended, or that of the workers of"
+        " a job with enableDynamicWorker. Replicas that run keep their TF_CONFIG.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="JOB", help="name of the job")
+    parser.add_argument("--replicas", type=_number, required=True, metavar="N", help="how many there are to be")
+    parser.add_argument("--type", default="Worker", metavar="TYPE", help="replica type; default: Worker")
+    target.add_arguments(parser)
+    parser.set_defaults(run=lambda arguments: session.run(arguments, _scale))
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of replicas")
+    return int(text)
+
+
+async def _scale(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    job = await jobs.scale(session.name_of(arguments.name), arguments.replicas, type=arguments.type)
+    sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}\n")
+    return 0

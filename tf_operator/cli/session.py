@@ -1,0 +1,72 @@
+"""One command on one cluster: connects, runs the verb, and turns what went wrong into a sentence and an exit code.
+
+0 done, 1 failed, 2 wrong usage, 124 a time-out, 130 interrupted.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+
+from tf_operator.cli import failures, target
+from tf_operator.cli.target import Target
+from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotPossible, WaitTimeout
+
+FAILED: Final = 1
+USAGE: Final = 2
+TIMED_OUT: Final = 124
+INTERRUPTED: Final = 130
+
+Verb = Callable[[AsyncTFJobs, argparse.Namespace], Awaitable[int]]
+
+
+def run(arguments: argparse.Namespace, verb: Verb, *, chosen: Target | None = None) -> int:
+    """Run a verb on the cluster that the arguments choose; the exit code."""
+    return ended(lambda: _connected(arguments, verb, chosen or target.choose(arguments)))
+
+
+def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Do the work of a command, and say what went wrong; the exit code."""
+    try:
+        return asyncio.run(work())
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except WaitTimeout as error:
+        return failed(str(error), TIMED_OUT)
+    except (ApiError, ConfigurationError, NotPossible) as error:
+        return failed(failures.sentence(error))
+
+
+async def _connected(arguments: argparse.Namespace, verb: Verb, chosen: Target) -> int:
+    jobs = make_jobs(arguments, chosen)
+    async with jobs:
+        if arguments.verbose:
+            say(f"using {chosen.why}: {jobs.host}, namespace {jobs.namespace}")
+        return await verb(jobs, arguments)
+
+
+def make_jobs(arguments: argparse.Namespace, chosen: Target) -> AsyncTFJobs:
+    """The jobs of a cluster, not connected yet."""
+    try:
+        return AsyncTFJobs(
+            arguments.namespace, context=chosen.context, kubeconfig=chosen.kubeconfig, kind=arguments.kind
+        )
+    except ValueError as error:
+        raise NotPossible(str(error)) from None
+
+
+def say(text: str) -> None:
+    """A line for people: on standard error, because standard output may be read by a program."""
+    sys.stderr.write(f"{text}\n")
+
+
+def failed(sentence: str, code: int = FAILED) -> int:
+    """Say why a command has failed; its exit code."""
+    say(f"tfjob: {sentence}")
+    return code
+
+
+def name_of(argument: str) -> str:
+    """The name of a job, which ``-o name`` prints as ``tfjob.kubeflow.org/NAME``."""
+    return argument.rpartition("/")[2]

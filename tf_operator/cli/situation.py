@@ -1,0 +1,42 @@
+"""What an explanation is made from, and what it is."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from tf_operator.client import Job, JobEvent, JobPod
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A job, its pods and what was reported about them, at one moment."""
+
+    job: Job
+    pods: tuple[JobPod, ...]
+    events: tuple[JobEvent, ...]
+    """The oldest first."""
+    now: datetime
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the job was created."""
+        return (self.now - self.job.created).total_seconds() if self.job.created else None
+
+    @property
+    def are_all_running(self) -> bool:
+        """Whether every replica runs or has succeeded."""
+        done = sum(pod.phase in {"Running", "Succeeded"} and not pod.is_terminating for pod in self.pods)
+        return done >= self.job.spec.pod_count
+
+    def last_warning(self, *names: str) -> JobEvent | None:
+        """The last warning about one of these objects."""
+        return next((event for event in reversed(self.events) if event.is_warning and event.name in names), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A job in words. ``state`` continues a sentence that begins with its name."""
+
+    state: str
+    reasons: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()

@@ -1,0 +1,45 @@
+"""``tfjob suspend`` and ``tfjob resume``."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``suspend`` and ``resume`` into the grammar."""
+    suspend = commands.add_parser(
+        "suspend",
+        help="delete the pods of jobs until they are resumed",
+        description="Sets spec.runPolicy.suspend: the operator deletes pods and Services, and stops all deadlines.",
+        allow_abbrev=False,
+    )
+    resume = commands.add_parser(
+        "resume",
+        help="make the pods of suspended jobs again",
+        description="Ends the suspension: the operator makes new pods. Replicas that had succeeded do not run again.",
+        allow_abbrev=False,
+    )
+    for parser, verb in ((suspend, _suspend), (resume, _resume)):
+        parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
+        target.add_arguments(parser)
+        parser.set_defaults(run=lambda arguments, verb=verb: session.run(arguments, verb))
+
+
+async def _suspend(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    for name in arguments.name:
+        job = await jobs.suspend(session.name_of(name))
+        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} is suspended; go on with: tfjob resume {job.name}\n")
+    return 0
+
+
+async def _resume(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    for name in arguments.name:
+        job = await jobs.resume(session.name_of(name))
+        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} is resumed\n")
+    return 0

@@ -1,0 +1,58 @@
+"""``tfjob wait``: until jobs have finished, or are in another phase."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs, JobPhase
+from tf_operator.machinery.clock import SystemClock
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+_PHASES: Final = {str(phase).lower(): phase for phase in JobPhase if phase}
+_EPILOG: Final = """\
+exit codes: 0 all have succeeded (or are in the phase of --for); 1 one has failed (or has finished otherwise); 124 the
+time is over"""
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``wait`` into the grammar."""
+    parser = commands.add_parser(
+        "wait",
+        help="wait until jobs have finished",
+        description="Waits until jobs have succeeded or failed, and says so.",
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
+    parser.add_argument("--for", dest="phase", choices=tuple(_PHASES), metavar="PHASE", help="wait for another phase")
+    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="such as 90, 90s, 10m or 2h; default: none")
+    target.add_arguments(parser)
+    parser.set_defaults(run=lambda arguments: session.run(arguments, _wait))
+
+
+def seconds(text: str) -> float:
+    """A time on the command line: ``90``, ``90s``, ``10m`` or ``2h``."""
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    try:
+        found = float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 < found < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 2h")
+    return found
+
+
+async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    wanted, clock = _PHASES.get(arguments.phase), SystemClock()
+    end = clock.monotonic() + arguments.timeout if arguments.timeout else None
+    is_well = True
+    for name in map(session.name_of, arguments.name):
+        left = max(0.001, end - clock.monotonic()) if end else None
+        job = await jobs.wait(name, until=wanted, timeout=left)
+        said = f": {job.message}" if job.message else ""
+        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{said}\n")
+        is_well = is_well and job.phase is (wanted or JobPhase.SUCCEEDED)
+    return 0 if is_well else session.FAILED

@@ -1,0 +1,183 @@
+"""``TFJobs``: ``AsyncTFJobs`` for programs without an event loop.
+
+It has a thread with a loop of its own, not ``asyncio.run`` for each call: the connection, with its TLS handshake, is
+kept from call to call, an iterator has to live between its items, and in a notebook, whose thread has a running loop,
+``asyncio.run`` would fail.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from tf_operator.client.events import JobEvent
+from tf_operator.client.job import Job
+from tf_operator.client.jobs import AsyncTFJobs
+from tf_operator.client.logs import LogLine
+from tf_operator.client.pods import JobPod
+from tf_operator.job.record import JobPhase
+from tf_operator.machinery.transport.transport import Transport
+
+T = TypeVar("T")
+_AHEAD: Final = 100
+"""Items that are read before the caller asks for them."""
+
+
+class TFJobs:
+    """The training jobs of one cluster. A context manager; one that is never closed ends with its process."""
+
+    def __init__(
+        self,
+        namespace: str = "",
+        *,
+        context: str | None = None,
+        kubeconfig: str | None = None,
+        kind: str = "tfjob",
+        transport: Transport | None = None,
+    ) -> None:
+        """As ``AsyncTFJobs``; connects, so a cluster without credentials raises ``ConfigurationError`` here."""
+        self._jobs = AsyncTFJobs(namespace, context=context, kubeconfig=kubeconfig, kind=kind, transport=transport)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tfjobs", daemon=True)
+        self._thread.start()
+        try:
+            self._run(self._jobs.__aenter__())
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; harmless the second time."""
+        if not self._loop.is_closed():
+            self._run(self._jobs.__aexit__(None, None, None))
+            self._end_loop()
+
+    @property
+    def namespace(self) -> str:
+        """Where jobs are that are given by name."""
+        return self._jobs.namespace
+
+    def submit(self, manifest: Mapping[str, Any]) -> Job:
+        """Create a job."""
+        return self._run(self._jobs.submit(manifest))
+
+    def get(self, job: str | Job) -> Job:
+        """The job as it is now."""
+        return self._run(self._jobs.get(job))
+
+    def list(self, *, all_namespaces: bool = False, selector: str = "") -> tuple[Job, ...]:
+        """The jobs of the namespace, or of all."""
+        return self._run(self._jobs.list(all_namespaces=all_namespaces, selector=selector))
+
+    def watch(self, job: str | Job) -> Iterator[Job]:
+        """The job now, and after each change, until it is deleted."""
+        return self._iterate(lambda: self._jobs.watch(job))
+
+    def wait(
+        self, job: str | Job, *, timeout: float | None = None, until: Callable[[Job], bool] | JobPhase | None = None
+    ) -> Job:
+        """Wait until the job has finished, or is in another phase, or as ``until`` says."""
+        return self._run(self._jobs.wait(job, timeout=timeout, until=until))
+
+    def pods(self, job: str | Job) -> tuple[JobPod, ...]:
+        """The pods of a job."""
+        return self._run(self._jobs.pods(job))
+
+    def watch_pods(self, job: str | Job) -> Iterator[tuple[JobPod, ...]]:
+        """The pods of a job now, and after each change, for ever."""
+        return self._iterate(lambda: self._jobs.watch_pods(job))
+
+    def events(self, job: str | Job, *, with_pods: bool = True) -> tuple[JobEvent, ...]:
+        """What was reported about a job and its pods."""
+        return self._run(self._jobs.events(job, with_pods=with_pods))
+
+    def logs(
+        self,
+        job: str | Job,
+        *,
+        replica: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        previous: bool = False,
+        container: str = "",
+    ) -> Iterator[LogLine]:
+        """What the replicas print."""
+        return self._iterate(
+            lambda: self._jobs.logs(
+                job, replica=replica, follow=follow, tail=tail, previous=previous, container=container
+            )
+        )
+
+    def suspend(self, job: str | Job) -> Job:
+        """Delete the pods of a job, and make none until it is resumed."""
+        return self._run(self._jobs.suspend(job))
+
+    def resume(self, job: str | Job) -> Job:
+        """Make the pods of a suspended job again."""
+        return self._run(self._jobs.resume(job))
+
+    def scale(self, job: str | Job, replicas: int, *, type: str = "Worker") -> Job:  # noqa: A002 (the field's name)
+        """Change the number of replicas of one type."""
+        return self._run(self._jobs.scale(job, replicas, type=type))
+
+    def restart(self, job: str | Job, *, replica: str = "") -> tuple[JobPod, ...]:
+        """Delete the pods whose programs have not ended, so that the operator makes new ones."""
+        return self._run(self._jobs.restart(job, replica=replica))
+
+    def delete(self, job: str | Job) -> None:
+        """Delete a job with its pods."""
+        self._run(self._jobs.delete(job))
+
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Wait for a call; when that is interrupted (Ctrl-C), the call is cancelled."""
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _iterate(self, make: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
+        """The items, which one task reads from the first to the last: an async iterator may hold tasks of its own."""
+        items = asyncio.Queue[T | _End](_AHEAD)
+        pump = asyncio.run_coroutine_threadsafe(_pump(make(), items), self._loop)
+        try:
+            while not isinstance(item := self._run(items.get()), _End):
+                yield item
+            if item.error:
+                raise item.error
+        finally:
+            pump.cancel()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class _End:
+    """After the last item: the error that it was, if any."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+
+async def _pump(source: AsyncGenerator[T, None], items: "asyncio.Queue[T | _End]") -> None:
+    try:
+        async with aclosing(source) as found:
+            async for item in found:
+                await items.put(item)
+    except Exception as error:  # noqa: BLE001 (raised in the caller's thread)
+        await items.put(_End(error))
+    else:
+        await items.put(_End())

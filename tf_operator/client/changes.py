@@ -1,0 +1,121 @@
+"""Changes of a few objects, as they happen: a list, then a watch, then whatever was missed in between.
+
+For commands that follow one job; an operator has the informers of ``machinery.cache``.
+"""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport import errors, requests, responses
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.requests import Resource, Scope
+from tf_operator.meta import Body, ObjectKey, key_of, resource_version_of
+
+PAGE: Final = 500
+_WATCH_SECONDS: Final = 240
+_SILENCE: Final = _WATCH_SECONDS + 30.0
+_PAUSE: Final = 1.0
+_PASSING: Final = (errors.NoReply, errors.Garbled, errors.Throttled, errors.ServerFailed)
+
+
+class Change(NamedTuple):
+    """An object, and whether it is gone."""
+
+    body: Body
+    is_deleted: bool = False
+
+
+class Listed(NamedTuple):
+    """All objects of a scope, and the version of that moment."""
+
+    items: list[Body]
+    version: str
+
+
+async def list_all(client: ApiClient, resource: Resource, scope: Scope) -> Listed:
+    """All pages. A list that expires on the way is begun again, once."""
+    try:
+        return await _pages(client, resource, scope)
+    except errors.Expired:
+        return await _pages(client, resource, scope)
+
+
+async def follow(
+    client: ApiClient, resource: Resource, scope: Scope, clock: Clock
+) -> AsyncGenerator[list[Change], None]:
+    """What is there, then each change, for ever; the first list may be empty.
+
+    Raises an ``ApiError`` when the first list fails, or when the API server says no; what passes is waited for.
+    """
+    known = dict[ObjectKey, Body]()
+    version = ""
+    while True:
+        if not version:
+            listed = await list_all(client, resource, scope)
+            yield _difference(known, listed.items)
+            version = listed.version
+        try:
+            async with aclosing(_watch(client, resource, scope, version, clock)) as lines:
+                async for line in lines:
+                    body = msgspec.json.decode(line.object)
+                    version = resource_version_of(body)
+                    if line.type != "BOOKMARK":
+                        yield [_change(known, body, is_deleted=line.type == "DELETED")]
+        except errors.Expired:
+            version = ""
+        except _PASSING:
+            pass
+        # Also after a clean end: a proxy may cut every watch at once.
+        await clock.sleep(_PAUSE)
+
+
+async def _watch(
+    client: ApiClient, resource: Resource, scope: Scope, version: str, clock: Clock
+) -> AsyncGenerator[responses.WatchLine, None]:
+    request = requests.watch(resource, scope, resource_version=version, timeout_seconds=_WATCH_SECONDS)
+    splitter = responses.LineSplitter()
+    async with client.stream(request) as chunks:
+        while True:
+            try:
+                async with clock.timeout(_SILENCE):
+                    chunk = await anext(chunks, b"")
+            except TimeoutError:
+                return
+            for line in splitter.feed(chunk):
+                found = responses.read_line(line)
+                if found.type == "ERROR":
+                    raise responses.read_error(found.object)
+                yield found
+            if not chunk:
+                return
+
+
+async def _pages(client: ApiClient, resource: Resource, scope: Scope) -> Listed:
+    items, token = list[Body](), ""
+    while True:
+        reply = await client.send(requests.list_page(resource, scope, limit=PAGE, token=token))
+        page = responses.read_page(reply)
+        items += [msgspec.json.decode(item) for item in page.items]
+        token = page.token
+        if not token:
+            return Listed(items, page.resource_version)
+
+
+def _difference(known: dict[ObjectKey, Body], items: Iterable[Body]) -> list[Change]:
+    now = {key_of(body): body for body in items}
+    gone = [Change(body, is_deleted=True) for key, body in known.items() if key not in now]
+    known.clear()
+    known.update(now)
+    return [*gone, *map(Change, now.values())]
+
+
+def _change(known: dict[ObjectKey, Body], body: Body, *, is_deleted: bool) -> Change:
+    if is_deleted:
+        known.pop(key_of(body), None)
+    else:
+        known[key_of(body)] = body
+    return Change(body, is_deleted)

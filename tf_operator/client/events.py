@@ -1,0 +1,84 @@
+"""What was reported about a job and its pods: Kubernetes Events, as values."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from tf_operator.client.job import Job
+from tf_operator.machinery.transport.requests import Resource, Scope
+from tf_operator.meta import Body, metadata_of, parse_time, text_of
+
+EVENTS: Final = Resource("", "v1", "events", "Event")
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One event, which may stand for several alike."""
+
+    time: datetime | None
+    """Of the last one."""
+    type: str
+    """``Normal`` or ``Warning``."""
+    reason: str
+    message: str
+    kind: str
+    """Of the object that it is about."""
+    name: str
+    count: int = 1
+    uid: str = ""
+    """Of the event."""
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether something went wrong."""
+        return self.type == "Warning"
+
+
+def scope_of_job(job: Job) -> Scope:
+    """The events about the job itself."""
+    selector = f"involvedObject.kind={job.kind},involvedObject.name={job.name}"
+    return Scope(job.namespace, field_selector=selector)
+
+
+def scope_of_pods(namespace: str) -> Scope:
+    """The events about the pods of a namespace."""
+    return Scope(namespace, field_selector="involvedObject.kind=Pod")
+
+
+def read_events(bodies: Iterable[Body]) -> list[JobEvent]:
+    """The events, the oldest first."""
+    return sorted(map(read_event, bodies), key=lambda event: event.time or _LONG_AGO)
+
+
+def subject_uid(body: Body) -> str:
+    """The UID of the object that an event is about."""
+    return text_of(_mapping(body.get("involvedObject")), "uid")
+
+
+def read_event(body: Body) -> JobEvent:
+    """One event, of the old or the new kind."""
+    subject, series = _mapping(body.get("involvedObject")), _mapping(body.get("series"))
+    times = (
+        series.get("lastObservedTime"),
+        body.get("lastTimestamp"),
+        body.get("eventTime"),
+        body.get("firstTimestamp"),
+        metadata_of(body).get("creationTimestamp"),
+    )
+    count = series.get("count") or body.get("count")
+    return JobEvent(
+        time=next(filter(None, map(parse_time, times)), None),
+        type=text_of(body, "type"),
+        reason=text_of(body, "reason"),
+        message=text_of(body, "message") or text_of(body, "note"),
+        kind=text_of(subject, "kind"),
+        name=text_of(subject, "name"),
+        count=count if isinstance(count, int) and count > 0 else 1,
+        uid=text_of(metadata_of(body), "uid"),
+    )
+
+
+def _mapping(found: object) -> Body:
+    return found if isinstance(found, Mapping) else {}

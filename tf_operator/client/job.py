@@ -1,0 +1,116 @@
+"""A job as its users see it: read from the object by the dialect of its API, whichever operator wrote the status."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.record import ENDS, FirstFailure, JobPhase
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import Body, metadata_of, parse_time, text_of
+
+_NOTHING: Final[Body] = {}
+FAILED: Final = 1
+"""The exit code of a job that failed and does not say with which one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSummary:
+    """The replicas of one type: how many are wanted, and how they stand."""
+
+    wanted: int = 0
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job at one moment."""
+
+    name: str
+    namespace: str
+    uid: str
+    kind: str
+    phase: JobPhase
+    """``NEW`` until an operator has written a status."""
+    reason: str
+    """Of the current condition."""
+    message: str
+    created: datetime | None
+    started: datetime | None
+    finished: datetime | None
+    replicas: Mapping[str, ReplicaSummary]
+    """By type, as in ``Worker``."""
+    restarts: int
+    """After failures; always 0 with an operator that does not count them."""
+    first_failure: FirstFailure | None
+    spec: TrainingJob = field(repr=False, compare=False)
+    """What is wanted, with the defaults."""
+    body: Body = field(repr=False)
+    """The whole object, as the API server sent it."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has succeeded or failed."""
+        return self.phase in ENDS
+
+    @property
+    def exit_code(self) -> int | None:
+        """That of the job as a command: 0, or that of its first failure; ``None`` until it has finished."""
+        if not self.is_finished:
+            return None
+        if self.phase is JobPhase.SUCCEEDED:
+            return 0
+        return (self.first_failure and self.first_failure.exit_code) or FAILED
+
+
+def read_job(body: Body, api: ServedAPI) -> Job:
+    """The job in an object of this API. Never raises: what cannot be read is empty."""
+    framed = {"apiVersion": api.resource.api_version, "kind": api.resource.kind, **body}
+    spec = api.read_object(framed)
+    record, metadata = spec.record, metadata_of(body)
+    current = _current(_mapping(body.get("status")), record.phase)
+    return Job(
+        name=spec.key.name,
+        namespace=spec.key.namespace,
+        uid=spec.uid,
+        kind=text_of(framed, "kind"),
+        phase=record.phase,
+        reason=text_of(current, "reason"),
+        message=text_of(current, "message"),
+        created=parse_time(metadata.get("creationTimestamp")),
+        started=record.start_time,
+        finished=record.completion_time,
+        replicas=_replicas(spec, _mapping(_mapping(body.get("status")).get("replicaStatuses"))),
+        restarts=record.restarts,
+        first_failure=record.first_failure,
+        spec=spec,
+        body=framed,
+    )
+
+
+def _current(status: Body, phase: JobPhase) -> Body:
+    """The condition that says what the phase is; else the last one."""
+    found = status.get("conditions")
+    entries = [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+    said = [entry for entry in entries if entry.get("type") == phase and entry.get("status") == "True"]
+    return next(reversed(said or entries), _NOTHING)
+
+
+def _replicas(spec: TrainingJob, statuses: Body) -> dict[str, ReplicaSummary]:
+    found = dict[str, ReplicaSummary]()
+    for replica in spec.replicas:
+        counts = _mapping(statuses.get(replica.type))
+        active, succeeded, failed = (_count(counts.get(name)) for name in ("active", "succeeded", "failed"))
+        found[str(replica.type)] = ReplicaSummary(replica.count, active, succeeded, failed)
+    return found
+
+
+def _count(found: Any) -> int:  # noqa: ANN401 (it is whatever somebody has written)
+    return found if isinstance(found, int) else 0
+
+
+def _mapping(found: object) -> Body:
+    return found if isinstance(found, Mapping) else _NOTHING

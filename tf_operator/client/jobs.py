@@ -1,0 +1,332 @@
+"""``AsyncTFJobs``: everything that users do with training jobs, over one connection."""
+
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tf_operator.client import changes, discovery, events, logs, pods
+from tf_operator.client.cluster import source_of
+from tf_operator.client.events import EVENTS, JobEvent
+from tf_operator.client.job import Job, read_job
+from tf_operator.client.logs import LogFollower, LogLine, LogOptions
+from tf_operator.client.pods import PODS, JobPod
+from tf_operator.dialects import registry
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.record import JobPhase
+from tf_operator.job.training_job import RestartPolicy
+from tf_operator.machinery.clock import Clock, SystemClock
+from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport.client import REPLY_WITHIN, ApiClient
+from tf_operator.machinery.transport.requests import Scope
+from tf_operator.machinery.transport.transport import Transport
+from tf_operator.meta import Body, ObjectKey, metadata_of, text_of, uid_of
+
+DEFAULT_NAMESPACE: Final = "default"
+
+
+class NotPossible(Exception):
+    """What was asked for is not possible with this job; the message says why, and what is."""
+
+
+class WaitTimeout(TimeoutError):
+    """The job did not reach the phase in time; ``job`` is how it stood last."""
+
+    def __init__(self, job: Job, wanted: str, seconds: float) -> None:
+        super().__init__(f"{job.kind} {job.namespace}/{job.name} was not {wanted} within {seconds:.4g} s")
+        self.job = job
+
+
+class AsyncTFJobs:
+    """The training jobs of one cluster; an async context manager.
+
+    A job is named by its name, in the namespace of this object, or by a ``Job``, in its own.
+    """
+
+    def __init__(
+        self,
+        namespace: str = "",
+        *,
+        context: str | None = None,
+        kubeconfig: str | None = None,
+        kind: str = "tfjob",
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Choose a cluster; nothing is sent yet.
+
+        ``namespace``: empty for the one that the kubeconfig's context names, or else ``default``. ``kind``: as for
+        kubectl, in any letter case; ``tfjob.kubeflow.org`` where several APIs have that kind. ``transport``: in place
+        of a connection of its own.
+        """
+        api = registry.named(kind)
+        if api is None:
+            raise ValueError(f"there is no kind {kind!r}: it is one of {registry.kinds()}")
+        self.api: ServedAPI = api
+        self.namespace = namespace
+        self._source = (kubeconfig, context)
+        self._transport = transport
+        self._clock = clock or SystemClock()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as opened:
+            if self._transport is None:
+                # Imported here: whoever brings a transport needs no HTTP.
+                from tf_operator.machinery.transport.connection import Connection  # noqa: PLC0415
+                from tf_operator.machinery.transport.shared_config import SharedConfig  # noqa: PLC0415
+
+                config = SharedConfig(source_of(*self._source), clock=self._clock)
+                self.namespace = self.namespace or (await config.first()).namespace
+                connection = Connection(config, clock=self._clock, user_agent="tfjob", pool_size=0)
+                self._transport = await opened.enter_async_context(connection)
+            self.namespace = self.namespace or DEFAULT_NAMESPACE
+            self._stack = opened.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    @property
+    def host(self) -> str:
+        """The address of the API server."""
+        return self._opened.host
+
+    @property
+    def client(self) -> ApiClient:
+        """For requests that are about something else than jobs."""
+        return self._client()
+
+    async def submit(self, manifest: Mapping[str, Any]) -> Job:
+        """Create a job. ``AlreadyExists`` when its name is taken; ``Invalid`` names each field and its rule."""
+        api = registry.api_of(manifest)
+        if api is None:
+            kind = text_of(manifest, "kind") or "an object without a kind"
+            raise NotPossible(f"{kind} of {text_of(manifest, 'apiVersion') or 'no apiVersion'} is no training job")
+        return self._job(await self.create(manifest), api)
+
+    async def create(self, manifest: Mapping[str, Any]) -> Body:
+        """Create any object, such as the volume claim of a job, and return what was stored."""
+        resource = await discovery.resource_of(self.client, manifest)
+        namespace = text_of(metadata_of(manifest), "namespace") or self.namespace
+        return await self.client.create(resource, namespace if resource.is_namespaced else "", manifest)
+
+    async def get(self, job: str | Job) -> Job:
+        """The job as it is now; ``NotFound`` when there is none."""
+        return self._job(await self.client.get(self.api.resource, self._key(job)))
+
+    async def list(self, *, all_namespaces: bool = False, selector: str = "") -> tuple[Job, ...]:
+        """The jobs of the namespace, or of all, by name. ``selector``: by labels."""
+        scope = Scope("" if all_namespaces else self.namespace, label_selector=selector)
+        listed = await changes.list_all(self.client, self.api.resource, scope)
+        found = [self._job(body) for body in listed.items]
+        return tuple(sorted(found, key=lambda job: (job.namespace, job.name)))
+
+    async def watch(self, job: str | Job) -> AsyncGenerator[Job, None]:
+        """The job now, and after each change, until it is deleted; ``NotFound`` when there is none."""
+        key = self._key(job)
+        first = await self.get(job)
+        scope = Scope(key.namespace, field_selector=f"metadata.name={key.name}")
+        async with aclosing(changes.follow(self.client, self.api.resource, scope, self._clock)) as batches:
+            async for batch in batches:
+                for change in batch:
+                    if change.is_deleted and uid_of(change.body) == first.uid:
+                        return
+                    yield self._job(change.body)
+                if not batch:
+                    return
+
+    async def wait(
+        self,
+        job: str | Job,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (as the sync client has it, which has no scopes)
+        until: Callable[[Job], bool] | JobPhase | None = None,
+    ) -> Job:
+        """Wait until the job has finished, or is in another phase, or as ``until`` says.
+
+        A job that has finished does not change any more, so it is returned whatever was waited for. Raises
+        ``WaitTimeout``, and ``NotFound`` when the job is deleted meanwhile.
+        """
+        reached = _reached(until)
+        found = await self.get(job)
+        try:
+            async with self._clock.timeout(timeout), aclosing(self.watch(found)) as seen:
+                async for found in seen:
+                    if reached(found) or found.is_finished:
+                        return found
+        except TimeoutError as error:
+            wanted = until.lower() if isinstance(until, JobPhase) else "finished" if until is None else "ready"
+            raise WaitTimeout(found, wanted, timeout or 0) from error
+        message = f"{found.kind} {found.namespace}/{found.name} was deleted"
+        raise errors.NotFound(404, errors.Status(reason="NotFound", message=message))
+
+    async def pods(self, job: str | Job) -> tuple[JobPod, ...]:
+        """The pods of a job, in the order of its replicas."""
+        found = await self._found(job)
+        listed = await changes.list_all(self.client, PODS, pods.scope_of(found))
+        return pods.read_pods(found, listed.items, self.api)
+
+    async def watch_pods(self, job: str | Job) -> AsyncGenerator[tuple[JobPod, ...], None]:
+        """The pods of a job now, and after each change, for ever."""
+        found = await self._found(job)
+        known = dict[str, JobPod]()
+        async with aclosing(changes.follow(self.client, PODS, pods.scope_of(found), self._clock)) as batches:
+            async for batch in batches:
+                for change in batch:
+                    pod = pods.read_pod(found, change.body, self.api)
+                    if pod and change.is_deleted:
+                        known.pop(pod.name, None)
+                    elif pod:
+                        known[pod.name] = pod
+                yield pods.in_order(known.values())
+
+    async def events(self, job: str | Job, *, with_pods: bool = True) -> tuple[JobEvent, ...]:
+        """What was reported about a job and its pods, also about pods that are gone; the oldest first."""
+        found = await self._found(job)
+        bodies = (await changes.list_all(self.client, EVENTS, events.scope_of_job(found))).items
+        ours = [body for body in bodies if events.subject_uid(body) in {found.uid, ""}]
+        if with_pods:
+            others = (await changes.list_all(self.client, EVENTS, events.scope_of_pods(found.namespace))).items
+            ours += [body for body in others if pods.is_replica_name(found, events.read_event(body).name)]
+        return tuple(events.read_events(ours))
+
+    async def logs(
+        self,
+        job: str | Job,
+        *,
+        replica: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        previous: bool = False,
+        container: str = "",
+    ) -> AsyncGenerator[LogLine, None]:
+        """What the replicas print, one after the other; with ``follow`` all at once, until the job has ended.
+
+        ``replica``: only this one, as in ``worker-0``. ``previous``: the run before the last restart in place.
+        """
+        found = await self._found(job)
+        options = LogOptions(container, previous, tail)
+        if follow:
+            follower = LogFollower(
+                self._client(reply_within=math.inf),
+                found,
+                api=self.api,
+                clock=self._clock,
+                replica=replica,
+                options=options,
+            )
+            async with aclosing(follower.lines()) as lines:
+                async for line in lines:
+                    yield line
+            return
+        for pod in await self._pods_with_logs(found, replica):
+            async with aclosing(logs.read(self.client, pod, options)) as lines:
+                async for line in lines:
+                    yield line
+
+    async def suspend(self, job: str | Job) -> Job:
+        """Delete the pods of a job, and make none until it is resumed."""
+        return await self._set_suspended(job, is_suspended=True)
+
+    async def resume(self, job: str | Job) -> Job:
+        """Make the pods of a suspended job again."""
+        return await self._set_suspended(job, is_suspended=False)
+
+    async def scale(self, job: str | Job, replicas: int, *, type: str = "Worker") -> Job:  # noqa: A002 (the field's name)
+        """Change the number of replicas of one type; replicas that run get no other TF_CONFIG.
+
+        ``Invalid`` unless the job is suspended, or has ``enableDynamicWorker`` and it is about workers.
+        """
+        found = await self._changeable(job)
+        wanted = next((name for name in _replica_specs(found) if name.lower() == type.lower()), None)
+        if wanted is None:
+            has = ", ".join(_replica_specs(found)) or "none"
+            raise NotPossible(f"{found.kind} {found.name} has no replicas of type {type}: it has {has}")
+        return await self._patch(found, {"tfReplicaSpecs": {wanted: {"replicas": replicas}}})
+
+    async def restart(self, job: str | Job, *, replica: str = "") -> tuple[JobPod, ...]:
+        """Delete the pods whose programs have not ended, so that the operator makes new ones; those pods.
+
+        It counts as a disruption, not towards ``backoffLimit``. What has ended stays. ``NotPossible`` for replicas
+        under restart policy Never, whose job would fail.
+        """
+        found = await self._changeable(job)
+        chosen = [pod for pod in await self.pods(found) if replica in {"", pod.replica}]
+        running = [pod for pod in chosen if not (pod.has_ended or pod.is_terminating)]
+        never = {spec.type for spec in found.spec.replicas if spec.restart_policy is RestartPolicy.NEVER}
+        if kept := next((pod for pod in running if pod.state.type in never), None):
+            raise NotPossible(
+                f"{kept.replica} has restartPolicy Never, so the job would fail without its pod: suspend and resume it"
+            )
+        for pod in running:
+            await self.client.delete(PODS, ObjectKey(pod.namespace, pod.name), uid=pod.uid)
+        return tuple(running)
+
+    async def delete(self, job: str | Job) -> None:
+        """Delete a job with its pods, in the background."""
+        found = await self._found(job)
+        key = ObjectKey(found.namespace, found.name)
+        await self.client.delete(self.api.resource, key, uid=found.uid, propagation="Background")
+
+    async def _set_suspended(self, job: str | Job, *, is_suspended: bool) -> Job:
+        found = await self._changeable(job)
+        return await self._patch(found, {"runPolicy": {"suspend": is_suspended}})
+
+    async def _changeable(self, job: str | Job) -> Job:
+        """The job as it is now, if it is one whose spec this client knows how to change."""
+        found = await self.get(job)
+        if self.api is not registry.DEFAULT:
+            raise NotPossible(f"{found.kind} of {self.api.resource.group} cannot be changed here: edit it with kubectl")
+        if found.is_finished:
+            raise NotPossible(f"{found.kind} {found.name} has {found.phase.lower()}: submit it again to run it again")
+        return found
+
+    async def _patch(self, job: Job, spec: Body) -> Job:
+        """Change this very job, and none that has its name by now."""
+        body = {"metadata": {"uid": job.uid}, "spec": spec}
+        return self._job(await self.client.merge_patch(self.api.resource, ObjectKey(job.namespace, job.name), body))
+
+    async def _pods_with_logs(self, job: Job, replica: str) -> tuple[JobPod, ...]:
+        found = await self.pods(job)
+        chosen = tuple(pod for pod in found if replica in {"", pod.replica})
+        if replica and not chosen:
+            has = ", ".join(pod.replica for pod in found) or "none"
+            raise NotPossible(f"{job.kind} {job.name} has no pod of {replica}; it has pods of: {has}")
+        return tuple(pod for pod in chosen if pod.run) or (chosen if replica else ())
+
+    async def _found(self, job: str | Job) -> Job:
+        return job if isinstance(job, Job) else await self.get(job)
+
+    def _key(self, job: str | Job) -> ObjectKey:
+        return ObjectKey(job.namespace, job.name) if isinstance(job, Job) else ObjectKey(self.namespace, job)
+
+    def _job(self, body: Body, api: ServedAPI | None = None) -> Job:
+        return read_job(body, api or self.api)
+
+    @property
+    def _opened(self) -> Transport:
+        if self._transport is None:
+            raise RuntimeError("use it in 'async with'")
+        return self._transport
+
+    def _client(self, *, reply_within: float = REPLY_WITHIN) -> ApiClient:
+        budget = TokenBucket(self._clock, qps=math.inf, burst=1)
+        return ApiClient(self._opened, clock=self._clock, budget=budget, reply_within=reply_within)
+
+
+def _reached(until: Callable[[Job], bool] | JobPhase | None) -> Callable[[Job], bool]:
+    if until is None:
+        return lambda job: job.is_finished
+    return (lambda job: job.phase is until) if isinstance(until, JobPhase) else until
+
+
+def _replica_specs(job: Job) -> Mapping[str, Any]:
+    """As the user has spelled the types."""
+    spec = job.body.get("spec")
+    found = spec.get("tfReplicaSpecs") if isinstance(spec, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

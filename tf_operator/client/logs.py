@@ -1,0 +1,178 @@
+"""What the programs of a job print: of one replica or of all, what is there or for as long as the job runs.
+
+Following means: every run of every replica, also of pods that take the place of others, until the job has ended and
+what had ended by then is read to its end. A replica that goes on after that (a parameter server under ``cleanPodPolicy
+None``) is not waited for.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tf_operator.client import changes, pods
+from tf_operator.client.job import Job, read_job
+from tf_operator.client.pods import PODS, JobPod
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport import errors, requests, responses
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.requests import Request, Scope
+from tf_operator.meta import ObjectKey, uid_of
+
+_GRACE: Final = 2.0
+"""Seconds for the last lines of replicas that still run when the job has ended."""
+_BUFFER: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line that a replica printed."""
+
+    replica: str
+    pod: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Which lines of a pod."""
+
+    container: str = ""
+    """Empty for the deciding one."""
+    previous: bool = False
+    """Of the run before the last restart in place."""
+    tail: int | None = None
+
+
+def request(pod: JobPod, options: LogOptions, *, follow: bool) -> Request:
+    """The log of one container."""
+    query = {"container": options.container or pod.container}
+    if follow:
+        query["follow"] = "true"
+    if options.previous:
+        query["previous"] = "true"
+    if options.tail is not None:
+        query["tailLines"] = str(options.tail)
+    return Request("get", "GET", requests.path_of(PODS, ObjectKey(pod.namespace, pod.name), "log"), query)
+
+
+async def read(
+    client: ApiClient, pod: JobPod, options: LogOptions, *, follow: bool = False
+) -> AsyncGenerator[LogLine, None]:
+    """The lines of one pod, as they come."""
+    splitter = responses.LineSplitter()
+    async with client.stream(request(pod, options, follow=follow)) as chunks:
+        async for chunk in chunks:
+            for line in splitter.feed(chunk):
+                yield _line(pod, line)
+        for line in splitter.feed(b"\n"):
+            yield _line(pod, line)
+
+
+def _line(pod: JobPod, line: bytes) -> LogLine:
+    return LogLine(pod.replica, pod.name, line.decode(errors="replace").rstrip("\r"))
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """After the last line: the error that it was, if any."""
+
+    error: Exception | None = None
+
+
+class LogFollower:
+    """Follows the logs of a job. ``client`` must wait for a reply for ever: a silent program sends not even a head."""
+
+    def __init__(
+        self, client: ApiClient, job: Job, *, api: ServedAPI, clock: Clock, replica: str = "", options: LogOptions
+    ) -> None:
+        self._client = client
+        self._job = job
+        self._api = api
+        self._clock = clock
+        self._replica = replica
+        self._options = options
+        self._lines = asyncio.Queue[LogLine | _End](_BUFFER)
+        self._streams = dict[tuple[str, int], asyncio.Task[None]]()
+        self._ended = set[str]()
+        """UIDs of pods whose program has ended."""
+
+    async def lines(self) -> AsyncGenerator[LogLine, None]:
+        """The lines of all replicas, until the job has ended."""
+        running = asyncio.get_running_loop().create_task(self._run())
+        try:
+            while not isinstance(found := await self._lines.get(), _End):
+                yield found
+            if found.error:
+                raise found.error
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+    async def _run(self) -> None:
+        end = _End()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(self._watch_pods(tasks))
+                await self._wait_job_ended()
+                watching.cancel()
+                listed = await changes.list_all(self._client, PODS, self._scope)
+                self._open(tasks, [changes.Change(body) for body in listed.items])
+                await self._drain()
+                for stream in self._streams.values():
+                    stream.cancel()
+        except* errors.ApiError as failed:
+            end = _End(failed.exceptions[0])
+        await self._lines.put(end)
+
+    async def _wait_job_ended(self) -> None:
+        scope = Scope(self._job.namespace, field_selector=f"metadata.name={self._job.name}")
+        found = changes.follow(self._client, self._api.resource, scope, self._clock)
+        async with aclosing(found) as batches:
+            async for batch in batches:
+                bodies = [change.body for change in batch if not change.is_deleted]
+                ours = [body for body in bodies if uid_of(body) == self._job.uid]
+                if not ours or read_job(ours[-1], self._api).is_finished:
+                    return
+
+    async def _watch_pods(self, tasks: asyncio.TaskGroup) -> None:
+        async with aclosing(changes.follow(self._client, PODS, self._scope, self._clock)) as batches:
+            async for batch in batches:
+                self._open(tasks, batch)
+
+    @property
+    def _scope(self) -> Scope:
+        return pods.scope_of(self._job)
+
+    def _open(self, tasks: asyncio.TaskGroup, batch: list[changes.Change]) -> None:
+        """Begin to read each run that has begun and is not read yet."""
+        for change in batch:
+            pod = pods.read_pod(self._job, change.body, self._api)
+            if pod is None or self._replica not in {"", pod.replica}:
+                continue
+            if change.is_deleted or pod.has_ended:
+                self._ended.add(pod.uid)
+            if pod.run and pod.run not in self._streams and not change.is_deleted:
+                # Only the first run is cut to its tail: what follows is new.
+                options = self._options if pod.restarts == 0 or not self._streams else replace(self._options, tail=None)
+                self._streams[pod.run] = tasks.create_task(self._stream(pod, options))
+
+    async def _stream(self, pod: JobPod, options: LogOptions) -> None:
+        # A log that breaks off, or a container that is gone again: its replica goes on, and so do the others.
+        with suppress(errors.ApiError):
+            async with aclosing(read(self._client, pod, options, follow=True)) as lines:
+                async for line in lines:
+                    await self._lines.put(line)
+
+    async def _drain(self) -> None:
+        """Let the logs of what has ended come to their end; what still runs gets a moment."""
+        ending = [stream for (uid, _), stream in self._streams.items() if uid in self._ended]
+        if ending:
+            await asyncio.wait(ending)
+        rest = [stream for stream in self._streams.values() if not stream.done()]
+        with suppress(TimeoutError):
+            async with self._clock.timeout(_GRACE):
+                await asyncio.gather(*rest, return_exceptions=True)

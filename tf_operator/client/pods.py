@@ -1,0 +1,120 @@
+"""The pods of a job: which replica each one is, and how its program stands."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from tf_operator.client.job import Job
+from tf_operator.controller.projections.pods import pod_reader
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
+from tf_operator.job.record import ReplicaType
+from tf_operator.machinery.transport.requests import Resource, Scope
+from tf_operator.meta import Body, controller_of, metadata_of, parse_time, text_of
+from tf_operator.planning.snapshot import MainContainer, Pod
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+_ORDER: Final = tuple(ReplicaType)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPod:
+    """One pod of a job."""
+
+    name: str
+    namespace: str
+    uid: str
+    replica: str
+    """``worker-0``."""
+    phase: str
+    state: Pod = field(repr=False)
+    """What the operator reads of it."""
+    node: str = ""
+    created: datetime | None = None
+    container: str = ""
+    """The one whose exit is the replica's."""
+    body: Body = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def restarts(self) -> int:
+        """Of its containers, in place."""
+        return self.state.restarts
+
+    @property
+    def pending_reason(self) -> str:
+        """Why it is Pending, in the words of the scheduler or the kubelet."""
+        return self.state.pending_reason
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether somebody has deleted it."""
+        return self.state.is_terminating
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its program has ended and is not started again in place."""
+        return self.phase in {"Succeeded", "Failed"}
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its program runs, as far as its status says: not while it waits to be restarted in place."""
+        is_waiting = self.restarts > 0 and self.main is None
+        return self.phase == "Running" and not self.is_terminating and not is_waiting
+
+    @property
+    def main(self) -> MainContainer | None:
+        """The deciding container, once it has been started."""
+        return self.state.main
+
+    @property
+    def run(self) -> tuple[str, int] | None:
+        """Tells one run of the program from the next; ``None`` before the first one."""
+        return (self.uid, self.restarts) if self.phase == "Running" or self.has_ended else None
+
+
+def scope_of(job: Job) -> Scope:
+    """How the pods of a job are selected: by a label of the API that all its operators set."""
+    labels = job.spec.profile.labels
+    return Scope(job.namespace, label_selector=f"{labels.job}={job.name}")
+
+
+def read_pods(job: Job, bodies: Iterable[Body], api: ServedAPI) -> tuple[JobPod, ...]:
+    """The pods that belong to this very job, in the order of its replicas. A label alone proves nothing."""
+    return in_order(pod for body in bodies if (pod := read_pod(job, body, api)))
+
+
+def in_order(found: Iterable[JobPod]) -> tuple[JobPod, ...]:
+    """By type and index."""
+    return tuple(sorted(found, key=lambda pod: (_ORDER.index(pod.state.type), pod.state.index, pod.name)))
+
+
+def read_pod(job: Job, body: Body, api: ServedAPI) -> JobPod | None:
+    """One pod; ``None`` when it is not a replica of this job."""
+    owner, metadata = controller_of(body), metadata_of(body)
+    if owner is None or owner.uid != job.uid:
+        return None
+    place = naming.replica_of(job.name, text_of(metadata, "name"), job.spec.profile.names)
+    state = pod_reader((api,))(msgspec.json.encode(body)).pod if place else None
+    if place is None or state is None:
+        return None
+    spec = body.get("spec")
+    return JobPod(
+        name=state.name,
+        namespace=text_of(metadata, "namespace"),
+        uid=state.uid,
+        replica=f"{place[0].label}-{place[1]}",
+        phase=state.phase,
+        state=state,
+        node=text_of(spec, "nodeName") if isinstance(spec, Mapping) else "",
+        created=parse_time(metadata.get("creationTimestamp")),
+        container=job.spec.profile.container,
+        body=body,
+    )
+
+
+def is_replica_name(job: Job, name: str) -> bool:
+    """Whether a pod of this name may be, or have been, one of the job."""
+    return naming.replica_of(job.name, name, job.spec.profile.names) is not None

@@ -1,0 +1,364 @@
+"""The kinds that are there without any CRD.
+
+Each row says how a kind differs from an object that is stored as it is sent.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from tf_operator.local.apiserver import (
+    built_in_admission,
+    built_in_columns,
+    built_in_data,
+    built_in_deployments,
+    built_in_events,
+    built_in_pod_rules,
+    built_in_pods,
+    built_in_services,
+    causes,
+    names,
+    object_meta,
+)
+from tf_operator.local.apiserver.kinds import Column, Json, Kind
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.meta import Body, GroupVersionResource
+from tf_operator.planning import quantity
+from tf_operator.planning.children import PODS, SERVICES
+from tf_operator.planning.default_server import CONFIG_MAPS
+from tf_operator.planning.tensorboards import DEPLOYMENTS
+
+Fill = Callable[[Json, Body | None, datetime], None]
+Rules = Callable[[Body, Body | None], Iterator[FieldCause]]
+
+_METADATA_KEYS: Final = {"metadata.ownerReferences": "uid", "metadata.finalizers": ""}
+_CONDITIONS: Final = {"status.conditions": "type"}
+_POD_SPEC_KEYS: Final = {
+    "containers": "name",
+    "ephemeralContainers": "name",
+    "hostAliases": "ip",
+    "imagePullSecrets": "name",
+    "initContainers": "name",
+    "resourceClaims": "name",
+    "schedulingGates": "name",
+    "topologySpreadConstraints": "topologyKey",
+    "volumes": "name",
+    **{
+        f"{containers}.{name}": key
+        for containers in ("containers", "initContainers", "ephemeralContainers")
+        for name, key in {
+            "env": "name",
+            "ports": "containerPort",
+            "volumeDevices": "devicePath",
+            "volumeMounts": "mountPath",
+        }.items()
+    },
+}
+
+
+def _below(prefix: str, keys: Mapping[str, str]) -> dict[str, str]:
+    return {f"{prefix}.{path}": key for path, key in keys.items()}
+
+
+def _nothing(_: Json, __: Body | None, ___: datetime) -> None:
+    """There is nothing to fill in."""
+
+
+def _no_rules(_: Body, __: Body | None) -> Iterator[FieldCause]:
+    return iter(())
+
+
+def _kind(
+    resource: GroupVersionResource,
+    *short_names: str,
+    fill: Fill = _nothing,
+    rules: Rules = _no_rules,
+    name_rule: object_meta.NameRule = names.subdomain,
+    keys: Mapping[str, str] | None = None,
+    columns: tuple[Column, ...] = (),
+    has_status: bool = False,
+) -> Kind:
+    def prepare(body: Json, stored: Body | None, now: datetime) -> Json:
+        object_meta.decode(body["metadata"])
+        fill(body, stored, now)
+        return body
+
+    def validate(body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
+        found = object_meta.check(body["metadata"], name_rule, is_built_in=True)
+        return (*found, *rules(body, stored))
+
+    return Kind(
+        resource,
+        resource.kind.lower(),
+        short_names,
+        categories=("all",) if resource.plural in _IN_ALL else (),
+        subresources=frozenset({"status"} if has_status else ()),
+        prepare=prepare,
+        validate=validate,
+        columns=columns,
+        has_age_column=False,
+        merge_keys={**_METADATA_KEYS, **(_CONDITIONS if has_status else {}), **(keys or {})},
+    )
+
+
+_IN_ALL: Final = frozenset({"pods", "services", "deployments"})
+
+
+def _read(*path: str, default: str = "") -> Callable[[Body], str]:
+    """A field for selectors, as text."""
+
+    def read(body: Body) -> str:
+        found: Any = body
+        for name in path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        if isinstance(found, bool):
+            return str(found).lower()
+        return default if found is None else str(found)
+
+    return read
+
+
+def _selectable(*paths: str, **defaults: str) -> dict[str, Callable[[Body], str]]:
+    return {path: _read(*path.split("."), default=defaults.get(path.rpartition(".")[2], "")) for path in paths}
+
+
+# Namespaces.
+
+
+def _fill_namespace(body: Json, stored: Body | None, _: datetime) -> None:
+    metadata = body["metadata"]
+    metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
+    if stored is None:
+        body["spec"] = {"finalizers": ["kubernetes"]}
+        body["status"] = {"phase": "Active"}
+    else:
+        body["spec"] = stored.get("spec", {})
+
+
+def _finalize(stored: Body, sent: Json, _: datetime) -> Json:
+    return {
+        **stored,
+        "spec": {**stored.get("spec", {}), "finalizers": (sent.get("spec") or {}).get("finalizers") or []},
+    }
+
+
+def _terminate(body: Json) -> None:
+    body["status"] = {**body.get("status", {}), "phase": "Terminating"}
+
+
+# Claims, leases, priority classes.
+
+
+def _fill_claim(body: Json, stored: Body | None, _: datetime) -> None:
+    spec = body["spec"] = body.get("spec") or {}
+    spec.setdefault("volumeMode", "Filesystem")
+    if stored is None:
+        body["status"] = {"phase": "Pending"}
+
+
+def _claim_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+    spec = body["spec"]
+    modes = tuple(built_in_columns.ACCESS_MODES)
+    if not spec.get("accessModes"):
+        yield causes.required("spec.accessModes", "at least 1 access mode is required")
+    for mode in spec.get("accessModes") or ():
+        if mode not in modes:
+            yield causes.not_supported("spec.accessModes", mode, sorted(modes))
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    if "storage" not in requests:
+        yield causes.required("spec.resources[storage]")
+    elif (quantity.parse(requests["storage"]) or 0) <= 0:
+        yield causes.invalid("spec.resources[storage]", requests["storage"], "must be greater than zero")
+    unchangeable = ("accessModes", "selector", "storageClassName", "volumeMode")
+    before = (stored or {}).get("spec", {})
+    if stored is not None and any(spec.get(name) != before.get(name) for name in unchangeable):
+        detail = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        yield causes.forbidden("spec", detail)
+
+
+def _lease_rules(body: Body, _: Body | None) -> Iterator[FieldCause]:
+    spec = body.get("spec") or {}
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if seconds is not None and seconds <= 0:
+        yield causes.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+    if transitions is not None and transitions < 0:
+        yield causes.invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
+
+
+def _fill_priority_class(body: Json, _: Body | None, __: datetime) -> None:
+    body.setdefault("value", 0)
+    body.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def _priority_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+    if stored is not None and body.get("value") != stored.get("value"):
+        yield causes.forbidden("value", "may not be changed in an update.")
+    if stored is not None and body.get("preemptionPolicy") != stored.get("preemptionPolicy"):
+        yield causes.invalid("preemptionPolicy", body.get("preemptionPolicy"), "field is immutable")
+
+
+# Reviews: there is one user, who may do everything.
+
+
+def _allowed(body: Json, _: datetime) -> Json:
+    return {**body, "status": {"allowed": True}}
+
+
+_USER: Final = {"username": "local", "groups": ["system:masters", "system:authenticated"]}
+
+
+def _self(body: Json, _: datetime) -> Json:
+    return {**body, "status": {"userInfo": _USER}}
+
+
+def _review(
+    group: str, plural: str, kind: str, *, answer: Callable[[Json, datetime], Json], local: bool = False
+) -> Kind:
+    resource = GroupVersionResource(f"{group}.k8s.io", "v1", plural, kind, is_namespaced=local)
+    return Kind(resource, kind.lower(), answer=answer)
+
+
+EVENTS: Final = GroupVersionResource("", "v1", "events", "Event")
+LEASES: Final = GroupVersionResource("coordination.k8s.io", "v1", "leases", "Lease")
+
+
+def _core(plural: str, kind: str, *, is_namespaced: bool = True) -> GroupVersionResource:
+    return GroupVersionResource("", "v1", plural, kind, is_namespaced=is_namespaced)
+
+
+def _event_kinds() -> Iterator[Kind]:
+    involved = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    core = replace(
+        _kind(EVENTS, "ev", fill=built_in_events.prepare, rules=built_in_events.check, columns=built_in_columns.EVENTS),
+        may_create_by_update=True,
+        fields=_selectable(*(f"involvedObject.{name}" for name in involved), "reason", "type")
+        | {"reportingComponent": _read("reportingComponent"), "source": _read("source", "component")},
+    )
+    newer = GroupVersionResource("events.k8s.io", "v1", "events", "Event")
+    fill, rules = built_in_events.prepare_newer, built_in_events.check_newer
+    regarding = {f"regarding.{name}": _read("regarding", name) for name in involved}
+    yield replace(core, convert=built_in_events.convert)
+    yield replace(
+        _kind(newer, "ev", fill=fill, rules=rules, columns=built_in_columns.NEWER_EVENTS),
+        may_create_by_update=True,
+        stored_as=EVENTS,
+        convert=built_in_events.convert,
+        fields=regarding | _selectable("reason", "type", "reportingController"),
+    )
+
+
+def kinds() -> tuple[Kind, ...]:
+    """All of them."""
+    columns = built_in_columns
+    pods = _kind(
+        PODS,
+        "po",
+        fill=built_in_pods.prepare,
+        rules=built_in_pod_rules.check,
+        keys=_below("spec", _POD_SPEC_KEYS) | {"status.podIPs": "ip", "status.hostIPs": "ip"},
+        columns=columns.PODS,
+        has_status=True,
+    )
+    services = _kind(
+        SERVICES,
+        "svc",
+        fill=built_in_services.prepare,
+        rules=built_in_services.check,
+        name_rule=names.label,
+        keys={"spec.ports": "port"},
+        columns=columns.SERVICES,
+        has_status=True,
+    )
+    namespaces = _kind(
+        _core("namespaces", "Namespace", is_namespaced=False),
+        "ns",
+        fill=_fill_namespace,
+        name_rule=names.label,
+        columns=columns.NAMESPACES,
+        has_status=True,
+    )
+    deployments = _kind(
+        DEPLOYMENTS,
+        "deploy",
+        fill=built_in_deployments.prepare,
+        rules=built_in_deployments.check,
+        keys=_below("spec.template.spec", _POD_SPEC_KEYS),
+        columns=columns.DEPLOYMENTS,
+        has_status=True,
+    )
+    nodes = _kind(
+        _core("nodes", "Node", is_namespaced=False),
+        "no",
+        keys={"spec.taints": "key", "status.addresses": "type"},
+        columns=columns.NODES,
+        has_status=True,
+    )
+    accounts = _core("serviceaccounts", "ServiceAccount")
+    claims, quotas = _core("persistentvolumeclaims", "PersistentVolumeClaim"), _core("resourcequotas", "ResourceQuota")
+    pod_fields = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
+    status_fields = ("phase", "podIP", "nominatedNodeName")
+    return (
+        replace(
+            pods,
+            subresources=pods.subresources | {"log", "binding"},
+            has_generation=True,
+            returns_deleted=True,
+            grace_seconds=built_in_pods.grace_seconds,
+            admit=built_in_admission.admit,
+            actions={"binding": built_in_pods.bind},
+            fields=_selectable(
+                *(f"spec.{name}" for name in pod_fields),
+                *(f"status.{name}" for name in status_fields),
+                hostNetwork="false",
+            ),
+        ),
+        replace(
+            services,
+            returns_deleted=True,
+            admit=built_in_services.allocate,
+            fields=_selectable("spec.clusterIP", "spec.type"),
+        ),
+        replace(
+            namespaces,
+            subresources=namespaces.subresources | {"finalize"},
+            is_namespace=True,
+            changes={"finalize": _finalize},
+            on_delete=_terminate,
+            fields=_selectable("status.phase"),
+        ),
+        _kind(CONFIG_MAPS, "cm", rules=built_in_data.check, columns=columns.CONFIG_MAPS),
+        replace(
+            _kind(
+                _core("secrets", "Secret"),
+                fill=built_in_data.prepare_secret,
+                rules=built_in_data.check_secret,
+                columns=columns.SECRETS,
+            ),
+            fields=_selectable("type"),
+        ),
+        _kind(accounts, "sa", keys={"secrets": "name", "imagePullSecrets": "name"}, columns=columns.SERVICE_ACCOUNTS),
+        _kind(claims, "pvc", fill=_fill_claim, rules=_claim_rules, columns=columns.CLAIMS, has_status=True),
+        _kind(quotas, "quota", columns=columns.QUOTAS, has_status=True),
+        replace(nodes, fields=_selectable("spec.unschedulable", unschedulable="false")),
+        *_event_kinds(),
+        replace(
+            _kind(LEASES, rules=_lease_rules, columns=columns.LEASES),
+            must_name_version=True,
+            may_create_by_update=True,
+        ),
+        _kind(
+            built_in_admission.PRIORITY_CLASSES,
+            "pc",
+            fill=_fill_priority_class,
+            rules=_priority_rules,
+            columns=columns.PRIORITY_CLASSES,
+        ),
+        replace(deployments, has_generation=True),
+        _review("authorization", "selfsubjectaccessreviews", "SelfSubjectAccessReview", answer=_allowed),
+        _review("authorization", "subjectaccessreviews", "SubjectAccessReview", answer=_allowed),
+        _review("authorization", "localsubjectaccessreviews", "LocalSubjectAccessReview", answer=_allowed, local=True),
+        _review("authentication", "selfsubjectreviews", "SelfSubjectReview", answer=_self),
+    )

@@ -1,0 +1,59 @@
+"""What admission decides about a new pod: its priority, and whether the quotas of its namespace have room."""
+
+from decimal import Decimal
+from typing import Final
+
+from tf_operator.local.apiserver import built_in_pods
+from tf_operator.local.apiserver.kinds import Json, Listing
+from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.meta import Body, GroupVersionResource, text_of
+from tf_operator.planning import quantity
+
+PRIORITY_CLASSES: Final = GroupVersionResource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
+_SYSTEM_PRIORITIES: Final = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+_COMPUTE: Final = ("cpu", "memory")
+_NOTHING: Final = Decimal(0)
+
+
+def admit(body: Json, listing: Listing) -> None:
+    """Complete a pod, or refuse it."""
+    name = text_of(body["spec"], "priorityClassName")
+    if name in _SYSTEM_PRIORITIES:
+        body["spec"]["priority"] = _SYSTEM_PRIORITIES[name]
+    elif name:
+        found = next((one for one in listing(str(PRIORITY_CLASSES), "") if one["metadata"]["name"] == name), None)
+        if found is None:
+            raise _forbidden(body, f"no PriorityClass with name {name} was found")
+        body["spec"] |= {"priority": found["value"], "preemptionPolicy": found["preemptionPolicy"]}
+    for quota in listing("resourcequotas", body["metadata"]["namespace"]):
+        _keep(quota, body, listing)
+
+
+def _forbidden(body: Body, why: str) -> ApiFailure:
+    name = body["metadata"].get("name", "")
+    details = {"name": name, "kind": "pods"}
+    return ApiFailure(403, "Forbidden", f'pods "{name}" is forbidden: {why}', details=details)
+
+
+def _keep(quota: Body, pod: Body, listing: Listing) -> None:
+    name, wanted = quota["metadata"]["name"], built_in_pods.usage(pod)
+    limits = (quota.get("spec") or {}).get("hard") or {}
+    hard = {resource: quantity.parse(amount) or _NOTHING for resource, amount in limits.items()}
+    missing = sorted(found for found in hard if found not in wanted and found.rpartition(".")[2] in _COMPUTE)
+    if missing:
+        raise _forbidden(pod, f"failed quota: {name}: must specify {','.join(missing)}")
+    used = dict.fromkeys(hard, _NOTHING)
+    for other in listing("pods", pod["metadata"]["namespace"]):
+        for resource, amount in built_in_pods.usage(other).items():
+            if resource in used:
+                used[resource] += amount
+    over = sorted(found for found in hard if found in wanted and used[found] + wanted[found] > hard[found])
+    if over:
+        requested, taken, limited = (
+            ",".join(f"{resource}={quantity.text(amounts[resource])}" for resource in over)
+            for amounts in (wanted, used, hard)
+        )
+        text = f"requested: {requested}, used: {taken}, limited: {limited}"
+        raise _forbidden(pod, f"exceeded quota: {name}, {text}")

@@ -1,0 +1,66 @@
+"""What can be wrong with a field, worded as the real server words it."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from tf_operator.local.apiserver.messages import FieldCause
+
+NO_VALUE: Final = object()
+"""For ``invalid``: the message does not show the value."""
+
+
+def shown(value: object) -> str:
+    """A value in a message: text in quotes, anything else as JSON."""
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return '"null"' if value is None else msgspec.json.encode(value).decode()
+
+
+def _cause(field: str, reason: str, head: str, detail: str) -> FieldCause:
+    return FieldCause(field, reason, f"{head}: {detail}" if detail else head)
+
+
+def required(field: str, detail: str = "") -> FieldCause:
+    """It is missing."""
+    return _cause(field, "FieldValueRequired", "Required value", detail)
+
+
+def invalid(field: str, value: object, detail: str, *, reason: str = "FieldValueInvalid") -> FieldCause:
+    """It breaks a rule."""
+    head = "Invalid value" if value is NO_VALUE else f"Invalid value: {shown(value)}"
+    return _cause(field, reason, head, detail)
+
+
+def not_supported(field: str, value: object, supported: Iterable[object]) -> FieldCause:
+    """It is none of the possible values."""
+    values = ", ".join(shown(choice) for choice in supported)
+    detail = f"supported values: {values}"
+    return _cause(field, "FieldValueNotSupported", f"Unsupported value: {shown(value)}", detail)
+
+
+def not_found(field: str, value: object) -> FieldCause:
+    """It names what is not there."""
+    return _cause(field, "FieldValueNotFound", f"Not found: {shown(value)}", "")
+
+
+def duplicate(field: str, value: object) -> FieldCause:
+    """Another item of the list has it, too."""
+    return _cause(field, "FieldValueDuplicate", f"Duplicate value: {shown(value)}", "")
+
+
+def forbidden(field: str, detail: str) -> FieldCause:
+    """It may not be set, or not be changed."""
+    return _cause(field, "FieldValueForbidden", "Forbidden", detail)
+
+
+def too_long(field: str, most: int, *, unit: str = "bytes") -> FieldCause:
+    """A text with more than this many bytes."""
+    return _cause(field, "FieldValueTooLong", "Too long", f"may not be more than {most} {unit}")
+
+
+def too_many(field: str, count: int, most: int) -> FieldCause:
+    """A list or map with more than this many items."""
+    detail = f"must have at most {most} item{'s' * (most != 1)}"
+    return _cause(field, "FieldValueTooMany", f"Too many: {count}", detail)

@@ -1,0 +1,220 @@
+"""What controllers of a cluster do with what is stored: garbage collection, and the end of namespaces and of CRDs.
+
+By the rules of Kubernetes' garbage collector: an object goes when its last owner has gone, owners are known by UID, and
+the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of dependents. The collector follows commits by
+``on_change``, which only notes what is to be examined; ``step`` examines it.
+"""
+
+from collections.abc import Callable, Iterator
+
+from tf_operator.local.apiserver.deletes import CLEAN_UP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
+from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.registry import Registry
+from tf_operator.local.apiserver.routes import Route
+from tf_operator.local.apiserver.store import Change, Stored, VersionedStore
+from tf_operator.local.apiserver.writes import ObjectWriter
+from tf_operator.meta import Body, OwnerRef, key_of, owners_of, uid_of
+
+Place = tuple[str, str]
+"""Collection and path of an object."""
+
+
+class Collector:
+    """Deletes what has lost its owners, its namespace or its definition."""
+
+    def __init__(self, store: VersionedStore, registry: Registry, *, writer: ObjectWriter, deleter: Deleter) -> None:
+        self._store = store
+        self._registry = registry
+        self._writer = writer
+        self._deleter = deleter
+        self._places: dict[str, Place] = {}
+        """Where the object of a UID is."""
+        self._dependents: dict[str, dict[Place, None]] = {}
+        """By the UID of an owner, which need not exist."""
+        self._gone: set[str] = set()
+        """UIDs of owners that have gone, while dependents are left: their kind may be gone, too."""
+        self._due: dict[Place, None] = {}
+        self._terminating: dict[Place, bool] = {}
+        """Objects that end step by step, and whether all of their content has been deleted or marked."""
+        self.wake: Callable[[], object] | None = None
+        """Called, from inside of the write, when there may be something to do."""
+
+    def on_change(self, change: Change) -> None:
+        """Note what a commit may have made superfluous."""
+        place = change.collection, change.path
+        before = set() if change.old is None else {owner.uid for owner in owners_of(change.old.body)}
+        after = set() if change.new is None else {owner.uid for owner in owners_of(change.new.body)}
+        for uid in before - after:
+            self._dependents[uid].pop(place, None)
+            if not self._dependents[uid]:
+                del self._dependents[uid]
+                self._gone.discard(uid)
+        for uid in after - before:
+            self._dependents.setdefault(uid, {})[place] = None
+        if change.new is None:
+            self._on_gone(place, change.last.body)
+        else:
+            self._places[uid_of(change.new.body)] = place
+            if after:
+                self._due[place] = None
+            if change.new.body["metadata"].get("deletionTimestamp"):
+                self._on_terminating(place, change.new.body)
+        if self.wake is not None and (self._due or self._terminating):
+            self.wake()
+
+    def _on_gone(self, place: Place, body: Body) -> None:
+        uid = uid_of(body)
+        self._places.pop(uid, None)
+        if uid in self._dependents:
+            self._gone.add(uid)
+            self._due.update(self._dependents[uid])
+        self._due.pop(place, None)
+        self._terminating.pop(place, None)
+
+    def _on_terminating(self, place: Place, body: Body) -> None:
+        kind = self._registry.stored_in(place[0])
+        finalizers = body["metadata"].get("finalizers", ())
+        if kind is not None and (kind.is_namespace or not {ORPHAN, FOREGROUND, CLEAN_UP}.isdisjoint(finalizers)):
+            self._terminating.setdefault(place, False)
+            if FOREGROUND in finalizers:
+                self._due.update(self._dependents.get(uid_of(body), {}))
+        else:
+            self._terminating.pop(place, None)
+
+    def step(self) -> bool:
+        """Examine what is due now; whether that has changed anything."""
+        version, due = self._store.version, self._due
+        self._due = {}
+        for place in (*due, *self._terminating):
+            kind, stored = self._registry.stored_in(place[0]), self._stored(place)
+            if kind is not None and stored is not None:
+                self._examine(kind, place, stored)
+        return self._store.version != version
+
+    def _stored(self, place: Place) -> Stored | None:
+        return self._store.collection(place[0]).objects.get(place[1])
+
+    def _examine(self, kind: Kind, place: Place, stored: Stored) -> None:
+        metadata = stored.body["metadata"]
+        if not metadata.get("deletionTimestamp"):
+            self._examine_owners(kind, stored)
+            return
+        finalizers = metadata.get("finalizers", ())
+        if kind.is_namespace:
+            self._end_namespace(kind, place, stored)
+        elif CLEAN_UP in finalizers:
+            self._end_definition(kind, place, stored)
+        elif ORPHAN in finalizers:
+            self._release(stored)
+            self._drop_finalizer(kind, stored, ORPHAN)
+        elif FOREGROUND in finalizers and not any(self._blocking(stored)):
+            self._drop_finalizer(kind, stored, FOREGROUND)
+
+    # Owners
+
+    def _examine_owners(self, kind: Kind, stored: Stored) -> None:
+        owners = tuple(owners_of(stored.body))
+        if not owners or not all(map(self._is_known, owners)):
+            return
+        found = {owner.uid: self._owner(owner, stored.body) for owner in owners}
+        waiting = {uid for uid, owner in found.items() if owner is not None and _deletes_dependents(owner)}
+        solid = {uid for uid, owner in found.items() if owner is not None} - waiting
+        if solid:
+            if len(solid) < len(found):
+                self._disown(kind, stored, found.keys() - solid)
+            return
+        finalizers = stored.body["metadata"].get("finalizers", ())
+        if (waiting and self._dependents.get(uid_of(stored.body))) or FOREGROUND in finalizers:
+            propagation = "Foreground"
+        else:
+            propagation = "Orphan" if ORPHAN in finalizers else "Background"
+        self._delete(kind, stored, propagation)
+
+    def _is_known(self, owner: OwnerRef) -> bool:
+        """Whether it can be known if the owner exists: it cannot for a kind that is not served."""
+        return owner.uid in self._gone or self._registry.of_kind(owner.api_version, owner.kind) is not None
+
+    def _owner(self, reference: OwnerRef, dependent: Body) -> Body | None:
+        """The owner that a reference names, if it exists where it can own this object."""
+        place = self._places.get(reference.uid)
+        stored = None if place is None else self._stored(place)
+        if stored is None or stored.body["kind"] != reference.kind:
+            return None
+        namespace = key_of(stored.body).namespace
+        return stored.body if namespace in {"", key_of(dependent).namespace} else None
+
+    def _blocking(self, stored: Stored) -> Iterator[Place]:
+        """The dependents that keep a foreground deletion waiting."""
+        uid = uid_of(stored.body)
+        for place in self._dependents.get(uid, {}):
+            dependent = self._stored(place)
+            if dependent is not None:
+                yield from (
+                    place for owner in owners_of(dependent.body) if owner.uid == uid and owner.block_owner_deletion
+                )
+
+    def _release(self, stored: Stored) -> None:
+        uid = uid_of(stored.body)
+        for place in tuple(self._dependents.get(uid, {})):
+            kind, dependent = self._registry.stored_in(place[0]), self._stored(place)
+            if kind is not None and dependent is not None:
+                self._disown(kind, dependent, {uid})
+
+    def _disown(self, kind: Kind, stored: Stored, uids: set[str]) -> None:
+        def change(metadata: Json) -> None:
+            metadata["ownerReferences"] = [
+                owner for owner in metadata["ownerReferences"] if owner.get("uid") not in uids
+            ]
+
+        self._writer.amend(_route(kind, stored), lambda body: change(body["metadata"]))
+
+    # Namespaces and definitions
+
+    def _end_namespace(self, kind: Kind, place: Place, stored: Stored) -> None:
+        name = key_of(stored.body).name
+        kinds = [found for found in self._registry.stored if found.resource.is_namespaced]
+        if not self._terminating.get(place):
+            self._terminating[place] = True
+            for found in kinds:
+                self._delete_all(found, name)
+        if not any(self._has_objects(found, name) for found in kinds):
+            self._writer.amend(_route(kind, stored), lambda body: body.update(spec={}))
+
+    def _end_definition(self, kind: Kind, place: Place, stored: Stored) -> None:
+        defined = kind.defines(stored.body) if kind.defines is not None else ()
+        kinds = {str(found.storage): found for found in defined}
+        if not self._terminating.get(place):
+            self._terminating[place] = True
+            for found in kinds.values():
+                self._delete_all(found, "")
+        if not any(self._has_objects(found, "") for found in kinds.values()):
+            self._drop_finalizer(kind, stored, CLEAN_UP)
+
+    def _has_objects(self, kind: Kind, namespace: str) -> bool:
+        return any(self._store.collection(str(kind.storage)).paths(namespace))
+
+    def _delete_all(self, kind: Kind, namespace: str) -> None:
+        collection = self._store.collection(str(kind.storage))
+        for path in tuple(collection.paths(namespace)):
+            self._delete(kind, collection.objects[path], "Background")
+
+    # Writes
+
+    def _delete(self, kind: Kind, stored: Stored, propagation: str) -> None:
+        self._deleter.delete(_route(kind, stored), DeleteOptions(uid=uid_of(stored.body), propagation=propagation))
+
+    def _drop_finalizer(self, kind: Kind, stored: Stored, finalizer: str) -> None:
+        def change(metadata: Json) -> None:
+            metadata["finalizers"] = [name for name in metadata["finalizers"] if name != finalizer]
+
+        self._writer.amend(_route(kind, stored), lambda body: change(body["metadata"]))
+
+
+def _deletes_dependents(owner: Body) -> bool:
+    metadata = owner["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and FOREGROUND in metadata.get("finalizers", ())
+
+
+def _route(kind: Kind, stored: Stored) -> Route:
+    key = key_of(stored.body)
+    return Route("collect", kind, key.namespace, key.name)

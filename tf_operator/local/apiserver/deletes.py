@@ -1,0 +1,201 @@
+"""Deletion: grace periods, finalizers, preconditions and what becomes of dependents.
+
+An object goes in up to three steps, as in kube-apiserver's registry: it is marked (a grace period, finalizers), it
+loses its finalizers one by one, it is gone. ``collector`` does what the finalizers of garbage collection wait for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from tf_operator.local.apiserver import failures, reads, stamps
+from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.routes import Route, body_of
+from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
+from tf_operator.local.apiserver.writes import finalizers_of
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport.requests import Request
+from tf_operator.meta import Body, parse_time, rfc3339
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+CLEAN_UP = "customresourcecleanup.apiextensions.k8s.io"
+"""Keeps a definition until the objects that it defines are gone."""
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+class _Preconditions(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _Body(msgspec.Struct, rename="camel"):
+    preconditions: _Preconditions | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    grace_period_seconds: int | None = None
+    dry_run: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How an object is to be deleted."""
+
+    uid: str = ""
+    version: str = ""
+    propagation: str = ""
+    """Empty: what the object's finalizers say, or else Background."""
+    grace_seconds: int | None = None
+    is_dry_run: bool = False
+
+
+def options_of(request: Request) -> DeleteOptions:
+    """From the body, and from the query where that is empty."""
+    query = request.query
+    body = _Body()
+    if request.body:
+        body_of(request)
+        try:
+            body = msgspec.json.decode(request.body, type=_Body)
+        except msgspec.ValidationError as error:
+            raise failures.bad_request(f"DeleteOptions: {error}") from error
+    propagation = body.propagation_policy or query.get("propagationPolicy", "")
+    if propagation and body.orphan_dependents is not None:
+        message = "Invalid value: orphanDependents and deletionPropagation cannot be both set"
+        raise _invalid(FieldCause("propagationPolicy", "FieldValueInvalid", message))
+    if propagation not in {"", *_POLICIES}:
+        listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES[1:], _POLICIES[0], "nil"))
+        message = f'Unsupported value: "{propagation}": supported values: {listed}'
+        raise _invalid(FieldCause("propagationPolicy", "FieldValueNotSupported", message))
+    if body.orphan_dependents is not None:
+        propagation = "Orphan" if body.orphan_dependents else "Background"
+    conditions = body.preconditions or _Preconditions()
+    grace = body.grace_period_seconds
+    if grace is None and query.get("gracePeriodSeconds", "").isdigit():
+        grace = int(query["gracePeriodSeconds"])
+    return DeleteOptions(
+        uid=conditions.uid or "",
+        version=conditions.resource_version or "",
+        propagation=propagation,
+        grace_seconds=grace,
+        is_dry_run=(body.dry_run or [query.get("dryRun", "")]) == ["All"],
+    )
+
+
+def _invalid(cause: FieldCause) -> Exception:
+    return failures.invalid_options("DeleteOptions", [cause])
+
+
+class Deleter:
+    """Deletes objects."""
+
+    def __init__(self, store: VersionedStore, *, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def delete(self, route: Route, options: DeleteOptions) -> tuple[Stored, bool]:
+        """Delete or mark one object: its last state, and whether it is gone."""
+        kind = route.kind
+        stored = reads.stored_at(self._store, route)
+        _check(kind, stored.body["metadata"], options)
+        if _is_pending(kind, stored.body["metadata"], options.grace_seconds):
+            return stored, False
+        body: Json = msgspec.json.decode(msgspec.json.encode(stored.body))
+        _set_finalizers(body["metadata"], options.propagation)
+        if kind.defines is not None and not body["metadata"].get("deletionTimestamp"):
+            body["metadata"].setdefault("finalizers", []).append(CLEAN_UP)
+        grace = _mark_grace(kind, body, options.grace_seconds, now=self._clock.now())
+        keeps = finalizers_of(kind, body)
+        if keeps and grace is None:
+            _mark_to_finalize(kind, body["metadata"], self._clock.now())
+        if keeps or grace is not None:
+            if kind.on_delete is not None:
+                kind.on_delete(body)
+            stored = self._mark(route, stored, body, is_dry_run=options.is_dry_run)
+        if keeps or grace:
+            return stored, False
+        return self._remove(route, stored, is_dry_run=options.is_dry_run), True
+
+    def _mark(self, route: Route, stored: Stored, body: Json, *, is_dry_run: bool) -> Stored:
+        body = stamps.ordered(body)
+        if stamps.is_same(body, stored.body):
+            return stored
+        if is_dry_run:
+            return Stored(body, stored.version)
+        return self._store.commit(str(route.kind.storage), path_of(route.key), body).new or stored
+
+    def _remove(self, route: Route, stored: Stored, *, is_dry_run: bool) -> Stored:
+        if is_dry_run:
+            return stored
+        return self._store.commit(str(route.kind.storage), path_of(route.key), None).last
+
+
+def _check(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> None:
+    name = metadata["name"]
+    if options.uid and options.uid != metadata["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise failures.conflict(kind, name, why)
+    if options.version and options.version != metadata["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
+            f"({metadata['resourceVersion']}). The object might have been modified"
+        )
+        raise failures.conflict(kind, name, why)
+
+
+def _is_pending(kind: Kind, metadata: Body, asked: int | None) -> bool:
+    """Whether an object has a grace period already that the request does not shorten."""
+    running = metadata.get("deletionGracePeriodSeconds")
+    if kind.grace_seconds is None or running is None:
+        return False
+    return asked is None or asked >= running
+
+
+def _mark_grace(kind: Kind, body: Json, asked: int | None, *, now: datetime) -> int | None:
+    """Begin or shorten the grace period, and return it; ``None`` for what has none."""
+    metadata = body["metadata"]
+    if kind.grace_seconds is None:
+        return None
+    began = parse_time(metadata.get("deletionTimestamp"))
+    if began is None:
+        grace = kind.grace_seconds(body, asked)
+        _mark(metadata, now + timedelta(seconds=grace), grace=grace)
+        return grace
+    running = metadata.get("deletionGracePeriodSeconds")
+    if running is None or asked is None:
+        return None
+    metadata["deletionTimestamp"] = rfc3339(began + timedelta(seconds=asked - running))
+    metadata["deletionGracePeriodSeconds"] = asked
+    return asked
+
+
+def _mark(metadata: Json, moment: datetime, *, grace: int | None) -> None:
+    metadata["deletionTimestamp"] = rfc3339(moment)
+    if grace is not None:
+        metadata["deletionGracePeriodSeconds"] = grace
+    if metadata.get("generation"):
+        metadata["generation"] += 1
+
+
+def _mark_to_finalize(kind: Kind, metadata: Json, now: datetime) -> None:
+    """Mark an object that has no grace period, and stays because of its finalizers."""
+    grace = None if kind.is_namespace else 0
+    if not metadata.get("deletionTimestamp"):
+        _mark(metadata, now, grace=grace)
+    elif grace is not None:
+        metadata["deletionGracePeriodSeconds"] = grace
+
+
+def _set_finalizers(metadata: Json, propagation: str) -> None:
+    """The finalizers by which the garbage collector knows what to do with dependents."""
+    if not propagation:
+        return
+    wanted = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}[propagation]
+    kept = [name for name in metadata.get("finalizers", ()) if name not in {ORPHAN, FOREGROUND} or name in wanted]
+    metadata["finalizers"] = kept + [name for name in wanted if name not in kept]

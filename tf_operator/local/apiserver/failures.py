@@ -1,0 +1,130 @@
+"""The errors that a request can end in, in the words of kube-apiserver."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+LONGEST_BODY = 3 * 1024 * 1024
+
+
+def _about(kind: Kind, name: str, causes: Iterable[FieldCause] = ()) -> dict[str, Any]:
+    details = {"name": name, "group": kind.resource.group, "kind": kind.resource.plural}
+    listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    return {field: value for field, value in details.items() if value} | ({"causes": listed} if listed else {})
+
+
+def no_such_path() -> ApiFailure:
+    """404 of a resource, not of an object."""
+    return ApiFailure(404, "NotFound", "the server could not find the requested resource")
+
+
+def not_found(kind: Kind, name: str) -> ApiFailure:
+    """404 of an object."""
+    return ApiFailure(404, "NotFound", f'{kind.resource} "{name}" not found', details=_about(kind, name))
+
+
+def already_exists(kind: Kind, name: str) -> ApiFailure:
+    """409: the name is taken."""
+    return ApiFailure(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', details=_about(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str = STALE) -> ApiFailure:
+    """409: the object is not what the request took it for."""
+    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+    return ApiFailure(409, "Conflict", message, details=_about(kind, name))
+
+
+def invalid(kind: Kind, name: str, causes: Iterable[FieldCause]) -> ApiFailure:
+    """422: with each cause once."""
+    found = tuple(dict.fromkeys(causes))
+    resource = kind.resource
+    details = {"name": name, "group": resource.group, "kind": resource.kind}
+    return _invalid(f"{resource.kind}.{resource.group}" if resource.group else resource.kind, name, details, found)
+
+
+def invalid_options(kind: str, causes: Iterable[FieldCause], *, group: str = "meta.k8s.io") -> ApiFailure:
+    """422 of the query or of the options in a body."""
+    return _invalid(f"{kind}.{group}", "", {"group": group, "kind": kind}, tuple(causes))
+
+
+def _invalid(what: str, name: str, details: dict[str, str], causes: tuple[FieldCause, ...]) -> ApiFailure:
+    texts = [str(cause) for cause in causes]
+    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    named = {field: value for field, value in details.items() if value}
+    return ApiFailure(422, "Invalid", f'{what} "{name}" is invalid: {told}', details={**named, "causes": listed})
+
+
+def bad_request(message: str) -> ApiFailure:
+    """400."""
+    return ApiFailure(400, "BadRequest", message)
+
+
+def forbidden(kind: Kind, name: str, why: str, *, causes: Iterable[FieldCause] = ()) -> ApiFailure:
+    """403."""
+    subject = f'{kind.resource} "{name}"' if name else str(kind.resource)
+    return ApiFailure(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(kind, name, causes))
+
+
+def method_not_allowed() -> ApiFailure:
+    """405."""
+    return ApiFailure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
+    """415: of a body."""
+    message = "the body of the request was in an unknown format - accepted media types include: "
+    return ApiFailure(415, "UnsupportedMediaType", message + ", ".join(accepted))
+
+
+def not_acceptable(offered: Iterable[str]) -> ApiFailure:
+    """406: of an answer."""
+    message = "only the following media types are accepted: "
+    return ApiFailure(406, "NotAcceptable", message + ", ".join(offered))
+
+
+def too_large() -> ApiFailure:
+    """413."""
+    message = f"Request entity too large: limit is {LONGEST_BODY}"
+    return ApiFailure(413, "RequestEntityTooLarge", message)
+
+
+def expired(message: str) -> ApiFailure:
+    """410: the version is no longer kept."""
+    return ApiFailure(410, "Expired", message)
+
+
+def too_old(version: int, floor: int) -> ApiFailure:
+    """410 of a watch."""
+    return expired(f"too old resource version: {version} ({floor})")
+
+
+def not_yet(version: int, current: int) -> ApiFailure:
+    """504: the version is still to come."""
+    message = f"Too large resource version: {version}, current: {current}"
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return ApiFailure(504, "Timeout", message, details={"causes": [cause], "retryAfterSeconds": 1})
+
+
+def internal(why: str) -> ApiFailure:
+    """500."""
+    return ApiFailure(500, "InternalError", f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
+
+
+def version_required(kind: Kind, name: str) -> ApiFailure:
+    """422: an update that does not say which version it replaces. The real server names the resource, not the kind."""
+    resource = kind.resource
+    cause = FieldCause(
+        "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
+    )
+    return _invalid(str(resource), name, {"name": name, "group": resource.group, "kind": resource.plural}, (cause,))
+
+
+def strict(kind: Kind, problems: Iterable[str]) -> ApiFailure:
+    """400: fields that the kind does not have, when the request wants to know."""
+    named, version = kind.resource.kind, kind.resource.version
+    why = f"strict decoding error: {', '.join(problems)}"
+    return bad_request(f'{named} in version "{version}" cannot be handled as a {named}: {why}')

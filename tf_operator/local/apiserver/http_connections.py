@@ -1,0 +1,130 @@
+"""The connections of the server: only so many at once, and none for long without a request that was let in.
+
+Every user of the machine may connect to loopback. Whoever sends no token, or nothing, must not keep the owner of the
+server from his own place, and must not use up the file descriptors of the process, which starts trainings with them.
+"""
+
+import asyncio
+import socket
+import ssl
+from typing import Final, NoReturn
+
+from aiohttp import web
+
+from tf_operator.machinery.clock import Clock, Timer
+from tf_operator.machinery.log import Logger
+
+MOST: Final = 256
+"""Of which a kubectl takes one, and each watch or log that is followed."""
+ADMITTED_WITHIN: Final = 5.0
+"""Seconds for the TLS handshake and the first request."""
+_PAUSE: Final = 0.1
+"""Seconds after which a connection is accepted again when the process has no file descriptor left."""
+
+_log = Logger(__name__)
+
+
+class Connection:
+    """One client."""
+
+    def __init__(self, accepted: socket.socket, protocol: web.RequestHandler) -> None:
+        self.accepted = accepted
+        self.protocol = protocol
+        self.transport: asyncio.Transport | None = None
+        self.is_admitted = False
+        self.limit: Timer | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def close(self) -> None:
+        """Close it now, whatever has not been sent."""
+        if self.limit:
+            self.limit.cancel()
+        if self.transport:
+            self.transport.abort()
+        elif self.task:
+            self.task.cancel()
+
+
+class ConnectionPool:
+    """All connections of one listener; everything runs on its loop."""
+
+    def __init__(self, server: web.Server, tls: ssl.SSLContext, clock: Clock) -> None:
+        self._server = server
+        self._tls = tls
+        self._clock = clock
+        self._open: dict[object, Connection] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def accept(self, listener: socket.socket) -> NoReturn:
+        """Accept connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    accepted, _ = await loop.sock_accept(listener)
+                except OSError:
+                    await self._clock.sleep(_PAUSE)
+                    continue
+                if len(self._open) >= MOST and not self._close_one():
+                    accepted.close()
+                    continue
+                self._add(accepted, tasks)
+                # While the backlog is full, ``sock_accept`` returns without waiting: everything else needs a turn.
+                await self._clock.sleep(0)
+
+    def admit(self, protocol: object) -> None:
+        """A request of this protocol has been let in: the connection may stay."""
+        if connection := self._open.get(protocol):
+            connection.is_admitted = True
+            if connection.limit:
+                connection.limit.cancel()
+
+    def lost(self, protocol: object) -> None:
+        """The connection of this protocol is closed."""
+        if connection := self._open.pop(protocol, None):
+            connection.close()
+
+    def close(self) -> None:
+        """Close all."""
+        for protocol in tuple(self._open):
+            self.lost(protocol)
+
+    def _add(self, accepted: socket.socket, tasks: asyncio.TaskGroup) -> None:
+        connection = Connection(accepted, self._server())
+        self._open[connection.protocol] = connection
+        when = self._clock.monotonic() + ADMITTED_WITHIN
+        connection.limit = self._clock.call_at(when, lambda: self.lost(connection.protocol))
+        connection.task = tasks.create_task(self._start(connection))
+        # Not by the task itself: one that is cancelled before it begins never runs.
+        connection.task.add_done_callback(lambda _: self._started(connection))
+
+    def _close_one(self) -> bool:
+        """Close the oldest connection that has sent nothing that was let in."""
+        for connection in self._open.values():
+            if not connection.is_admitted:
+                self.lost(connection.protocol)
+                return True
+        return False
+
+    async def _start(self, connection: Connection) -> None:
+        """Shake hands, and let the protocol read the request."""
+        try:
+            connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection.protocol,
+                connection.accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=ADMITTED_WITHIN,
+                ssl_shutdown_timeout=1.0,
+            )
+        except OSError:  # it broke, is not TLS, or was too slow
+            pass
+        except Exception:  # noqa: BLE001 (a bug must not end the others)
+            _log.exception("a connection could not be served")
+
+    def _started(self, connection: Connection) -> None:
+        if connection.transport is None or connection.protocol not in self._open:
+            self.lost(connection.protocol)
+            connection.close()
+            connection.accepted.close()

@@ -1,0 +1,41 @@
+"""Who is let in: whoever has the token, and no page in a browser. Pure.
+
+The server listens on loopback, where every user of the machine and every page in a browser can reach it. A page cannot
+read the token; that it may not even ask is the second lock: its requests have an ``Origin``, or, when a name of its
+own leads to this machine (DNS rebinding), a foreign ``Host``.
+"""
+
+import hmac
+from collections.abc import Sequence
+from typing import Protocol
+
+from tf_operator.local.apiserver.messages import ApiFailure
+
+
+class Headers(Protocol):
+    """Headers, whose names have no case, and of which each may be there several times."""
+
+    def getall(self, key: str, default: Sequence[str]) -> Sequence[str]:
+        """All values of one."""
+
+
+class Guard:
+    """Lets requests of one port in."""
+
+    def __init__(self, token: str, *, hosts: Sequence[str], port: int) -> None:
+        """``hosts`` are the names that the server's certificate has."""
+        self._expected = f"Bearer {token}".encode()
+        names = [f"[{host}]" if ":" in host else host for host in hosts]
+        self._hosts = {f"{name}:{port}" for name in names}
+
+    def check(self, headers: Headers) -> None:
+        """``ApiFailure`` for a request that is not let in."""
+        hosts = headers.getall("Host", ())
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            raise ApiFailure(403, "Forbidden", f"the header Host has to be one of: {', '.join(sorted(self._hosts))}")
+        if headers.getall("Origin", ()):
+            raise ApiFailure(403, "Forbidden", "requests of web pages (with the header Origin) are not let in")
+        given = headers.getall("Authorization", ())
+        # Compared in constant time: how long a refusal takes must not tell how much of a token was right.
+        if len(given) != 1 or not hmac.compare_digest(given[0].encode("utf-8", "surrogateescape"), self._expected):
+            raise ApiFailure(401, "Unauthorized", "Unauthorized")

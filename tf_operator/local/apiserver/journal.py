@@ -1,0 +1,63 @@
+"""What the server keeps on disk: each commit, in SQLite, before it is answered.
+
+A commit survives SIGKILL of this process, because it has been written to the operating system when ``write`` returns.
+It may not survive a power failure: ``synchronous=NORMAL`` does not wait for the disk. The database stays whole in both
+cases. Only current objects are kept: after a restart, watches and lists of earlier versions are ``Expired``.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from tf_operator.meta import Body
+
+_LAYOUT = 1
+_SCHEMA = """
+create table if not exists objects (
+    collection text not null, path text not null, body blob not null, primary key (collection, path)
+) without rowid;
+create table if not exists counter (one integer primary key check (one = 1), version integer not null);
+"""
+
+
+class NewerLayout(Exception):
+    """The file was written by a later release."""
+
+
+class SqliteJournal:
+    """A file of its own; one process at a time (the caller holds a lock)."""
+
+    def __init__(self, file: Path) -> None:
+        self._connection = sqlite3.connect(file, isolation_level=None)
+        self._connection.execute("pragma journal_mode = wal")
+        self._connection.execute("pragma synchronous = normal")
+        (layout,) = self._connection.execute("pragma user_version").fetchone()
+        if layout > _LAYOUT:
+            raise NewerLayout(f"{file} was written by a later release (layout {layout}, this one has {_LAYOUT})")
+        self._connection.executescript(_SCHEMA)
+        self._connection.execute(f"pragma user_version = {_LAYOUT}")
+
+    def load(self) -> tuple[int, Iterator[tuple[str, str, Body]]]:
+        """The last version, and collection, path and body of each object."""
+        row = self._connection.execute("select version from counter").fetchone()
+        decode = msgspec.json.Decoder(dict).decode
+        objects = self._connection.execute("select collection, path, body from objects")
+        return (row[0] if row else 0), ((collection, path, decode(body)) for collection, path, body in objects)
+
+    def write(self, version: int, collection: str, path: str, body: Body | None) -> None:
+        """Keep one commit (``None``: the object is deleted); when this returns, it is kept."""
+        execute = self._connection.execute
+        with self._connection:
+            execute("begin immediate")
+            if body is None:
+                execute("delete from objects where collection = ? and path = ?", (collection, path))
+            else:
+                raw = msgspec.json.encode(body)
+                execute("insert or replace into objects values (?, ?, ?)", (collection, path, raw))
+            execute("insert or replace into counter values (1, ?)", (version,))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()

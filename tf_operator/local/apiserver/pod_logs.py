@@ -1,0 +1,146 @@
+"""``GET .../pods/<name>/log``: which container is meant and which part of its log, as the kubelet decides it. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.meta import Body, key_of, parse_time, text_of
+
+PATH: Final = re.compile(r"(?P<pod>/api/v1/namespaces/(?P<namespace>[^/]+)/pods/(?P<name>[^/]+))/log")
+
+_LISTS: Final = (
+    ("initContainers", "initContainerStatuses"),
+    ("containers", "containerStatuses"),
+    ("ephemeralContainers", "ephemeralContainerStatuses"),
+)
+_TRUE: Final = ("true", "1", "t", "T", "TRUE", "True", "")
+_FALSE: Final = ("false", "0", "f", "F", "FALSE", "False")
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """What of a log is asked for."""
+
+    container: str
+    follow: bool
+    previous: bool
+    timestamps: bool
+    tail_lines: int | None
+    since_seconds: int | None
+    limit_bytes: int | None
+
+
+def parse(query: Mapping[str, str], pod: Body, now: datetime) -> LogRequest | None:
+    """What is asked of a pod's log; ``ApiFailure`` if it is wrong, or if there is no such log.
+
+    ``None`` for a pod without a node, whose log is empty.
+    """
+    since, since_time = _number(query, "sinceSeconds"), query.get("sinceTime", "")
+    if since is not None and since_time:
+        why = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
+        raise _invalid(pod, "", why, reason="FieldValueForbidden")
+    if since_time:
+        moment = parse_time(since_time)
+        if moment is None:
+            raise failures.bad_request(f"sinceTime {since_time!r} is no time as in 2026-01-31T12:00:00Z")
+        since = max(1, int((now - moment).total_seconds()))
+    found = LogRequest(
+        container=_container(pod, query.get("container", "")),
+        follow=_flag(query, "follow"),
+        previous=_flag(query, "previous"),
+        timestamps=_flag(query, "timestamps"),
+        tail_lines=_number(query, "tailLines"),
+        since_seconds=since,
+        limit_bytes=_number(query, "limitBytes"),
+    )
+    _check_least(pod, found)
+    if not text_of(_mapping(pod, "spec"), "nodeName"):
+        return None
+    _check_started(pod, found)
+    return found
+
+
+def _container(pod: Body, asked: str) -> str:
+    pod_name = key_of(pod).name
+    by_list = [_names(pod.get("spec"), name) for name, _ in _LISTS]
+    if asked:
+        if not any(asked in names for names in by_list):
+            raise failures.bad_request(f"container {asked} is not valid for pod {pod_name}")
+        return asked
+    init, containers, _ = by_list
+    if len(containers) == 1:
+        return containers[0]
+    choices = f", choose one of: [{' '.join(containers)}]"
+    choices += f" or one of the init containers: [{' '.join(init)}]" * bool(init)
+    raise failures.bad_request(f"a container name must be specified for pod {pod_name}{choices}")
+
+
+def _check_started(pod: Body, asked: LogRequest) -> None:
+    where = f'container "{asked.container}" in pod "{key_of(pod).name}"'
+    status = next((found for found in _statuses(pod) if text_of(found, "name") == asked.container), None)
+    if status is None:
+        raise failures.bad_request(f"{where} is not available")
+    state, last = _mapping(status, "state"), _mapping(status, "lastState")
+    has_run_before = bool(text_of(_mapping(last, "terminated"), "containerID"))
+    if asked.previous:
+        if not has_run_before:
+            raise failures.bad_request(f"previous terminated {where} not found")
+        return
+    if "running" in state or has_run_before or text_of(_mapping(state, "terminated"), "containerID"):
+        return
+    reason = text_of(_mapping(state, "waiting"), "reason")
+    raise failures.bad_request(f"{where} is waiting to start{f': {reason}' if reason else ' - no logs yet'}")
+
+
+def _statuses(pod: Body) -> Iterator[Body]:
+    for _, name in _LISTS:
+        found = _mapping(pod, "status").get(name)
+        yield from (entry for entry in (found if isinstance(found, list | tuple) else ()) if isinstance(entry, Mapping))
+
+
+def _names(spec: object, field: str) -> list[str]:
+    found = spec.get(field) if isinstance(spec, Mapping) else ()
+    return [text_of(entry, "name") for entry in (found or ()) if isinstance(entry, Mapping)]
+
+
+def _mapping(body: Body, field: str) -> Body:
+    found = body.get(field)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    text = query.get(name, "false")
+    if text not in (*_TRUE, *_FALSE):
+        raise failures.bad_request(f'strconv.ParseBool: parsing "{text}": invalid syntax')
+    return text in _TRUE
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"[+-]?\d{1,19}", text):
+        raise failures.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def _check_least(pod: Body, asked: LogRequest) -> None:
+    for field, number, least in (
+        ("tailLines", asked.tail_lines, 0),
+        ("limitBytes", asked.limit_bytes, 1),
+        ("sinceSeconds", asked.since_seconds, 1),
+    ):
+        if number is not None and number < least:
+            rule = "greater than 0" if least else "greater than or equal to 0"
+            raise _invalid(pod, field, f"Invalid value: {number}: must be {rule}")
+
+
+def _invalid(pod: Body, field: str, message: str, *, reason: str = "FieldValueInvalid") -> ApiFailure:
+    name, kind = key_of(pod).name, "PodLogOptions"
+    causes = [{"reason": reason, "message": message, "field": field}]
+    details = {"name": name, "kind": kind, "causes": causes}
+    return ApiFailure(422, "Invalid", f'{kind} "{name}" is invalid: {field}: {message}', details=details)

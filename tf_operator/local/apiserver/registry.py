@@ -1,0 +1,65 @@
+"""Which resources the server knows: the built-in ones, and those that objects define."""
+
+from collections.abc import Iterable, Iterator
+
+from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver.store import Change
+
+
+class Registry:
+    """Kinds by the names that paths, bodies and owner references use."""
+
+    def __init__(self, built_in: Iterable[Kind]) -> None:
+        self._built_in = tuple(built_in)
+        self._defined: dict[tuple[str, str], tuple[Kind, ...]] = {}
+        self.generation = 0
+        """Grows with each change, so that documents about all kinds can be cached."""
+        self._index()
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._by_path.values())
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind that a path names."""
+        return self._by_path.get((group, version, plural))
+
+    def of_kind(self, api_version: str, kind: str) -> Kind | None:
+        """The kind that an object or an owner reference names."""
+        return self._by_name.get((api_version, kind))
+
+    def stored_in(self, collection: str) -> Kind | None:
+        """The kind of what a collection stores."""
+        return self._by_collection.get(collection)
+
+    @property
+    def stored(self) -> Iterable[Kind]:
+        """One kind for each collection: that of the stored version."""
+        return self._by_collection.values()
+
+    @property
+    def namespaces(self) -> Kind | None:
+        """The kind whose objects are namespaces; without one, each namespace exists."""
+        return self._namespaces
+
+    def on_change(self, change: Change) -> None:
+        """Follow an object that defines others."""
+        kind = self._by_collection.get(change.collection)
+        if kind is None or kind.defines is None:
+            return
+        source = change.collection, change.path
+        if change.new is None:
+            self._defined.pop(source, None)
+        else:
+            self._defined[source] = kind.defines(change.new.body)
+        self._index()
+
+    def _index(self) -> None:
+        self.generation += 1
+        kinds = [*self._built_in, *(kind for kinds in self._defined.values() for kind in kinds)]
+        self._by_path = {(kind.resource.group, kind.resource.version, kind.resource.plural): kind for kind in kinds}
+        self._by_name = {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
+        self._by_collection = {}
+        for kind in kinds:
+            if kind.answer is None and kind.storage.api_version == kind.resource.api_version:
+                self._by_collection[str(kind.storage)] = kind
+        self._namespaces = next((kind for kind in kinds if kind.is_namespace), None)

@@ -1,0 +1,233 @@
+"""What a request is about: its path, method and query as values."""
+
+import binascii
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import msgspec
+
+from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.registry import Registry
+from tf_operator.machinery.transport.requests import Request
+from tf_operator.meta import ObjectKey
+
+_VERBS = {"POST": "create", "GET": "list", "DELETE": "deletecollection"}
+_VERBS_OF_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_UNSIGNED = re.compile(r"[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A verb, and what it is about. Without a name it is about a collection."""
+
+    verb: str
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The object."""
+        return ObjectKey(self.namespace, self.name)
+
+
+def route_of(request: Request, registry: Registry) -> Route | None:
+    """What a request is about; ``None`` if its path names no resource, as those of discovery do."""
+    parts = [unquote(part) for part in request.path.strip("/").split("/")]
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        # What follows a namespace is a resource in it, or a subresource of the namespace itself.
+        inner = registry.find(group, version, rest[2])
+        if inner is not None and inner.resource.is_namespaced:
+            namespace, rest = rest[1], rest[2:]
+    kind = registry.find(group, version, rest[0])
+    if kind is None or len(rest) > 3 or not all(rest) or (not namespace and not _is_across(kind, rest, request)):
+        raise failures.no_such_path()
+    name, subresource = (*rest[1:], "", "")[:2]
+    return Route(_verb(request, kind, name=name, subresource=subresource), kind, namespace, name, subresource)
+
+
+def _is_across(kind: Kind, rest: list[str], request: Request) -> bool:
+    """Whether a path without a namespace may be: objects of all namespaces are listed, and no more."""
+    if not kind.resource.is_namespaced:
+        return True
+    if len(rest) > 1 or (kind.is_custom and request.method != "GET"):
+        return False
+    if request.method != "GET" and kind.answer is None:
+        raise failures.method_not_allowed()
+    return True
+
+
+def _verb(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
+    if subresource:
+        return _verb_of_subresource(request, kind, subresource)
+    verb = (_VERBS_OF_ONE if name else _VERBS).get(request.method)
+    if verb is None or (kind.answer is not None and verb != "create"):
+        raise failures.method_not_allowed()
+    return "watch" if verb == "list" and flag(request.query, "watch") else verb
+
+
+def _verb_of_subresource(request: Request, kind: Kind, subresource: str) -> str:
+    if subresource not in kind.subresources:
+        raise failures.no_such_path()
+    if subresource in kind.actions:
+        verb = "create" if request.method == "POST" else None
+    else:
+        verb = {"GET": "get", "PUT": "update", "PATCH": "patch"}.get(request.method)
+    if verb is None:
+        raise failures.method_not_allowed()
+    return verb
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """A boolean parameter, as Go parses it."""
+    text = query.get(name, "")
+    if text and text not in _TRUE | _FALSE:
+        raise failures.bad_request(f'strconv.ParseBool: parsing "{text}": invalid syntax')
+    return text in _TRUE
+
+
+def number(query: Mapping[str, str], name: str) -> int | None:
+    """An integer parameter."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise failures.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """The query of a list or a watch."""
+
+    label_selector: str
+    field_selector: str
+    version: int | None
+    """``None``: as new as the request; 0: any."""
+    match: str
+    limit: int
+    token: str
+    timeout_seconds: int | None
+    has_bookmarks: bool
+    sends_initial_events: bool | None
+
+
+def list_options(query: Mapping[str, str], *, is_watch: bool) -> ListOptions:
+    """Read and check the query of a list or a watch."""
+    text = query.get("resourceVersion", "")
+    match = query.get("resourceVersionMatch", "")
+    initial = flag(query, "sendInitialEvents") if query.get("sendInitialEvents") else None
+    if is_watch and initial is None and not match and text in {"", "0"}:
+        initial, match = True, "NotOlderThan"
+    checks = _watch_causes(query, match, initial=initial) if is_watch else _list_causes(query, match, initial=initial)
+    causes = tuple(checks)
+    if causes:
+        raise failures.invalid_options("ListOptions", causes)
+    return ListOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=query.get("fieldSelector", ""),
+        version=_version(text, is_watch=is_watch),
+        match=match,
+        limit=max(0, number(query, "limit") or 0),
+        token=query.get("continue", ""),
+        timeout_seconds=number(query, "timeoutSeconds"),
+        has_bookmarks=flag(query, "allowWatchBookmarks"),
+        sends_initial_events=initial,
+    )
+
+
+def _version(text: str, *, is_watch: bool) -> int | None:
+    if not text:
+        return None
+    if not _UNSIGNED.fullmatch(text):
+        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        if is_watch:
+            raise failures.invalid_options("ListOptions", [FieldCause("resourceVersion", "FieldValueInvalid", message)])
+        raise failures.bad_request(f"invalid resource version: resourceVersion: {message}")
+    return int(text)
+
+
+def _watch_causes(query: Mapping[str, str], match: str, *, initial: bool | None) -> Iterator[FieldCause]:
+    if initial is not None and match != "NotOlderThan":
+        yield _forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+    if not match:
+        return
+    if initial is None:
+        yield _forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    if match != "NotOlderThan":
+        yield _not_supported(match, '"NotOlderThan"')
+    if query.get("continue"):
+        yield _forbidden("resourceVersionMatch is forbidden when continue is provided")
+
+
+def _list_causes(query: Mapping[str, str], match: str, *, initial: bool | None) -> Iterator[FieldCause]:
+    if match:
+        version = query.get("resourceVersion", "")
+        if not version:
+            yield _forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+        if query.get("continue"):
+            yield _forbidden("resourceVersionMatch is forbidden when continue is provided")
+        if match not in {"Exact", "NotOlderThan"}:
+            yield _not_supported(match, '"Exact", "NotOlderThan", ""')
+        if match == "Exact" and version == "0":
+            yield _forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    if initial is not None:
+        yield _forbidden("sendInitialEvents is forbidden for list", field="sendInitialEvents")
+
+
+def _forbidden(why: str, *, field: str = "resourceVersionMatch") -> FieldCause:
+    return FieldCause(field, "FieldValueForbidden", f"Forbidden: {why}")
+
+
+def _not_supported(value: str, supported: str) -> FieldCause:
+    message = f'Unsupported value: "{value}": supported values: {supported}'
+    return FieldCause("resourceVersionMatch", "FieldValueNotSupported", message)
+
+
+class _Token(msgspec.Struct):
+    v: str
+    rv: int
+    start: str
+
+
+def make_token(version: int, last: str) -> str:
+    """Where the next page begins: behind the path ``last``, at a version (-1: whatever is current)."""
+    raw = msgspec.json.encode(_Token("meta.k8s.io/v1", version, f"{last}\0"))
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def read_token(token: str) -> tuple[int, str]:
+    """Version and last path of a token."""
+    try:
+        found = msgspec.json.decode(urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Token)
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
+        raise failures.bad_request(f"continue key is not valid: {error}") from error
+    if found.v != "meta.k8s.io/v1" or not found.rv or not found.start:
+        raise failures.bad_request("continue key is not valid: server does not recognize this encoded version")
+    return found.rv, found.start.rstrip("\0")
+
+
+def body_of(request: Request) -> object:
+    """The JSON of a body, whatever it is."""
+    body = request.body or b""
+    if len(body) > failures.LONGEST_BODY:
+        raise failures.too_large()
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise failures.bad_request(f"the object provided is unrecognized (must be of type JSON): {error}") from error

@@ -1,0 +1,178 @@
+"""The embedded API server: requests in, answers out. No sockets, no tasks, and no time but the clock's.
+
+    server = ApiServer(clock, kinds=built_in.KINDS)
+    answer = server.handle(Request(...))        # a Response, or the WatchStream of a watch
+
+``handle`` never raises. What controllers of a cluster do with what is stored (garbage collection, the end of
+namespaces) is a step of its own, ``collect``: whoever runs the server decides when.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from tf_operator.local.apiserver import deletes, failures, reads, routes, stamps, watches
+from tf_operator.local.apiserver.collector import Collector
+from tf_operator.local.apiserver.deletes import Deleter
+from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
+from tf_operator.local.apiserver.registry import Registry
+from tf_operator.local.apiserver.routes import Route
+from tf_operator.local.apiserver.store import Change, Journal, Stored, VersionedStore
+from tf_operator.local.apiserver.views import View, view_of
+from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
+from tf_operator.machinery.transport.requests import Request
+from tf_operator.meta import ObjectKey
+
+_log = Logger(__name__)
+_BODIES = frozenset({JSON, "", "*/*"})
+_PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+)
+_APPLY = "application/apply-patch+yaml"
+
+
+class ApiServer:
+    """One API server with all that it stores."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        kinds: Iterable[Kind],
+        journal: Journal | None = None,
+        uids: Callable[[], str] = lambda: str(uuid4()),
+    ) -> None:
+        self._clock = clock
+        self.registry = Registry(kinds)
+        self.store = VersionedStore(journal)
+        loaded = [
+            Change(stored.version, collection.name, path, None, stored)
+            for collection in self.store.collections
+            for path, stored in collection.objects.items()
+        ]
+        for change in loaded:
+            self.registry.on_change(change)
+        self.store.listeners.append(self.registry.on_change)
+        self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
+        self._deleter = Deleter(self.store, clock=clock)
+        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter)
+        for change in loaded:
+            self._collector.on_change(change)
+        self.store.listeners.append(self._collector.on_change)
+
+    def handle(self, request: Request) -> Response | WatchStream:
+        """Answer a request. An error is a Status, too; this never raises."""
+        try:
+            route = routes.route_of(request, self.registry)
+            return self._document(request) if route is None else self._answer(request, route)
+        except ApiFailure as failure:
+            return Response.of(failure.status(), failure.code)
+        except Exception as error:  # noqa: BLE001 (a defect must not end the server, which others use)
+            _log.exception("request panicked", method=request.method, path=request.path)
+            return Response.of(failures.internal(f"{type(error).__name__} while the request was handled").status(), 500)
+
+    def collect(self) -> bool:
+        """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
+        return self._collector.step()
+
+    def on_garbage(self, wake: Callable[[], object]) -> None:
+        """Call ``wake`` (from inside of a write: do little) when ``collect`` may have something to do."""
+        self._collector.wake = wake
+
+    def _document(self, _request: Request) -> Response:
+        raise failures.no_such_path()
+
+    def _answer(self, request: Request, route: Route) -> Response | WatchStream:
+        kind, query, now = route.kind, request.query, self._clock.now()
+        view = view_of(kind, request.accept, query)
+        match route.verb:
+            case "get":
+                return reads.get(self.store, route, query, view=view, now=now)
+            case "list":
+                return reads.list_objects(self.store, route, query, view=view, now=now)
+            case "watch":
+                return watches.watch(self.store, route, query, view=view, clock=self._clock)
+            case "delete":
+                return self._delete(request, route, view)
+            case "deletecollection":
+                return self._delete_all(request, route, view)
+            case _:
+                return self._write(request, route, view)
+
+    def _write(self, request: Request, route: Route, view: View) -> Response:
+        options = WriteOptions.of(request.query)
+        response = self._written(request, route, view, options=options)
+        warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
+        return replace(response, headers={"Warning": warnings}) if warnings else response
+
+    def _written(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
+        kind, now = route.kind, self._clock.now()
+        if route.verb == "patch":
+            return view.one(self._patch(request, route, options), now)
+        media = request.content_type.partition(";")[0].strip()
+        if media not in _BODIES:
+            raise failures.unsupported_media_type([JSON])
+        sent = routes.body_of(request)
+        if kind.answer is not None:
+            return Response.of(kind.answer(stamps.framed(kind, sent), now), 201)
+        if route.verb == "update":
+            return view.one(self._writer.update(route, sent, options), now)
+        if route.subresource:
+            self._writer.act(route, sent, options)
+            return Response.of(_success({}, code=201), 201)
+        return view.one(self._writer.create(route, sent, options), now, code=201)
+
+    def _patch(self, request: Request, route: Route, options: WriteOptions) -> Stored:
+        from tf_operator.local.apiserver import patches  # noqa: PLC0415
+
+        media = request.content_type.partition(";")[0].strip()
+        if media == _APPLY:
+            message = (
+                "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
+            )
+            raise ApiFailure(415, "UnsupportedMediaType", message)
+        accepted = _PATCHES[:2] if route.kind.is_custom else _PATCHES
+        if media not in accepted:
+            raise failures.unsupported_media_type(accepted)
+        body = request.body or b""
+        if len(body) > failures.LONGEST_BODY:
+            raise failures.too_large()
+        return self._writer.patch(route, lambda current: patches.apply(media, current, body, route.kind), options)
+
+    def _delete(self, request: Request, route: Route, view: View) -> Response:
+        stored, is_gone = self._deleter.delete(route, deletes.options_of(request))
+        if is_gone and not route.kind.returns_deleted:
+            resource, metadata = route.kind.resource, stored.body["metadata"]
+            details = {"name": route.name, "group": resource.group, "kind": resource.plural, "uid": metadata["uid"]}
+            return Response.of(_success({name: value for name, value in details.items() if value}))
+        return view.one(stored, self._clock.now())
+
+    def _delete_all(self, request: Request, route: Route, view: View) -> Response:
+        options = deletes.options_of(request)
+        listed = routes.list_options(request.query, is_watch=False)
+        selects = reads.selection(route.kind, listed)
+        collection = self.store.collection(str(route.kind.storage))
+        found = [collection.objects[path] for path in collection.paths(route.namespace)]
+        found = [stored for stored in found if selects is None or selects(stored)]
+        for stored in found:
+            metadata = stored.body["metadata"]
+            key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
+            self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
+        meta = {"resourceVersion": str(self.store.version)}
+        return view.many(found, meta, self._clock.now())
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+
+
+def _success(details: Json, *, code: int = 0) -> dict[str, Any]:
+    status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    return status | ({"details": details} if details else {}) | ({"code": code} if code else {})

@@ -1,0 +1,127 @@
+"""What the server itself writes into metadata, and what it does not let anybody change."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.meta import Body, ObjectKey, rfc3339
+
+_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_OWN = ("labels", "annotations", "ownerReferences", "finalizers")
+_ORDER = ("name", "generateName", "namespace", "resourceVersion", *_SYSTEM, *_OWN)
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_BASE = 58
+
+
+def framed(kind: Kind, sent: object) -> Json:
+    """A body that was sent, with its kind and a ``metadata`` that is a mapping; 400 if it is another kind."""
+    resource = kind.resource
+    if not isinstance(sent, dict):
+        raise failures.bad_request(f"the object provided is no {resource.kind} (must be a JSON object)")
+    api_version = sent.get("apiVersion") or resource.api_version
+    named = sent.get("kind") or resource.kind
+    if api_version != resource.api_version:
+        wanted = resource.api_version
+        raise failures.bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+        )
+    if named != resource.kind:
+        raise failures.bad_request(f"{named} in version {resource.version!r} cannot be handled as a {resource.kind}")
+    metadata = sent.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise failures.bad_request(f"{resource.kind}.metadata: expected an object")
+    return ordered({**sent, "kind": named, "apiVersion": api_version, "metadata": metadata})
+
+
+def ordered(body: Body) -> Json:
+    """The body with its kind first, and with the known fields of its metadata that are not empty."""
+    metadata = body["metadata"]
+    kept = {name: metadata[name] for name in _ORDER if metadata.get(name) not in (None, "", {}, [])}
+    return {"kind": body["kind"], "apiVersion": body["apiVersion"], **body, "metadata": kept}
+
+
+def place(kind: Kind, metadata: Json, key: ObjectKey) -> None:
+    """Make name and namespace those of the path; 400 if the body says otherwise."""
+    if key.name and metadata.get("name", key.name) != key.name:
+        raise failures.bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL ({key.name})"
+        )
+    if key.name:
+        metadata["name"] = key.name
+    if metadata.get("namespace", key.namespace) != key.namespace and kind.resource.is_namespaced:
+        raise failures.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    metadata.pop("namespace", None)
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+
+
+def stamp_new(kind: Kind, metadata: Json, *, uid: str, now: datetime) -> None:
+    """Turn the metadata of a request into that of a new object."""
+    for name in (*_SYSTEM, "resourceVersion"):
+        metadata.pop(name, None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][:_LONGEST_BASE] + _suffix(uid)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = rfc3339(now)
+    if kind.has_generation:
+        metadata["generation"] = 1
+
+
+def _suffix(uid: str) -> str:
+    """Five letters from a fresh UID."""
+    number = int.from_bytes(uid.replace("-", "").encode()[-12:], "big") * 2654435761 % 2**61
+    letters = []
+    for _ in range(5):
+        number, index = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[index])
+    return "".join(letters)
+
+
+def immutable_causes(new: Body, old: Body) -> Iterator[FieldCause]:
+    """What an update changes in metadata though nothing may."""
+    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if name in new and new[name] != old.get(name):
+            value = f'"{new[name]}"' if isinstance(new[name], str) else new[name]
+            yield FieldCause(f"metadata.{name}", "FieldValueInvalid", f"Invalid value: {value}: field is immutable")
+    added = [name for name in new.get("finalizers", ()) if name not in old.get("finalizers", ())]
+    if old.get("deletionTimestamp") and added:
+        listed = ", ".join(f'"{name}"' for name in added)
+        message = (
+            "Forbidden: no new finalizers can be added if the object is being deleted, "
+            f"found new finalizers []string{{{listed}}}"
+        )
+        yield FieldCause("metadata.finalizers", "FieldValueForbidden", message)
+
+
+def carry_over(new: Json, old: Body) -> None:
+    """What only the server writes stays as it is."""
+    for name in (*_SYSTEM, "resourceVersion"):
+        if name in old:
+            new[name] = old[name]
+        else:
+            new.pop(name, None)
+
+
+def count_generation(kind: Kind, new: Json, old: Body) -> None:
+    """A new generation, if more has changed than metadata and status."""
+    if kind.has_generation and _wanted(new) != _wanted(old):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def _wanted(body: Body) -> Json:
+    return {name: value for name, value in body.items() if name not in {"metadata", "status", "apiVersion", "kind"}}
+
+
+def is_same(one: Body, other: Body) -> bool:
+    """Whether two bodies differ in nothing but their version."""
+    return without_version(one) == without_version(other)
+
+
+def without_version(body: Body) -> Json:
+    """The body, for a comparison."""
+    metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
+    return {**body, "metadata": metadata}

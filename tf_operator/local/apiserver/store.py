@@ -1,0 +1,209 @@
+"""What is stored: the current objects, the versions that they went through, and nothing about what they mean.
+
+Each commit takes the next version of one counter, as a write to etcd does. A ``Collection`` keeps the objects of one
+resource in the order of their keys and its last changes, from which the list of an earlier version and the events of a
+watch are read. Bodies are never changed once they are stored; their JSON is encoded once.
+"""
+
+import bisect
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from tf_operator.meta import Body, ObjectKey
+
+HISTORY = 5_000
+"""Changes that a collection remembers. A watch or a list of an earlier version is ``Expired``."""
+
+Encoded = tuple[Body, bytes]
+"""A body as one version of the API serves it, and its JSON."""
+
+
+class Stored:
+    """One version of one object. Immutable, but for what is cached of it."""
+
+    __slots__ = ("_encoded", "body", "version")
+
+    def __init__(self, body: Body, version: int) -> None:
+        self.body = body
+        self.version = version
+        self._encoded: dict[str, Encoded] = {}
+
+    def served(self, api_version: str, convert: Callable[[Body, str], Mapping[str, Any]] | None) -> Encoded:
+        """The body in an API version, and its JSON."""
+        found = self._encoded.get(api_version)
+        if found is None:
+            body = self.body
+            if convert is not None and body.get("apiVersion") != api_version:
+                converted = convert(body, api_version)
+                body = {"kind": converted["kind"], "apiVersion": converted["apiVersion"], **converted}
+            found = self._encoded[api_version] = body, msgspec.json.encode(body)
+        return found
+
+    def at(self, version: int) -> "Stored":
+        """The same body with the version at which it was deleted, or left a selection."""
+        body = {**self.body, "metadata": {**self.body["metadata"], "resourceVersion": str(version)}}
+        return Stored(body, version)
+
+
+@dataclass(slots=True)
+class Change:
+    """One commit: an object was created (no ``old``), changed, or deleted (no ``new``)."""
+
+    version: int
+    collection: str
+    path: str
+    old: Stored | None
+    new: Stored | None
+    _last: Stored | None = field(default=None, repr=False)
+
+    @property
+    def last(self) -> Stored:
+        """What the object was before, with the version of this change: the object of a DELETED event."""
+        if self._last is None:
+            old = self.old or self.new
+            self._last = old.at(self.version) if old else Stored({}, self.version)
+        return self._last
+
+
+class Journal(Protocol):
+    """Keeps commits beyond the end of the process."""
+
+    def load(self) -> tuple[int, Iterator[tuple[str, str, Body]]]:
+        """The last version, and collection, path and body of each object."""
+
+    def write(self, version: int, collection: str, path: str, body: Body | None) -> None:
+        """Keep one commit (``None``: the object is deleted); when this returns, it is kept."""
+
+
+def path_of(key: ObjectKey) -> str:
+    """The key as it sorts, which is as in etcd: objects of ``a-b`` come before those of ``a``."""
+    return f"{key.namespace}/{key.name}" if key.namespace else key.name
+
+
+class Collection:
+    """The objects of one resource, of all namespaces."""
+
+    def __init__(self, name: str, *, floor: int, history: int) -> None:
+        self.name = name
+        self.objects: dict[str, Stored] = {}
+        self.changes: deque[Change] = deque()
+        self.forgotten = 0
+        """How many changes are no longer in ``changes``: the first one has this position."""
+        self.floor = floor
+        """The oldest version of which everything that followed is known."""
+        self.listeners: dict[object, Callable[[], object]] = {}
+        """Called after each change: the watches."""
+        self._paths: list[str] = []
+        self._history = history
+
+    @property
+    def end(self) -> int:
+        """The position of the next change."""
+        return self.forgotten + len(self.changes)
+
+    def paths(self, namespace: str = "", *, after: str = "") -> Iterator[str]:
+        """The sorted paths of all objects, or of a namespace's; those behind ``after`` only."""
+        prefix = f"{namespace}/" if namespace else ""
+        start = bisect.bisect_right(self._paths, after) if after > prefix else bisect.bisect_left(self._paths, prefix)
+        for index in range(start, len(self._paths)):
+            if not self._paths[index].startswith(prefix):
+                return
+            yield self._paths[index]
+
+    def at(self, version: int) -> "dict[str, Stored]":
+        """The objects as they were at a version that is not below the floor."""
+        found = dict(self.objects)
+        for change in reversed(self.changes):
+            if change.version <= version:
+                break
+            if change.old is None:
+                found.pop(change.path, None)
+            else:
+                found[change.path] = change.old
+        return found
+
+    def position_after(self, version: int) -> int:
+        """The position of the first change after a version."""
+        return self.forgotten + bisect.bisect_right(self.changes, version, key=lambda change: change.version)
+
+    def apply(self, change: Change) -> None:
+        """Take a change over, and wake who waits for it."""
+        if change.new is None:
+            del self.objects[change.path]
+            del self._paths[bisect.bisect_left(self._paths, change.path)]
+        else:
+            if change.old is None:
+                bisect.insort(self._paths, change.path)
+            self.objects[change.path] = change.new
+        self.changes.append(change)
+        if len(self.changes) > self._history:
+            self.floor = self.changes.popleft().version
+            self.forgotten += 1
+        for listener in tuple(self.listeners.values()):
+            listener()
+
+    def load(self, path: str, stored: Stored) -> None:
+        """Take over an object from before the start."""
+        self.objects[path] = stored
+        bisect.insort(self._paths, path)
+
+
+class VersionedStore:
+    """All collections, and the counter of versions."""
+
+    def __init__(self, journal: Journal | None = None, *, history: int = HISTORY) -> None:
+        self.version = 1
+        self.listeners: list[Callable[[Change], object]] = []
+        """Called after each commit, in order."""
+        self._collections: dict[str, Collection] = {}
+        self._journal = journal
+        self._history = history
+        if journal is not None:
+            self._load(journal)
+
+    def collection(self, name: str) -> Collection:
+        """The objects of a resource by its short name: ``pods``, ``tfjobs.kubeflow.org``."""
+        found = self._collections.get(name)
+        if found is None:
+            # Nothing of this resource is older than the collection, so nothing has been forgotten.
+            floor = self._started_at
+            found = self._collections[name] = Collection(name, floor=floor, history=self._history)
+        return found
+
+    @property
+    def collections(self) -> tuple[Collection, ...]:
+        """Those that have ever been used."""
+        return tuple(self._collections.values())
+
+    def commit(self, collection: str, path: str, body: dict[str, Any] | None) -> Change:
+        """Create, replace or (``None``) delete an object; the body gets its new version.
+
+        When the journal fails, nothing has changed.
+        """
+        kept = self.collection(collection)
+        version = self.version + 1
+        new = None
+        if body is not None:
+            body["metadata"]["resourceVersion"] = str(version)
+            new = Stored(body, version)
+        change = Change(version, collection, path, kept.objects.get(path), new)
+        if self._journal is not None:
+            self._journal.write(version, collection, path, body)
+        self.version = version
+        kept.apply(change)
+        for listener in self.listeners:
+            listener(change)
+        return change
+
+    _started_at = 0
+
+    def _load(self, journal: Journal) -> None:
+        last, objects = journal.load()
+        self.version = max(self.version, last)
+        self._started_at = last
+        for collection, path, body in objects:
+            self.collection(collection).load(path, Stored(body, int(body["metadata"]["resourceVersion"])))

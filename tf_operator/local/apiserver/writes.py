@@ -1,0 +1,228 @@
+"""Create, update and patch: from what is sent to what is stored.
+
+The order of the steps is kube-apiserver's, because it decides which of several errors a request ends in: frame, place,
+namespace, defaults, validation, quota, existence.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tf_operator.local.apiserver import failures, reads, stamps
+from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.registry import Registry
+from tf_operator.local.apiserver.routes import Route
+from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
+from tf_operator.machinery.clock import Clock
+from tf_operator.meta import Body, ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What the query says about a write."""
+
+    is_dry_run: bool = False
+    field_validation: str = "Warn"
+    warnings: list[str] = field(default_factory=list)
+    """What the answer warns of: filled while the request is carried out."""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "WriteOptions":
+        """Read and check the query."""
+        dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation", "") or "Warn"
+        if dry_run not in {"", "All"}:
+            message = f'Unsupported value: "{dry_run}": supported values: "All"'
+            raise failures.invalid_options("CreateOptions", [FieldCause("dryRun", "FieldValueNotSupported", message)])
+        return cls(is_dry_run=dry_run == "All", field_validation=validation)
+
+
+class ObjectWriter:
+    """Writes objects."""
+
+    def __init__(self, store: VersionedStore, registry: Registry, *, clock: Clock, uids: Callable[[], str]) -> None:
+        self._store = store
+        self._registry = registry
+        self._clock = clock
+        self._uids = uids
+
+    def create(self, route: Route, sent: object, options: WriteOptions) -> Stored:
+        """Store a new object."""
+        kind, now = route.kind, self._clock.now()
+        body = stamps.framed(kind, sent)
+        metadata = body["metadata"]
+        stamps.place(kind, metadata, route.key)
+        if metadata.get("resourceVersion"):
+            raise failures.bad_request("resourceVersion should not be set on objects to be created")
+        stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
+        self._check_namespace(kind, metadata.get("name", ""), route.namespace)
+        if "status" in kind.subresources and kind.is_custom:
+            body.pop("status", None)
+        body = self._prepared(kind, body, None, options)
+        if kind.admit is not None:
+            kind.admit(body, self._listing)
+        key = ObjectKey(route.namespace, metadata["name"])
+        collection, path = str(kind.storage), path_of(key)
+        if path in self._store.collection(collection).objects:
+            raise failures.already_exists(kind, key.name)
+        return self._commit(collection, path, self._for_storage(kind, body), options)
+
+    def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
+        """Replace an object, or its part that is a subresource."""
+        kind = route.kind
+        body = stamps.framed(kind, sent)
+        stamps.place(kind, body["metadata"], route.key)
+        stored = reads.stored_at(self._store, route)
+        uid, found = body["metadata"].get("uid"), stored.body["metadata"]["uid"]
+        if uid and uid != found:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            raise failures.conflict(kind, route.name, why)
+        if not body["metadata"].get("resourceVersion") and (kind.is_custom or kind.must_name_version):
+            raise failures.version_required(kind, route.name)
+        return self._replace(route, stored, body, options)
+
+    def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
+        """Change an object by what ``change`` makes of a copy of it."""
+        stored = reads.stored_at(self._store, route)
+        patched = stamps.framed(route.kind, change(_served(route.kind, stored)))
+        stamps.place(route.kind, patched["metadata"], route.key)
+        return self._replace(route, stored, patched, options)
+
+    def act(self, route: Route, sent: object, options: WriteOptions) -> None:
+        """Do what a POST to a subresource asks for."""
+        stored = reads.stored_at(self._store, route)
+        body = route.kind.actions[route.subresource](_copy(route.kind, stored), _mapping(sent), self._clock.now())
+        self._commit_change(route, stored, body, options)
+
+    def amend(self, route: Route, change: Callable[[Json], object]) -> None:
+        """Change an object as the server itself does: neither defaults nor validation stand in the way."""
+        stored = reads.stored_at(self._store, route)
+        body = _copy(route.kind, stored)
+        change(body)
+        self._commit_change(route, stored, body, WriteOptions())
+
+    def _replace(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
+        kind, metadata = route.kind, body["metadata"]
+        old = _copy(kind, stored)
+        version = metadata.get("resourceVersion")
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise failures.conflict(kind, route.name)
+        causes = tuple(stamps.immutable_causes(metadata, old["metadata"]))
+        if causes:
+            raise failures.invalid(kind, route.name, causes)
+        stamps.carry_over(metadata, old["metadata"])
+        body = self._merged(route, body, old)
+        body = self._prepared(kind, body, _served(kind, stored), options)
+        return self._commit_change(route, stored, body, options)
+
+    def _merged(self, route: Route, body: Json, old: Json) -> Json:
+        """The parts that the request may write, and the others as they are."""
+        kind, subresource = route.kind, route.subresource
+        if change := kind.changes.get(subresource):
+            return stamps.ordered(change(old, body, self._clock.now()))
+        if subresource == "status":
+            metadata = (
+                old["metadata"]
+                if kind.is_custom
+                else {
+                    **body["metadata"],
+                    **{name: old["metadata"][name] for name in ("ownerReferences",) if name in old["metadata"]},
+                }
+            )
+            rest = {name: value for name, value in old.items() if name != "status"}
+            return rest | {"metadata": metadata} | ({"status": body["status"]} if "status" in body else {})
+        if "status" in kind.subresources:
+            body.pop("status", None)
+            if "status" in old:
+                body["status"] = old["status"]
+        return body
+
+    def _prepared(self, kind: Kind, body: Json, old: Body | None, options: WriteOptions) -> Json:
+        name = body["metadata"].get("name", "")
+        if not name:
+            message = "Required value: name or generateName is required"
+            raise failures.invalid(kind, name, [FieldCause("metadata.name", "FieldValueRequired", message)])
+        if kind.unknown_fields is not None and options.field_validation != "Ignore":
+            options.warnings.extend(kind.unknown_fields(body))
+            if options.warnings and options.field_validation == "Strict":
+                raise failures.strict(kind, options.warnings)
+        if kind.prepare is not None:
+            body = kind.prepare(body, old, self._clock.now())
+        causes = () if kind.validate is None else kind.validate(body, old)
+        if causes:
+            raise failures.invalid(kind, name, causes)
+        return body
+
+    def _commit_change(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
+        kind = route.kind
+        stamps.count_generation(kind, body, stored.served(kind.resource.api_version, kind.convert)[0])
+        body = stamps.ordered(self._for_storage(kind, body))
+        if stamps.is_same(body, stored.body):
+            return stored
+        collection, path = str(kind.storage), path_of(route.key)
+        if _is_done(kind, stored.body, body):
+            if not options.is_dry_run:
+                self._store.commit(collection, path, None)
+            return Stored(body, stored.version)
+        return self._commit(collection, path, body, options)
+
+    def _commit(self, collection: str, path: str, body: Json, options: WriteOptions) -> Stored:
+        if options.is_dry_run:
+            return Stored(body, 0)
+        self._store.commit(collection, path, body)
+        return self._store.collection(collection).objects[path]
+
+    def _for_storage(self, kind: Kind, body: Json) -> Json:
+        storage = kind.storage.api_version
+        if kind.convert is not None and storage != body["apiVersion"]:
+            body = kind.convert(body, storage)
+        return stamps.ordered(body)
+
+    def _listing(self, resource: str, namespace: str) -> list[Body]:
+        collection = self._store.collection(resource)
+        return [collection.objects[path].body for path in collection.paths(namespace)]
+
+    def _check_namespace(self, kind: Kind, name: str, namespace: str) -> None:
+        """Nothing is created in a namespace that does not exist, or is terminating."""
+        namespaces = self._registry.namespaces
+        if not namespace or namespaces is None:
+            return
+        found = self._store.collection(str(namespaces.storage)).objects.get(namespace)
+        if found is None:
+            raise failures.not_found(namespaces, namespace)
+        if found.body["metadata"].get("deletionTimestamp"):
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            cause = FieldCause(
+                "metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated"
+            )
+            raise failures.forbidden(kind, name, why, causes=[cause])
+
+
+def finalizers_of(kind: Kind, body: Body) -> tuple[str, ...]:
+    """What keeps a deleted object."""
+    found = tuple(body["metadata"].get("finalizers", ()))
+    return found + tuple(body.get("spec", {}).get("finalizers", ())) if kind.is_namespace else found
+
+
+def _is_done(kind: Kind, old: Body, new: Body) -> bool:
+    """Whether an update of a terminating object removes the last that kept it."""
+    metadata = old["metadata"]
+    has_no_grace = kind.is_namespace or metadata.get("deletionGracePeriodSeconds") == 0
+    return "deletionTimestamp" in metadata and has_no_grace and not finalizers_of(kind, new)
+
+
+def _copy(kind: Kind, stored: Stored) -> Json:
+    """The body in the version of a kind, to be changed."""
+    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert)[1])
+    return copy
+
+
+def _served(kind: Kind, stored: Stored) -> Body:
+    return stored.served(kind.resource.api_version, kind.convert)[0]
+
+
+def _mapping(sent: object) -> Json:
+    if not isinstance(sent, dict):
+        raise failures.bad_request("the object provided is no JSON object")
+    return sent

@@ -1,0 +1,40 @@
+"""The API server of a state folder, as kubectl finds it: an address, and a kubeconfig that leads there.
+
+with folder.owned():
+    async with endpoint.published(folder, handle, logs=node, clock=clock) as address: ...
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tf_operator.local import certificate, kubeconfig
+from tf_operator.local.apiserver import http
+from tf_operator.local.apiserver.http_guard import Guard
+from tf_operator.local.log_source import LogSource
+from tf_operator.local.state import StateFolder
+from tf_operator.machinery.clock import Clock
+
+
+@asynccontextmanager
+async def published(folder: StateFolder, handle: http.Handle, *, logs: LogSource, clock: Clock) -> AsyncIterator[str]:
+    """Serve until the block is left; this process owns the folder. Yields the address.
+
+    Port, token and certificate are those of the time before, if they still can be: a kubeconfig that was copied, and a
+    kubectl that watches, find the next server of the folder.
+    """
+    found = certificate.credentials(folder, clock.now())
+    listener = http.listen(_earlier_port(folder))
+    port = listener.getsockname()[1]
+    address = f"https://127.0.0.1:{port}"
+    guard = Guard(found.token, hosts=certificate.HOSTS, port=port)
+    async with http.serving(handle, listener, guard=guard, tls=found.tls, logs=logs, clock=clock):
+        folder.write("port", str(port).encode())
+        content = kubeconfig.text(address, authority=found.authority, token=found.token)
+        folder.write(folder.kubeconfig.name, content.encode())
+        folder.record(address)
+        yield address
+
+
+def _earlier_port(folder: StateFolder) -> int:
+    text = folder.read("port").decode(errors="replace")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0

@@ -1,0 +1,241 @@
+"""One run of a container: its process, its log, its probes and hooks, and the way in which it ends."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tf_operator.local.node import probes
+from tf_operator.local.node.containers import End, LocalContainer, LocalPod, mapping_of
+from tf_operator.local.node.logs import ContainerLog
+from tf_operator.local.node.node_parts import NodeParts
+from tf_operator.local.node.probes import Probe, Tally
+from tf_operator.local.node.processes import Launch
+from tf_operator.meta import text_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_LONGEST_MESSAGE = 4096
+_MOST_OUTPUT = 4096
+_numbers = count(1)
+"""So that no identity of a process is used twice."""
+
+
+class RunListener(Protocol):
+    """Is called with what happens in a run."""
+
+    def on_run_started(self, container: LocalContainer, container_id: str) -> None:
+        """The process runs."""
+
+    def on_run_ended(self, container: LocalContainer, end: End) -> None:
+        """The process has ended, or could not be started."""
+
+    def on_verdict(self, container: LocalContainer, probe: Probe, problem: str) -> None:
+        """A probe says that it is good, or why not."""
+
+
+class ContainerProcess:
+    """One run, from its start to its end."""
+
+    def __init__(
+        self,
+        parts: NodeParts,
+        *,
+        container: LocalContainer,
+        pod: LocalPod,
+        launch: Launch,
+        log: ContainerLog,
+        message_file: Path,
+        listener: RunListener,
+        tasks: asyncio.TaskGroup,
+        port_of: Callable[[int], int],
+    ) -> None:
+        self.container = container
+        self._parts = parts
+        self._pod = pod
+        self._launch = launch
+        self._log = log
+        self._message_file = message_file
+        self._listener = listener
+        self._tasks = tasks
+        self._port_of = port_of
+        self._identity = f"{pod.uid}/{container.name}/{next(_numbers)}"
+        self._began: datetime | None = None
+        self._container_id = ""
+        self._running: list[asyncio.Task[None]] = []
+        self._has_ended = asyncio.Event()
+
+    def start(self) -> None:
+        """Ask for the process."""
+        self._message_file.parent.mkdir(parents=True, exist_ok=True)
+        self._message_file.touch()
+        self._parts.processes.start(self._identity, self._launch, self)
+
+    def stop(self, grace: Callable[[], float]) -> None:
+        """End the process: the hook, SIGTERM, and SIGKILL for the whole group after ``grace()`` seconds in all."""
+        self._cancel()
+        self._tasks.create_task(self._terminate(grace), name=f"stop {self._identity}")
+
+    def kill(self) -> None:
+        """End the process and its group at once."""
+        self._parts.processes.signal(self._identity, signal.SIGKILL)
+
+    def on_started(self, pid: int) -> None:
+        """The program runs."""
+        self._began = self._parts.clock.now()
+        self._container_id = f"process://{pid}"
+        self._listener.on_run_started(self.container, self._container_id)
+        if not self._has_ended.is_set():
+            for probe in probes.probes_of(self.container):
+                self._begin(self._probe(probe))
+            if hook := self._hook("postStart"):
+                self._begin(self._post_start(hook))
+
+    def on_failed(self, problem: str) -> None:
+        """The program could not be started."""
+        self._finish(End(128, self._parts.clock.now(), reason="StartError", message=problem))
+
+    def on_output(self, data: bytes) -> None:
+        """It has written something."""
+        self._log.write(data)
+
+    def on_ended(self, status: int) -> None:
+        """It has ended."""
+        code, number = (128 - status, -status) if status < 0 else (status, 0)
+        self._log.close()
+        reason = "Error" if code else "Completed"
+        self._finish(
+            End(
+                code,
+                self._parts.clock.now(),
+                self._began,
+                signal=number,
+                reason=reason,
+                message=self._message(code),
+                container_id=self._container_id,
+            )
+        )
+
+    def _finish(self, end: End) -> None:
+        self._log.close()
+        self._cancel()
+        self._has_ended.set()
+        self._listener.on_run_ended(self.container, end)
+
+    def _message(self, code: int) -> str:
+        """The termination message: what the program wrote, or else the end of its log."""
+        try:
+            with self._message_file.open("rb") as file:
+                text = file.read(_LONGEST_MESSAGE).decode(errors="replace")
+        except OSError:
+            text = ""
+        policy = text_of(self.container.spec, "terminationMessagePolicy")
+        return text or (self._log.last_words() if code and policy == "FallbackToLogsOnError" else "")
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._running.append(self._tasks.create_task(work, name=self._identity))
+
+    def _cancel(self) -> None:
+        for task in self._running:
+            task.cancel()
+        self._running.clear()
+
+    async def _terminate(self, grace: Callable[[], float]) -> None:
+        clock = self._parts.clock
+        began = clock.monotonic()
+        if hook := self._hook("preStop"):
+            await self._run_hook(hook, within=grace())
+        number = getattr(signal, _stop_signal(self.container), signal.SIGTERM)
+        if not self._has_ended.is_set():
+            self._parts.processes.signal(self._identity, number)
+        while not self._has_ended.is_set():
+            left = began + grace() - clock.monotonic()
+            if left <= 0:
+                self.kill()
+                return
+            with suppress(TimeoutError):
+                async with clock.timeout(min(left, 1.0)):  # a second deletion may have made the grace shorter
+                    await self._has_ended.wait()
+
+    def _hook(self, name: str) -> dict[str, Any]:
+        return dict(mapping_of(mapping_of(self.container.spec, "lifecycle"), name))
+
+    async def _run_hook(self, hook: dict[str, Any], *, within: float) -> str:
+        """Run a hook; why it failed, ``""`` if it did not."""
+        probe = Probe("hook", hook, initial_delay=0, period=1, timeout=within, successes=1, failures=1)
+        if (pause := mapping_of(hook, "sleep").get("seconds")) is not None:
+            await self._parts.clock.sleep(min(float(pause), within))
+            return ""
+        return await self._ask(probe)
+
+    async def _post_start(self, hook: dict[str, Any]) -> None:
+        if problem := await self._run_hook(hook, within=3600.0):
+            self._parts.event(self._pod, "FailedPostStartHook", f"PostStartHook failed: {problem}", "Warning")
+            self._parts.processes.signal(self._identity, signal.SIGTERM)
+
+    async def _probe(self, probe: Probe) -> None:
+        """Ask again and again; report each change of the verdict, and each failure of a probe that ends the run."""
+        tally, last = Tally(), None
+        await self._parts.clock.sleep(probe.initial_delay)
+        while True:
+            problem = await self._ask(probe)
+            tally = tally.answered(is_good=not problem)
+            verdict = tally.verdict(probe)
+            if problem:
+                self._parts.event(self._pod, "Unhealthy", f"{probe.kind} failed: {problem}", "Warning")
+            if verdict is not None and verdict is not last:
+                last = verdict
+                self._listener.on_verdict(self.container, probe, problem)
+                if verdict and probe.kind == "startupProbe":
+                    return
+            await self._parts.clock.sleep(probe.period)
+
+    async def _ask(self, probe: Probe) -> str:
+        if not mapping_of(probe.action, "exec"):
+            return await probes.answers(probe, self.container, clock=self._parts.clock, port_of=self._port_of)
+        command = replace(self._launch, argv=[self._launch.visible(word) for word in probe.command])
+        once = _Command()
+        identity = f"{self._identity}/{next(_numbers)}"
+        self._parts.processes.start(identity, command, once)
+        try:
+            async with self._parts.clock.timeout(probe.timeout):
+                await once.has_ended.wait()
+        except TimeoutError:
+            return f"command timed out after {probe.timeout:g} s"
+        finally:
+            if not once.has_ended.is_set():
+                self._parts.processes.signal(identity, signal.SIGKILL)
+        return once.problem
+
+
+class _Command:
+    """A process beside the container's own: a probe or a hook."""
+
+    def __init__(self) -> None:
+        self.has_ended = asyncio.Event()
+        self.problem = ""
+        self._output = b""
+
+    def on_started(self, pid: int) -> None:
+        """It runs."""
+
+    def on_failed(self, problem: str) -> None:
+        self.problem = problem
+        self.has_ended.set()
+
+    def on_output(self, data: bytes) -> None:
+        self._output = (self._output + data)[:_MOST_OUTPUT]
+
+    def on_ended(self, status: int) -> None:
+        if status:
+            self.problem = self._output.decode(errors="replace").strip() or f"exit code {status}"
+        self.has_ended.set()
+
+
+def _stop_signal(container: LocalContainer) -> str:
+    return text_of(mapping_of(container.spec, "lifecycle"), "stopSignal") or "SIGTERM"

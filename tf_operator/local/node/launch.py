@@ -1,0 +1,208 @@
+"""From a container of a pod to the program that is started for it: command, arguments, environment, folder. Pure.
+
+Images are not used. The program runs in an environment of this machine (``Interpreter``): the first word ``python`` or
+``python3`` is its interpreter, whose folder comes first in ``PATH``; its variables are there before the container's.
+
+A process of the user has no mounts of its own, so a path of the container is replaced by the folder that stands for it
+wherever it occurs as whole path components: in the command, the arguments, the environment and the working directory.
+That is true of each ``mountPath`` and of ``terminationMessagePath``. A program that has such a path written in its code
+finds the folder in ``TF_OPERATOR_VOLUME_<NAME OF THE VOLUME>``, and the file in ``TF_OPERATOR_TERMINATION_LOG``. Mount
+namespaces would need no replacing, but unprivileged ones are missing on macOS and switched off on many Linux machines:
+one way that works everywhere is better than two.
+"""
+
+import base64
+import os.path
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
+from tf_operator.local.node.downward import Capacity, field_value, resource_value
+from tf_operator.local.node.processes import Launch
+from tf_operator.meta import Body, text_of
+
+PYTHON_ANNOTATION = "tf-operator.kubeflow.org/python"
+"""On a pod: the interpreter, or the folder of a virtual environment, that it runs in."""
+DEFAULT_MESSAGE_PATH = "/dev/termination-log"
+_VARIABLE = re.compile(r"\$\$|\$\((?P<name>[-._a-zA-Z0-9]+)\)")
+_PYTHON = re.compile(r"python3?")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9]")
+
+
+class CannotStart(Exception):
+    """The container cannot be started as things are."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """What is used in place of images."""
+
+    python: str
+    variables: Mapping[str, str]
+    """What every process finds in its environment."""
+
+    def of(self, pod: LocalPod) -> "Interpreter":
+        """The interpreter that the pod's annotation names, or this one."""
+        annotations = mapping_of(mapping_of(pod.body, "metadata"), "annotations")
+        named = text_of(annotations, PYTHON_ANNOTATION)
+        path = Path(named) / "bin" / "python" if named and Path(named).is_dir() else Path(named)
+        return Interpreter(str(path), self.variables) if named else self
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A path of the container, and the folder or file that stands for it."""
+
+    volume: str
+    path: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a container finds around it."""
+
+    interpreter: Interpreter
+    mounts: tuple[Mount, ...]
+    folder: str
+    """Where it runs if it names no working directory."""
+    message_file: str
+    configs: Mapping[tuple[str, str], Mapping[str, bytes] | None]
+    """ConfigMaps and Secrets, by kind and name; ``None``: there is none."""
+    replaced: Callable[[str], str]
+    """Puts addresses in place of names."""
+    capacity: Capacity
+    ports: Mapping[int, int]
+    """Where the container ports of the pod are."""
+
+
+def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> Launch:
+    """The program; raises ``CannotStart``."""
+    spec = container.spec
+    words = [word for field in ("command", "args") for word in spec.get(field) or ()]
+    if not spec.get("command"):
+        message = f"container {container.name!r} has no command: images are not used here, so name its program there"
+        raise CannotStart(Problem("CreateContainerError", message))
+    declared = environment(pod, container, around)
+    paths = _Paths(around, text_of(spec, "terminationMessagePath"))
+
+    def visible(text: str) -> str:
+        return around.replaced(paths.replaced(text))
+
+    argv = [visible(expanded(word, declared)) for word in words]
+    if _PYTHON.fullmatch(argv[0]):
+        argv[0] = around.interpreter.python
+    env = _inherited(around) | {name: visible(value) for name, value in declared.items()}
+    return Launch(argv, env, visible(text_of(spec, "workingDir")) or around.folder, visible)
+
+
+def environment(pod: LocalPod, container: LocalContainer, around: Surroundings) -> dict[str, str]:
+    """The variables of the container, as it declares them: ``envFrom`` first, each of ``env`` may use those before."""
+    found: dict[str, str] = {}
+    for entry in list_of(container.spec, "envFrom"):
+        prefix = text_of(entry, "prefix")
+        for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+            if reference := mapping_of(entry, field):
+                data = _config(around, kind, reference) or {}
+                found |= {prefix + name: value.decode(errors="replace") for name, value in data.items()}
+    for entry in list_of(container.spec, "env"):
+        source = mapping_of(entry, "valueFrom")
+        value = _sourced(pod, container, around, source) if source else expanded(text_of(entry, "value"), found)
+        if value is not None:
+            found[text_of(entry, "name")] = value
+    return found
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """``$(NAME)`` replaced by the variable, if there is one; ``$$`` is a dollar."""
+    return _VARIABLE.sub(lambda match: variables.get(match["name"], match[0]) if match["name"] else "$", text)
+
+
+def unseen_mounts(container: LocalContainer, mounts: tuple[Mount, ...]) -> list[str]:
+    """The volumes whose path the container mentions nowhere: its program must find it by the variable."""
+    text = "\n".join(_texts(container.spec))
+    return [mount.volume for mount in mounts if not _path_pattern([mount.path]).search(text)]
+
+
+def file_values(data: Mapping[str, Any], *, is_binary: bool) -> dict[str, bytes]:
+    """The values of a ConfigMap (``data``) or a Secret, whose text is base64."""
+    return {
+        name: base64.b64decode(value) if is_binary else value.encode()
+        for name, value in data.items()
+        if isinstance(value, str)
+    }
+
+
+def _texts(spec: Body) -> list[str]:
+    words = [word for field in ("command", "args") for word in spec.get(field) or ()]
+    return [*words, text_of(spec, "workingDir"), *(text_of(entry, "value") for entry in list_of(spec, "env"))]
+
+
+def _inherited(around: Surroundings) -> dict[str, str]:
+    """What the environment brings that stands for the image."""
+    variables = dict(around.interpreter.variables)
+    folder = os.path.dirname(around.interpreter.python)  # noqa: PTH120 (a virtual environment's link is not resolved)
+    volumes = {f"TF_OPERATOR_VOLUME_{_variable(mount.volume)}": mount.source for mount in around.mounts}
+    ports = {f"TF_OPERATOR_PORT_{port}": str(real) for port, real in around.ports.items()}
+    path = ":".join(part for part in (folder, variables.get("PATH", os.defpath)) if part)
+    own = {"PATH": path, "TF_OPERATOR_TERMINATION_LOG": around.message_file}
+    return {"HOME": around.folder, "PYTHONUNBUFFERED": "1"} | variables | own | volumes | ports
+
+
+def _variable(name: str) -> str:
+    return _NOT_IN_NAME.sub("_", name).upper()
+
+
+def _sourced(pod: LocalPod, container: LocalContainer, around: Surroundings, source: Body) -> str | None:
+    """A value from somewhere else; ``None`` if it is optional and missing."""
+    if reference := mapping_of(source, "fieldRef"):
+        return field_value(pod, text_of(reference, "fieldPath"))
+    if reference := mapping_of(source, "resourceFieldRef"):
+        return resource_value(pod, container, reference, around.capacity)
+    for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+        if reference := mapping_of(source, field):
+            data, key = _config(around, kind, reference), text_of(reference, "key")
+            if data is not None and key in data:
+                return data[key].decode(errors="replace")
+            if reference.get("optional") is not True:
+                where = f"{kind} {pod.key.namespace}/{text_of(reference, 'name')}"
+                raise CannotStart(_config_error(f"couldn't find key {key} in {where}"))
+            return None
+    raise CannotStart(_config_error("a variable has a source that this node does not know"))
+
+
+def _config(around: Surroundings, kind: str, reference: Body) -> Mapping[str, bytes] | None:
+    name = text_of(reference, "name")
+    data = around.configs.get((kind, name))
+    if data is None and reference.get("optional") is not True:
+        raise CannotStart(_config_error(f'{kind.lower()} "{name}" not found'))
+    return data
+
+
+def _config_error(message: str) -> Problem:
+    return Problem("CreateContainerConfigError", message)
+
+
+class _Paths:
+    """The paths of the container, replaced by those of the machine; the longest one that fits counts."""
+
+    def __init__(self, around: Surroundings, message_path: str) -> None:
+        self._sources = {message_path or DEFAULT_MESSAGE_PATH: around.message_file}
+        self._sources |= {mount.path: mount.source for mount in around.mounts}
+        self._pattern = _path_pattern(self._sources)
+
+    def replaced(self, text: str) -> str:
+        return self._pattern.sub(lambda match: self._sources[match[0]], text)
+
+
+def _path_pattern(paths: Mapping[str, str] | list[str]) -> re.Pattern[str]:
+    """Finds any of these paths as whole components; also behind ``file://``."""
+    longest_first = sorted(paths, key=len, reverse=True)
+    return re.compile(rf"(?:(?<![\w.\-/])|(?<=file://))(?:{'|'.join(map(re.escape, longest_first))})(?![\w.\-])")

@@ -1,0 +1,120 @@
+"""What a node does next for a pod: which containers it starts, which it stops, and until when it waits. Pure.
+
+The rules are the kubelet's: init containers one after the other, sidecars among them from their place on; main
+containers together; each started again by its restart policy, after a back-off. When the pod is over, deleted or past
+its deadline, main containers are stopped first, then sidecars in reverse order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from tf_operator.local.node.containers import LocalContainer, LocalPod, Role, Runtime
+
+Runtimes = Mapping[str, Runtime]
+
+
+class Ending(Enum):
+    """Why all containers have to end."""
+
+    DELETED = auto()
+    DEADLINE = auto()
+    COMPLETED = auto()
+    """The main containers have ended for good, or an init container has failed for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodStep:
+    """What is to be done now."""
+
+    start: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    wake_at: datetime | None = None
+    """When to ask again, if nothing happens before."""
+    ending: Ending | None = None
+    is_over: bool = False
+    """Nothing runs, and nothing will."""
+
+
+def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: datetime) -> PodStep:
+    """The next step of a pod that the node has had since ``since``."""
+    ending = ending_of(pod, runtimes, since=since, now=now)
+    if ending:
+        return _end(pod, runtimes, ending)
+    due = since + timedelta(seconds=pod.deadline_seconds) if pod.deadline_seconds is not None else None
+    start, times = [], [due] if due else []
+    for container in _open(pod, runtimes):
+        runtime = runtimes[container.name]
+        if not _is_wanted(container, runtime):
+            continue
+        wait = runtime.restart_at()
+        if wait is None or wait <= now:
+            start.append(container.name)
+        else:
+            times.append(wait)
+    return PodStep(start=tuple(start), wake_at=min(times, default=None))
+
+
+def ending_of(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: datetime) -> Ending | None:
+    """Why all containers of the pod have to end, if they have to."""
+    if pod.deletion:
+        return Ending.DELETED
+    if _is_completed(pod, runtimes):
+        return Ending.COMPLETED
+    if pod.deadline_seconds is not None and now >= since + timedelta(seconds=pod.deadline_seconds):
+        return Ending.DEADLINE
+    return None
+
+
+def is_initialized(pod: LocalPod, runtimes: Runtimes) -> bool:
+    """Whether every init container has succeeded and every sidecar has started."""
+    return all(_lets_pass(container, runtimes[container.name]) for container in pod.of_role(Role.INIT, Role.SIDECAR))
+
+
+def has_failed_init(pod: LocalPod, runtimes: Runtimes) -> bool:
+    """Whether an init container has failed for good."""
+    inits = ((container, runtimes[container.name].end) for container in pod.of_role(Role.INIT))
+    return any(end and end.code and not container.restarts_after(end.code) for container, end in inits)
+
+
+def _open(pod: LocalPod, runtimes: Runtimes) -> list[LocalContainer]:
+    """The containers that may run: up to the first init container that the rest waits for."""
+    found = []
+    for container in pod.of_role(Role.INIT, Role.SIDECAR):
+        found.append(container)
+        if not _lets_pass(container, runtimes[container.name]):
+            return found
+    return [*found, *pod.of_role(Role.MAIN)]
+
+
+def _lets_pass(container: LocalContainer, runtime: Runtime) -> bool:
+    """Whether the containers after this one need not wait for it. A sidecar that is started again stops nobody."""
+    if container.role is Role.INIT:
+        return runtime.end is not None and runtime.end.code == 0
+    return runtime.has_started or runtime.end is not None or runtime.previous is not None
+
+
+def _is_wanted(container: LocalContainer, runtime: Runtime) -> bool:
+    """Whether the container should be started, now or later."""
+    if runtime.is_active:
+        return False
+    return runtime.end is None or container.restarts_after(runtime.end.code)
+
+
+def _is_completed(pod: LocalPod, runtimes: Runtimes) -> bool:
+    if has_failed_init(pod, runtimes):
+        return True
+    mains = [(container, runtimes[container.name]) for container in pod.of_role(Role.MAIN)]
+    return all(
+        runtime.end and not _is_wanted(container, runtime) and not runtime.is_active for container, runtime in mains
+    )
+
+
+def _end(pod: LocalPod, runtimes: Runtimes, ending: Ending) -> PodStep:
+    """Stop the main and init containers; when none is left, the last sidecar; and so on."""
+    first = [container.name for container in pod.of_role(Role.MAIN, Role.INIT) if runtimes[container.name].is_active]
+    sidecars = [container.name for container in pod.of_role(Role.SIDECAR) if runtimes[container.name].is_active]
+    wave = first or sidecars[-1:]
+    stop = tuple(name for name in wave if not runtimes[name].is_stopping)
+    return PodStep(stop=stop, ending=ending, is_over=not wave)

@@ -1,0 +1,59 @@
+"""What all parts of a node share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tf_operator.local.node.addresses import Addresses
+from tf_operator.local.node.containers import LocalPod
+from tf_operator.local.node.downward import Capacity
+from tf_operator.local.node.launch import Interpreter
+from tf_operator.local.node.logs import MOST_BYTES, NodeLogs
+from tf_operator.local.node.processes import Processes
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.events.event_object import Severity, reference_to
+from tf_operator.machinery.events.recorder import EventRecorder
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.requests import Resource
+
+PODS = Resource("", "v1", "pods", "Pod")
+SERVICES = Resource("", "v1", "services", "Service")
+NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What can be chosen."""
+
+    folder: Path
+    """Everything that the node writes is in it."""
+    interpreter: Interpreter
+    capacity: Capacity
+    name: str = "local"
+    first_backoff: float = 10.0
+    """Seconds before the second restart of a container."""
+    log_bytes: int = MOST_BYTES
+
+    def pod_folder(self, pod: LocalPod) -> Path:
+        """The folder of a pod, gone with it."""
+        return self.folder / "pods" / pod.uid
+
+    def claims_folder(self, namespace: str) -> Path:
+        """The folder of the PVCs of a namespace, which outlives pods."""
+        return self.folder / "claims" / namespace
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """What the parts of a node use."""
+
+    settings: NodeSettings
+    client: ApiClient
+    clock: Clock
+    recorder: EventRecorder
+    processes: Processes
+    addresses: Addresses
+    logs: NodeLogs
+
+    def event(self, pod: LocalPod, reason: str, message: str, severity: Severity = "Normal") -> None:
+        """Report something about a pod."""
+        self.recorder.event(reference_to(PODS, pod.key, pod.uid), severity, reason=reason, message=message)

@@ -1,0 +1,256 @@
+"""The status of a pod, as a kubelet reports it: phase, conditions, the states of its containers. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tf_operator.local.node import lifecycle
+from tf_operator.local.node.containers import (
+    End,
+    LocalContainer,
+    LocalPod,
+    Problem,
+    Role,
+    Runtime,
+    list_of,
+    mapping_of,
+    status_of,
+)
+from tf_operator.local.node.lifecycle import Ending, PodStep, Runtimes
+from tf_operator.meta import Body, parse_time, rfc3339, text_of
+
+ADDRESS = "127.0.0.1"
+"""Of the node and of each pod: a pod has ports of its own, not an address."""
+_DEADLINE = Problem("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_CREATING = Problem("ContainerCreating", "")
+_INITIALIZING = Problem("PodInitializing", "")
+_FINAL = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A container with what is written of it."""
+
+    container: LocalContainer
+    runtime: Runtime
+    waiting: Problem | None
+
+    @property
+    def last_end(self) -> End | None:
+        """The end before the present state."""
+        return self.runtime.end if self.waiting and self.runtime.end else self.runtime.previous
+
+
+def is_final(body: Body) -> bool:
+    """Whether the stored pod is over, whatever becomes of its containers."""
+    return status_of(body).get("phase") in _FINAL
+
+
+def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime, now: datetime) -> dict[str, Any]:
+    """The whole status. Conditions of others, and their times, are taken from the pod's own."""
+    states = [_state(pod, runtimes, container, step) for container in pod.containers]
+    phase = _phase(pod, states, step)
+    status = {
+        "phase": phase,
+        "hostIP": ADDRESS,
+        "hostIPs": [{"ip": ADDRESS}],
+        "podIP": ADDRESS,
+        "podIPs": [{"ip": ADDRESS}],
+        "startTime": rfc3339(since),
+        "conditions": _conditions(pod, runtimes, states, phase=phase, now=now),
+        "containerStatuses": [_entry(state) for state in states if state.container.role is Role.MAIN],
+    }
+    if inits := [_entry(state) for state in states if state.container.role is not Role.MAIN]:
+        status["initContainerStatuses"] = inits
+    if step.ending is Ending.DEADLINE:
+        status |= {"reason": _DEADLINE.reason, "message": _DEADLINE.message}
+    return status
+
+
+def rejected(reason: str, message: str, *, now: datetime) -> dict[str, Any]:
+    """The status of a pod that the node does not run."""
+    return {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": rfc3339(now)}
+
+
+def recovered(pod: LocalPod, now: datetime) -> dict[str, Runtime]:
+    """What an earlier node has reported of the pod: what ran then was killed since."""
+    status = status_of(pod.body)
+    entries = {
+        text_of(entry, "name"): entry
+        for field in ("containerStatuses", "initContainerStatuses")
+        for entry in list_of(status, field)
+    }
+    return {container.name: _recovered(entries.get(container.name, {}), now) for container in pod.containers}
+
+
+def began_at(pod: LocalPod) -> datetime | None:
+    """Since when a node has the pod."""
+    return parse_time(status_of(pod.body).get("startTime"))
+
+
+def _recovered(entry: Body, now: datetime) -> Runtime:
+    state, last = mapping_of(entry, "state"), mapping_of(entry, "lastState")
+    restarts, identity = entry.get("restartCount"), text_of(entry, "containerID")
+    end = _read_end(mapping_of(state, "terminated"))
+    previous = _read_end(mapping_of(last, "terminated"))
+    if running := mapping_of(state, "running"):
+        message = "The container could not be located when the node was restarted"
+        end = End(137, now, parse_time(running.get("startedAt")), 9, "ContainerStatusUnknown", message, identity)
+    elif end is None:
+        end, previous = previous, None  # it waited for its restart
+    count = restarts if isinstance(restarts, int) else 0
+    return Runtime(container_id=identity, end=end, previous=previous, restarts=count)
+
+
+def _read_end(body: Body) -> End | None:
+    code, finished = body.get("exitCode"), parse_time(body.get("finishedAt"))
+    if not isinstance(code, int) or finished is None:
+        return None
+    number = body.get("signal")
+    return End(
+        code,
+        finished,
+        parse_time(body.get("startedAt")),
+        signal=number if isinstance(number, int) else 0,
+        reason=text_of(body, "reason"),
+        message=text_of(body, "message"),
+        container_id=text_of(body, "containerID"),
+    )
+
+
+# --- Containers ----------------------------------------------------------------------------------------------------
+
+
+def _state(pod: LocalPod, runtimes: Runtimes, container: LocalContainer, step: PodStep) -> _State:
+    runtime = runtimes[container.name]
+    waiting: Problem | None = None
+    if runtime.problem:
+        waiting = runtime.problem
+    elif runtime.started_at is None and runtime.end is None:
+        is_blocked = container.role is not Role.INIT and not lifecycle.is_initialized(pod, runtimes)
+        waiting = _INITIALIZING if is_blocked else _CREATING
+    elif runtime.end and runtime.backoff and step.ending is None and container.restarts_after(runtime.end.code):
+        waiting = _back_off(pod, container, runtime)
+    return _State(container, runtime, waiting)
+
+
+def _back_off(pod: LocalPod, container: LocalContainer, runtime: Runtime) -> Problem:
+    who = f"container={container.name} pod={pod.key.name}_{pod.key.namespace}({pod.uid})"
+    return Problem("CrashLoopBackOff", f"back-off {runtime.backoff:g}s restarting failed {who}")
+
+
+def _entry(state: _State) -> dict[str, Any]:
+    runtime = state.runtime
+    entry = {
+        "name": state.container.name,
+        "image": text_of(state.container.spec, "image"),
+        "imageID": "",
+        "ready": _is_ready(state),
+        "started": runtime.has_started,
+        "restartCount": runtime.restarts,
+        "state": _state_body(state),
+        "lastState": {"terminated": _end_body(state.last_end)} if state.last_end else {},
+    }
+    return entry | ({"containerID": runtime.container_id} if runtime.container_id else {})
+
+
+def _state_body(state: _State) -> dict[str, Any]:
+    if state.waiting:
+        message = {"message": state.waiting.message} if state.waiting.message else {}
+        return {"waiting": {"reason": state.waiting.reason} | message}
+    if state.runtime.end:
+        return {"terminated": _end_body(state.runtime.end)}
+    assert state.runtime.started_at is not None  # noqa: S101 (else it waits)
+    return {"running": {"startedAt": rfc3339(state.runtime.started_at)}}
+
+
+def _end_body(end: End) -> dict[str, Any]:
+    body = {
+        "exitCode": end.code,
+        "signal": end.signal,
+        "reason": end.reason,
+        "message": end.message,
+        "startedAt": rfc3339(end.started_at) if end.started_at else None,
+        "finishedAt": rfc3339(end.finished_at),
+        "containerID": end.container_id,
+    }
+    return {name: value for name, value in body.items() if value or name == "exitCode"}
+
+
+def _is_ready(state: _State) -> bool:
+    """An init container is ready when it has succeeded."""
+    if state.container.role is Role.INIT:
+        return state.runtime.end is not None and state.runtime.end.code == 0
+    return state.runtime.is_ready
+
+
+# --- The pod -------------------------------------------------------------------------------------------------------
+
+
+def _phase(pod: LocalPod, states: list[_State], step: PodStep) -> str:
+    """The kubelet's rules. A pod is not final before its last process has ended."""
+    if is_final(pod.body):
+        return str(status_of(pod.body)["phase"])
+    mains = [state for state in states if state.container.role is Role.MAIN]
+    runtimes = {state.container.name: state.runtime for state in states}
+    if step.is_over:
+        codes = [state.runtime.end.code if state.runtime.end else None for state in mains]
+        is_good = step.ending is not Ending.DEADLINE and all(code == 0 for code in codes)
+        return "Succeeded" if is_good else "Failed"
+    if not lifecycle.is_initialized(pod, runtimes):
+        return "Pending"
+    never_ran = [state for state in mains if state.waiting and not state.last_end]
+    return "Pending" if never_ran else "Running"
+
+
+def _conditions(
+    pod: LocalPod, runtimes: Runtimes, states: list[_State], *, phase: str, now: datetime
+) -> list[dict[str, Any]]:
+    """The node's own conditions, and those of others as they are."""
+    unready = [state.container.name for state in states if _counts(state.container) and not _is_ready(state)]
+    waits = _named(list(_unfinished(pod, runtimes)), "ContainersNotInitialized", "containers with incomplete status")
+    containers = _named(unready, "ContainersNotReady", "containers with unready status")
+    if phase in _FINAL:
+        done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
+        containers, waits = done, (done if phase == "Succeeded" else waits)
+    gates = [text_of(gate, "conditionType") for gate in list_of(pod.spec, "readinessGates")]
+    met = {entry["type"] for entry in list_of(status_of(pod.body), "conditions") if entry.get("status") == "True"}
+    closed = _named([gate for gate in gates if gate not in met], "ReadinessGatesNotReady", "readiness gates not met")
+    own = {
+        "PodReadyToStartContainers": (phase not in _FINAL, None),
+        "Initialized": (waits is None or phase == "Succeeded", waits),
+        "Ready": (containers is None and closed is None, containers or closed),
+        "ContainersReady": (containers is None, containers),
+        "PodScheduled": (True, None),
+    }
+    before = {text_of(entry, "type"): entry for entry in list_of(status_of(pod.body), "conditions")}
+    written = [
+        _condition(name, before.get(name, {}), is_true=is_true, why=why, now=now)
+        for name, (is_true, why) in own.items()
+    ]
+    return [*written, *(dict(entry) for name, entry in before.items() if name not in own)]
+
+
+def _condition(name: str, before: Body, *, is_true: bool, why: Problem | None, now: datetime) -> dict[str, Any]:
+    status = str(is_true)
+    since = before.get("lastTransitionTime") if before.get("status") == status else None
+    entry = {"type": name, "status": status, "lastTransitionTime": since or rfc3339(now)}
+    texts = {"reason": why.reason, "message": why.message} if why else {}
+    return entry | {field: text for field, text in texts.items() if text}
+
+
+def _counts(container: LocalContainer) -> bool:
+    return container.role is not Role.INIT
+
+
+def _unfinished(pod: LocalPod, runtimes: Runtimes) -> Iterable[str]:
+    for container in pod.of_role(Role.INIT, Role.SIDECAR):
+        runtime = runtimes[container.name]
+        is_done = runtime.end and runtime.end.code == 0 if container.role is Role.INIT else runtime.has_started
+        if not is_done:
+            yield container.name
+
+
+def _named(names: list[str], reason: str, text: str) -> Problem | None:
+    return Problem(reason, f"{text}: [{' '.join(names)}]") if names else None

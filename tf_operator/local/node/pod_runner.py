@@ -1,0 +1,216 @@
+"""One pod on this node: carries out what ``lifecycle`` decides, and keeps the pod's status at what has happened.
+
+A runner is a loop that wakes on every event (the pod has changed, a process has started or ended, a probe has its
+verdict, a time has come), asks for the next step, and starts and stops containers. The status is written beside it, so
+a slow API server never delays a stop or a restart.
+"""
+
+import asyncio
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from tf_operator.local.node import lifecycle, pod_report
+from tf_operator.local.node.addresses import PodNames
+from tf_operator.local.node.container_process import ContainerProcess
+from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod
+from tf_operator.local.node.launch import CannotStart, launch, unseen_mounts
+from tf_operator.local.node.lifecycle import PodStep
+from tf_operator.local.node.logs import ContainerLog
+from tf_operator.local.node.node_parts import PODS, NodeParts
+from tf_operator.local.node.pod_setup import PodSetup
+from tf_operator.local.node.pod_status_writer import PodStatusWriter
+from tf_operator.local.node.probes import Probe
+from tf_operator.local.node.volumes import Configs
+from tf_operator.machinery.log import Logger
+from tf_operator.machinery.transport import errors
+from tf_operator.meta import Body
+
+_log = Logger(__name__)
+_RETRY = timedelta(seconds=2)
+"""After something that a container needs was missing. Ten times as long after ten attempts."""
+
+
+class PodRunner:
+    """Runs one pod until it is gone. ``run`` in a task; the other methods say what has happened."""
+
+    def __init__(self, parts: NodeParts, body: Body, names: PodNames) -> None:
+        self._parts = parts
+        self._pod = local_pod(body)
+        self._names = names
+        self._since = pod_report.began_at(self._pod) or parts.clock.now()
+        self._runtimes: dict[str, Runtime] = pod_report.recovered(self._pod, parts.clock.now())
+        self._containers = {container.name: container for container in self._pod.containers}
+        self._runs: dict[str, ContainerProcess] = {}
+        self._setup = PodSetup(parts, self._pod, names)
+        self._writer = PodStatusWriter(parts, body)
+        self._changed = asyncio.Event()
+        self._is_gone = False
+        self._attempts = 0
+        self._warned: set[str] = set()
+
+    async def run(self) -> None:
+        """Run the pod until it is gone, or is over and was deleted."""
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(self._writer.run(), name=f"status of {self._pod.key}")
+            if not pod_report.is_final(self._pod.body):
+                await self._run_containers(tasks)
+            while not (self._pod.deletion or self._is_gone):
+                await self._wait(None)
+            if not self._is_gone:
+                await self._confirm_deletion()
+            writing.cancel()
+        await asyncio.to_thread(shutil.rmtree, self._parts.settings.pod_folder(self._pod), ignore_errors=True)
+
+    def on_changed(self, body: Body) -> None:
+        """The pod has this version now."""
+        self._pod = local_pod(body)
+        self._writer.is_newest(body)
+        self._changed.set()
+
+    def on_gone(self) -> None:
+        """The pod is no more: somebody has deleted it by force. Nothing of it may go on."""
+        self._is_gone = True
+        for run in self._runs.values():
+            run.kill()
+        self._changed.set()
+
+    def on_run_started(self, container: LocalContainer, container_id: str) -> None:
+        """The process of a container runs."""
+        now = self._parts.clock.now()
+        self._set(container, self._runtimes[container.name].began(container_id, now, container))
+        self._parts.event(self._pod, "Started", f"Started container {container.name}")
+
+    def on_run_ended(self, container: LocalContainer, end: End) -> None:
+        """The process of a container has ended, or could not be started."""
+        del self._runs[container.name]
+        runtime = self._runtimes[container.name].ended(end, self._parts.settings.first_backoff)
+        self._set(container, runtime)
+        if end.reason == "StartError":
+            self._parts.event(self._pod, "Failed", f"Error: {end.message}", "Warning")
+        if runtime.backoff and container.restarts_after(end.code) and not self._pod.deletion:
+            message = f"Back-off restarting failed container {container.name} in pod {self._pod.key.name}"
+            self._parts.event(self._pod, "BackOff", message, "Warning")
+
+    def on_verdict(self, container: LocalContainer, probe: Probe, problem: str) -> None:
+        """A probe has its verdict."""
+        runtime = self._runtimes[container.name]
+        if probe.kind == "readinessProbe":
+            self._set(container, replace(runtime, is_ready=not problem and runtime.has_started))
+        elif problem:
+            message = f"Container {container.name} failed {probe.kind}, will be restarted"
+            self._parts.event(self._pod, "Killing", message)
+            self._stop(container.name)
+        elif probe.kind == "startupProbe":
+            self._set(container, replace(runtime, has_started=True, is_ready=not container.has_probe("readinessProbe")))
+
+    def _set(self, container: LocalContainer, runtime: Runtime) -> None:
+        self._runtimes[container.name] = runtime
+        self._changed.set()
+
+    async def _run_containers(self, tasks: asyncio.TaskGroup) -> None:
+        """Live through the pod's life, until nothing of it runs and its last status is to be written."""
+        while True:
+            self._changed.clear()
+            step = self._step()
+            for name in step.stop:
+                self._parts.event(self._pod, "Killing", f"Stopping container {name}")
+                self._stop(name)
+            if step.start and not self._is_gone:
+                await self._start(step.start, tasks)
+                continue
+            if not any(runtime.is_starting for runtime in self._runtimes.values()):
+                self._report(step)
+            if step.is_over or (self._is_gone and not self._runs):
+                return
+            await self._wait(step)
+
+    def _step(self) -> PodStep:
+        return lifecycle.next_step(self._pod, self._runtimes, since=self._since, now=self._parts.clock.now())
+
+    async def _wait(self, step: PodStep | None) -> None:
+        """Return when something has happened, or the step's time has come."""
+        wait = None
+        if step and step.wake_at:
+            wait = max((step.wake_at - self._parts.clock.now()).total_seconds(), 0.0)
+        with suppress(TimeoutError):
+            async with self._parts.clock.timeout(wait):
+                await self._changed.wait()
+        if step is None:
+            self._changed.clear()
+
+    async def _start(self, names: tuple[str, ...], tasks: asyncio.TaskGroup) -> None:
+        """Start containers; those for which something is missing wait."""
+        try:
+            configs = await self._setup.read_configs()
+            for name in names:
+                self._start_one(self._containers[name], configs, tasks)
+        except CannotStart as error:
+            self._attempts += 1
+            retry_at = self._parts.clock.now() + _RETRY * min(self._attempts, 10)
+            for name in names:
+                if not self._runtimes[name].is_active:
+                    self._runtimes[name] = self._runtimes[name].refused(error.problem, retry_at)
+            reason = "FailedMount" if error.problem.reason == "ContainerCreating" else "Failed"
+            self._parts.event(self._pod, reason, f"Error: {error.problem.message}", "Warning")
+
+    def _start_one(self, container: LocalContainer, configs: Configs, tasks: asyncio.TaskGroup) -> None:
+        around = self._setup.surroundings(container, configs)
+        program = launch(self._pod, container, around)
+        self._warn_unseen(container, unseen_mounts(container, around.mounts))
+        runtime = self._runtimes[container.name]
+        settings = self._parts.settings
+        folder = settings.pod_folder(self._pod) / "logs" / container.name
+        restarts = runtime.restarts + (runtime.end is not None)
+        log = ContainerLog(folder, restarts, clock=self._parts.clock, most_bytes=settings.log_bytes)
+        self._parts.logs.add(self._pod.key.namespace, self._pod.key.name, container.name, log)
+        message_file = self._setup.message_file(container)
+        message_file.unlink(missing_ok=True)
+        run = ContainerProcess(
+            self._parts,
+            container=container,
+            pod=self._pod,
+            launch=program,
+            log=log,
+            message_file=message_file,
+            listener=self,
+            tasks=tasks,
+            port_of=self._names.port_of,
+        )
+        self._runs[container.name] = run
+        self._runtimes[container.name] = runtime.asked()
+        run.start()
+
+    def _warn_unseen(self, container: LocalContainer, mounts: list[str]) -> None:
+        for volume in mounts:
+            if volume not in self._warned:
+                self._warned.add(volume)
+                variable = f"TF_OPERATOR_VOLUME_{volume}".replace("-", "_").upper()
+                message = (
+                    f"The path of volume {volume} is mentioned neither in the command nor in the environment of "
+                    f"container {container.name}: processes have no mounts, its program finds the folder in {variable}"
+                )
+                self._parts.event(self._pod, "MountNotVisible", message, "Warning")
+
+    def _stop(self, name: str) -> None:
+        runtime = self._runtimes[name]
+        if run := self._runs.get(name):
+            self._runtimes[name] = replace(runtime, is_stopping=True, is_ready=False)
+            run.stop(lambda: self._pod.grace_seconds)
+
+    def _report(self, step: PodStep) -> None:
+        now, runtimes = self._parts.clock.now(), dict(self._runtimes)
+
+        def make(body: Body) -> dict[str, Any]:
+            return pod_report.report(local_pod(body), runtimes, step, since=self._since, now=now)
+
+        self._writer.want(make)
+
+    async def _confirm_deletion(self) -> None:
+        """Say that nothing of the pod is left: the API server may forget it."""
+        if not pod_report.is_final(self._pod.body):
+            await self._writer.wait_written()
+        with suppress(errors.NotFound, errors.Conflict):
+            await self._parts.client.delete(PODS, self._pod.key, uid=self._pod.uid, grace_seconds=0)

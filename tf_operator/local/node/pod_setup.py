@@ -1,0 +1,85 @@
+"""What a pod's containers need before they start: ConfigMaps, Secrets, PVCs, volumes, addresses."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tf_operator.local.node import volumes
+from tf_operator.local.node.addresses import PodNames
+from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
+from tf_operator.local.node.launch import CannotStart, Surroundings, file_values
+from tf_operator.local.node.node_parts import NodeParts
+from tf_operator.local.node.volumes import CLAIM, SECRET, VolumeSources
+from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport.requests import Resource
+from tf_operator.meta import Body, ObjectKey
+
+_RESOURCES = {
+    volumes.CONFIG_MAP: Resource("", "v1", "configmaps", "ConfigMap"),
+    volumes.SECRET: Resource("", "v1", "secrets", "Secret"),
+    volumes.CLAIM: Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
+}
+
+
+class PodSetup:
+    """What the containers of one pod find around them."""
+
+    def __init__(self, parts: NodeParts, pod: LocalPod, names: PodNames) -> None:
+        self._parts = parts
+        self._pod = pod
+        self._names = names
+        self._folders: dict[str, Path] | None = None
+
+    async def read_configs(self) -> volumes.Configs:
+        """The ConfigMaps and Secrets of the pod as they are now; raises ``CannotStart`` if they cannot be read."""
+        return {(kind, name): await self._config(kind, name) for kind, name in sorted(volumes.references(self._pod))}
+
+    def surroundings(self, container: LocalContainer, configs: volumes.Configs) -> Surroundings:
+        """What a container finds; raises ``CannotStart``. Volumes are made once, for all containers."""
+        settings, folder = self._parts.settings, self._parts.settings.pod_folder(self._pod)
+        if self._folders is None:
+            sources = VolumeSources(folder, settings.claims_folder(self._pod.key.namespace), configs, settings.capacity)
+            self._folders = _made(self._pod, sources)
+        work = folder / "work" / container.name
+        work.mkdir(parents=True, exist_ok=True)
+        return Surroundings(
+            interpreter=settings.interpreter.of(self._pod),
+            mounts=volumes.mounts_of(container.spec, self._folders),
+            folder=str(work),
+            message_file=str(self.message_file(container)),
+            configs=configs,
+            replaced=self._names.replaced,
+            capacity=settings.capacity,
+            ports={port: self._names.port_of(port) for port in self._names.own_ports},
+        )
+
+    def message_file(self, container: LocalContainer) -> Path:
+        """Where the container writes its termination message."""
+        return self._parts.settings.pod_folder(self._pod) / "messages" / container.name
+
+    async def _config(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        key = ObjectKey(self._pod.key.namespace, name)
+        try:
+            body = await self._parts.client.get(_RESOURCES[kind], key)
+        except errors.NotFound:
+            return None
+        except errors.ApiError as error:
+            raise CannotStart(Problem("CreateContainerConfigError", f"{kind} {key} cannot be read: {error}")) from error
+        return {} if kind == CLAIM else _data(body, is_secret=kind == SECRET)
+
+
+def container_ports(pod: LocalPod) -> frozenset[int]:
+    """The ports that the containers of a pod declare."""
+    entries = (entry for container in pod.containers for entry in list_of(container.spec, "ports"))
+    return frozenset(port for entry in entries if isinstance(port := entry.get("containerPort"), int))
+
+
+def _data(body: Body, *, is_secret: bool) -> dict[str, bytes]:
+    plain = file_values(mapping_of(body, "data"), is_binary=is_secret)
+    return plain | file_values(mapping_of(body, "binaryData"), is_binary=True)
+
+
+def _made(pod: LocalPod, sources: VolumeSources) -> dict[str, Path]:
+    try:
+        return volumes.make_volumes(pod, sources)
+    except OSError as error:
+        raise CannotStart(Problem("ContainerCreating", f"a volume cannot be made: {error}")) from error

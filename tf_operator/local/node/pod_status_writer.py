@@ -1,0 +1,89 @@
+"""Writes the latest status of one pod, whenever it differs from what is stored; a slow server delays only itself."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tf_operator.local.node.containers import status_of
+from tf_operator.local.node.node_parts import PODS, NodeParts
+from tf_operator.machinery.log import Logger
+from tf_operator.machinery.transport import errors
+from tf_operator.meta import Body, key_of, resource_version_of, uid_of
+
+_log = Logger(__name__)
+_PAUSE = 1.0
+"""After a failure."""
+
+MakeStatus = Callable[[Body], Mapping[str, Any]]
+"""From the pod as it is stored to the status that it should have: conditions of others are kept."""
+
+
+class PodStatusWriter:
+    """The stored status of one pod."""
+
+    def __init__(self, parts: NodeParts, body: Body) -> None:
+        self._parts = parts
+        self._body = body
+        self._make: MakeStatus | None = None
+        self._wanted = asyncio.Event()
+        self._written = asyncio.Event()
+
+    def is_newest(self, body: Body) -> None:
+        """The pod was seen in this version."""
+        if _version(body) > _version(self._body):
+            self._body = body
+
+    def want(self, make: MakeStatus) -> None:
+        """Write this status, and no earlier one."""
+        self._make = make
+        self._written.clear()
+        self._wanted.set()
+
+    async def wait_written(self) -> None:
+        """Return once the latest status is stored."""
+        await self._written.wait()
+
+    async def run(self) -> None:
+        """Write until cancelled, or until the pod is gone."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self._write()
+            except errors.NotFound:
+                self._written.set()
+                return
+            except errors.Conflict:
+                await self._read_again()
+            except errors.ApiError as error:
+                _log.warning("the status of a pod cannot be written", pod=str(key_of(self._body)), error=str(error))
+                await self._parts.clock.sleep(_PAUSE)
+                self._wanted.set()
+
+    async def _write(self) -> None:
+        make = self._make
+        if make is None:
+            return
+        wanted, stored = make(self._body), status_of(self._body)
+        changed: dict[str, Any] = {name: value for name, value in wanted.items() if stored.get(name) != value}
+        changed |= {name: None for name in ("reason", "message") if name in stored and name not in wanted}
+        if changed:
+            # With the version: the list of conditions is replaced, and others add theirs.
+            metadata = {"uid": uid_of(self._body), "resourceVersion": resource_version_of(self._body)}
+            patch = {"metadata": metadata, "status": changed}
+            self.is_newest(await self._parts.client.merge_patch(PODS, key_of(self._body), patch, subresource="status"))
+        if make is self._make:
+            self._written.set()
+
+    async def _read_again(self) -> None:
+        found = await self._parts.client.get(PODS, key_of(self._body))
+        if uid_of(found) != uid_of(self._body):
+            self._written.set()
+            return
+        self.is_newest(found)
+        self._wanted.set()
+
+
+def _version(body: Body) -> int:
+    text = resource_version_of(body)
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,229 @@
+"""The node: registers itself, takes every pod that has no node yet, and runs each of its pods in a task of its own.
+
+It is the scheduler, too, in the simplest form: one node, and no count of what is requested. It talks to the API server
+as a kubelet does, through an ``ApiClient``, over HTTP or within the process. A pod that breaks its runner fails, and no
+other one notices.
+"""
+
+import asyncio
+import os
+import platform
+import shutil
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from tf_operator.local.node import pod_report
+from tf_operator.local.node.addresses import Addresses, PodNames
+from tf_operator.local.node.containers import list_of, local_pod, mapping_of, spec_of
+from tf_operator.local.node.downward import Capacity
+from tf_operator.local.node.logs import NodeLogs
+from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
+from tf_operator.local.node.pod_runner import PodRunner
+from tf_operator.local.node.pod_setup import container_ports
+from tf_operator.local.node.processes import Processes
+from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.events.event_object import Reporter
+from tf_operator.machinery.events.recorder import EventRecorder
+from tf_operator.machinery.log import Logger
+from tf_operator.machinery.transport import errors, requests
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.requests import Request
+from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.meta import Body, ObjectKey, controller_of, labels_of, metadata_of, rfc3339, text_of, uid_of
+
+_log = Logger(__name__)
+
+
+class SeenObject(msgspec.Struct, frozen=True):
+    """An object of the node's caches: its whole body."""
+
+    metadata: ObjectMeta
+    body: dict[str, Any]
+
+
+def read_object(raw: msgspec.Raw) -> SeenObject:
+    """Decode a pod or a Service."""
+    return SeenObject(msgspec.json.decode(raw, type=_Framed).metadata, msgspec.json.decode(raw))
+
+
+class _Framed(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+
+
+class ProcessNode:
+    """A node whose pods are processes. ``run`` until cancelled; then nothing of it is left."""
+
+    def __init__(self, client: ApiClient, *, clock: Clock, settings: NodeSettings) -> None:
+        recorder = EventRecorder(client, clock=clock, reporter=Reporter("kubelet", settings.name))
+        self._parts = NodeParts(
+            settings,
+            client,
+            clock,
+            recorder,
+            processes=Processes(settings.folder / "processes"),
+            addresses=Addresses(start=os.getpid() * 97),
+            logs=NodeLogs(clock),
+        )
+        self.logs = self._parts.logs
+        self._pods = Informer(PODS, client=client, clock=clock, decode=read_object)
+        self._services = Informer(SERVICES, client=client, clock=clock, decode=read_object)
+        self._runners: dict[str, PodRunner] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._greeted: set[str] = set()
+
+    async def run(self) -> None:
+        """Run pods until cancelled. Every process has ended when this returns, and every folder of a pod is gone."""
+        shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
+        self._parts.processes.open()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                self._pods.add_handler(self)
+                tasks.create_task(self._parts.recorder.run(), name="events of the node")
+                tasks.create_task(self._services.run(), name="services of the node")
+                tasks.create_task(self._pods.run(), name="pods of the node")
+                tasks.create_task(self._register(), name="register the node")
+        finally:
+            self._parts.processes.close()
+            shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
+
+    def on_add(self, item: SeenObject) -> None:
+        """There is a pod."""
+        body, uid = item.body, item.metadata.uid
+        node = text_of(spec_of(body), "nodeName")
+        if runner := self._runners.get(uid):
+            runner.on_changed(body)
+        elif node == self._parts.settings.name:
+            self._take(body)
+        elif (
+            not node
+            and not text_of(metadata_of(body), "deletionTimestamp")
+            and not list_of(spec_of(body), "schedulingGates")
+        ):
+            self._spawn(self._bind(item), f"bind {item.metadata.key}")
+
+    def on_update(self, old: SeenObject, new: SeenObject) -> None:  # noqa: ARG002 (the handler's form)
+        """A pod has changed."""
+        self.on_add(new)
+
+    def on_delete(self, last: SeenObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+        """A pod is gone."""
+        if runner := self._runners.get(last.metadata.uid):
+            runner.on_gone()
+
+    def _take(self, body: Body) -> None:
+        if pod_report.is_final(body) and not text_of(metadata_of(body), "deletionTimestamp"):
+            return
+        pod = local_pod(body)
+        names = PodNames(
+            self._parts.addresses,
+            pod.uid,
+            pod.key.namespace,
+            hosts=_NamesIn(self._services, pod.key.namespace),
+            own=self._service_of(body) or pod.key,
+            own_ports=container_ports(pod),
+        )
+        self._greet(body)
+        self._runners[pod.uid] = runner = PodRunner(self._parts, body, names)
+        self._spawn(self._run(runner, body), f"pod {pod.key}")
+
+    def _greet(self, body: Body) -> None:
+        """Say once for each job what stands for its images."""
+        owner = controller_of(body)
+        who = owner.uid if owner else uid_of(body)
+        if who not in self._greeted:
+            self._greeted.add(who)
+            interpreter = self._parts.settings.interpreter.of(local_pod(body))
+            name = f"{owner.kind} {owner.name}" if owner else f"pod {local_pod(body).key.name}"
+            _log.info("images are not used: programs run in this environment", of=name, python=interpreter.python)
+
+    async def _run(self, runner: PodRunner, body: Body) -> None:
+        pod = local_pod(body)
+        try:
+            await runner.run()
+        except Exception as error:  # noqa: BLE001 (a pod that no node could run harms no other)
+            _log.exception("a pod cannot be run", pod=str(pod.key))
+            runner.on_gone()
+            await self._fail(body, error)
+        finally:
+            self._runners.pop(pod.uid, None)
+            self._parts.addresses.release(pod.uid)
+            self._parts.logs.forget(pod.key.namespace, pod.key.name)
+
+    async def _fail(self, body: Body, error: Exception) -> None:
+        status = pod_report.rejected("NodeFailure", f"{type(error).__name__}: {error}", now=self._parts.clock.now())
+        patch = {"metadata": {"uid": uid_of(body)}, "status": status}
+        with suppress(errors.ApiError):
+            await self._parts.client.merge_patch(PODS, local_pod(body).key, patch, subresource="status")
+
+    def _service_of(self, body: Body) -> ObjectKey | None:
+        """The Service by which the pod is reached."""
+        labels, namespace = labels_of(body), text_of(metadata_of(body), "namespace")
+        for service in self._services.store:
+            selector = mapping_of(spec_of(service.body), "selector")
+            is_same = service.metadata.namespace == namespace
+            if is_same and selector and all(labels.get(name) == value for name, value in selector.items()):
+                return service.metadata.key
+        return None
+
+    async def _bind(self, item: SeenObject) -> None:
+        """Take a pod that has no node; a watch event says when it has."""
+        metadata = item.metadata
+        target = {"apiVersion": "v1", "kind": "Node", "name": self._parts.settings.name}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+            "target": target,
+        }
+        path = requests.path_of(PODS, metadata.key, "binding")
+        with suppress(errors.NotFound, errors.Conflict):
+            await self._parts.client.send(Request("create", "POST", path, body=msgspec.json.encode(body)))
+
+    async def _register(self) -> None:
+        """Create the Node, or take the one of an earlier run; it is ready at once."""
+        settings, client = self._parts.settings, self._parts.client
+        try:
+            with suppress(errors.AlreadyExists):
+                labels = {"kubernetes.io/hostname": settings.name, "kubernetes.io/os": platform.system().lower()}
+                await client.create(NODES, "", {"metadata": {"name": settings.name, "labels": labels}})
+            status = {"status": node_status(settings.capacity, rfc3339(self._parts.clock.now()))}
+            await client.merge_patch(NODES, ObjectKey("", settings.name), status, subresource="status")
+        except errors.ApiError as error:
+            _log.warning("the Node cannot be registered; its pods run all the same", error=str(error))
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        assert self._tasks is not None  # noqa: S101 (handlers are called while it runs)
+        self._tasks.create_task(work, name=name)
+
+
+class _NamesIn:
+    """The names of the Services of a namespace, as they are when asked."""
+
+    def __init__(self, services: Informer[SeenObject], namespace: str) -> None:
+        self._services = services
+        self._namespace = namespace
+
+    def __contains__(self, name: object) -> bool:
+        return ObjectKey(self._namespace, str(name)) in self._services.store
+
+
+def node_status(capacity: Capacity, now: str) -> dict[str, Any]:
+    """The status of a node that is ready."""
+    amounts = {"cpu": str(capacity.cpus), "memory": f"{capacity.memory // 1024}Ki", "pods": "10000"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "runs pods as processes"}
+    return {
+        "capacity": amounts,
+        "allocatable": amounts,
+        "conditions": [ready | {"lastTransitionTime": now, "lastHeartbeatTime": now}],
+        "addresses": [{"type": "InternalIP", "address": pod_report.ADDRESS}],
+    }
+
+
+def machine_capacity() -> Capacity:
+    """What this machine has."""
+    return Capacity(os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

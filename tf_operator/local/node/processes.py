@@ -1,0 +1,246 @@
+"""Processes of containers, for the event loop: a request to the spawner, and a callback for what becomes of it.
+
+Nothing here waits: ``start`` and ``signal`` are plain functions, and the spawner's replies arrive as calls of the
+watcher that was given. Output is read in bounded pieces with a pause after a full one, so that a program that floods
+its output is slowed down, and nobody else.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tf_operator.local.node import spawner
+from tf_operator.machinery.log import Logger
+
+_log = Logger(__name__)
+
+_PIECE = 16 * 1024
+_PAUSE = 0.004
+"""After a full piece: 4 MiB of output in a second from each container, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program with all it needs."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    visible: Callable[[str], str] = str
+    """What a word of another command in the same container becomes: a probe's, a hook's."""
+
+
+class ProcessWatcher(Protocol):
+    """Is called with what becomes of one process. Plain functions."""
+
+    def on_started(self, pid: int) -> None:
+        """The program runs."""
+
+    def on_failed(self, problem: str) -> None:
+        """The program could not be started."""
+
+    def on_output(self, data: bytes) -> None:
+        """It has written this to its standard output or error."""
+
+    def on_ended(self, status: int) -> None:
+        """It has ended, and all of its group: the exit code, or minus the signal. All output came before."""
+
+
+class Processes:
+    """All processes of a node."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` remembers what runs, for the case that nobody is left to end it."""
+        self._folder = folder
+        self._watchers: dict[str, ProcessWatcher] = {}
+        self._outputs: dict[str, _Output] = {}
+        self._descriptors: deque[int] = deque()
+        self._received = bytearray()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._replies: socket.socket | None = None
+        self._unsent = bytearray()
+
+    def open(self) -> None:
+        """Kill what an earlier node has left, and start the spawner. Does not wait for it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if killed := spawner.kill_left_over(self._folder):
+            _log.warning("killed processes that an earlier node has left", groups=killed)
+        self._start_spawner()
+
+    def close(self) -> None:
+        """Kill every process, and return when none is left."""
+        if self._process and self._process.stdin:
+            self._detach()
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+            self._process.wait()
+
+    def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
+        """Start a program; ``identity`` is never used again."""
+        self._watchers[identity] = watcher
+        self._ask({"start": identity, "argv": launch.argv, "env": launch.env, "cwd": launch.cwd})
+
+    def signal(self, identity: str, number: int) -> None:
+        """Send a signal to the main process; SIGKILL to the whole group."""
+        self._ask({"signal": identity, "number": number})
+
+    def _start_spawner(self) -> None:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno()), str(self._folder)]
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 (our own program)
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # a Ctrl-C at the terminal is for the supervisor alone
+            )
+        os.set_blocking(ours.fileno(), False)
+        assert self._process.stdin is not None  # noqa: S101 (asked for above)
+        os.set_blocking(self._process.stdin.fileno(), False)
+        self._replies = ours
+        asyncio.get_running_loop().add_reader(ours, self._read_replies)
+
+    def _detach(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._replies:
+            loop.remove_reader(self._replies)
+            self._replies.close()
+            self._replies = None
+        if self._process and self._process.stdin:
+            loop.remove_writer(self._process.stdin)
+        self._unsent.clear()
+        for output in self._outputs.values():
+            output.close()
+        self._outputs.clear()
+        while self._descriptors:
+            os.close(self._descriptors.popleft())
+
+    def _ask(self, request: Mapping[str, Any]) -> None:
+        was_idle = not self._unsent
+        self._unsent += json.dumps(request).encode() + b"\n"
+        if was_idle:
+            self._write_requests()
+
+    def _write_requests(self) -> None:
+        if self._process is None or self._process.stdin is None or self._process.stdin.closed:
+            self._unsent.clear()
+            return
+        pipe, loop = self._process.stdin, asyncio.get_running_loop()
+        try:
+            sent = os.write(pipe.fileno(), self._unsent)
+        except BlockingIOError:
+            sent = 0
+        except BrokenPipeError:
+            self._unsent.clear()  # the spawner is dead, which its socket says, too
+            return
+        del self._unsent[:sent]
+        if self._unsent:
+            loop.add_writer(pipe, self._write_requests)
+        else:
+            loop.remove_writer(pipe)
+
+    def _read_replies(self) -> None:
+        if self._replies is None:
+            return
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._replies, 1 << 16, 64)
+        except BlockingIOError:
+            return
+        self._descriptors.extend(descriptors)
+        self._received += data
+        *lines, rest = self._received.split(b"\n")
+        self._received = bytearray(rest)
+        for line in lines:
+            self._on_reply(json.loads(line))
+        if not data:
+            self._on_spawner_died()
+
+    def _on_reply(self, reply: Mapping[str, Any]) -> None:
+        if identity := reply.get("started"):
+            watcher = self._watchers[identity]
+            self._outputs[identity] = _Output(self._descriptors.popleft(), watcher)
+            watcher.on_started(reply["pid"])
+        elif identity := reply.get("failed"):
+            self._watchers.pop(identity).on_failed(reply["problem"])
+        else:
+            self._on_ended(reply["ended"], reply["status"])
+
+    def _on_ended(self, identity: str, status: int) -> None:
+        if output := self._outputs.pop(identity, None):
+            output.drain()
+            output.close()
+        self._watchers.pop(identity).on_ended(status)
+
+    def _on_spawner_died(self) -> None:
+        """Its children die with it. Start another one, and report the end of all processes."""
+        _log.error("the spawner died, and all processes with it")
+        lost = dict(self._watchers)
+        for identity in lost:
+            if output := self._outputs.get(identity):
+                output.drain()
+        self._detach()
+        if self._process and self._process.stdin:
+            self._process.stdin.close()
+            self._process.wait()
+        self._watchers.clear()
+        self._received.clear()
+        spawner.kill_left_over(self._folder)
+        self._start_spawner()
+        for watcher in lost.values():
+            watcher.on_ended(-signal.SIGKILL)
+
+
+class _Output:
+    """What one process writes."""
+
+    def __init__(self, descriptor: int, watcher: ProcessWatcher) -> None:
+        self._descriptor = descriptor
+        self._watcher = watcher
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(descriptor, False)
+        self._loop.add_reader(descriptor, self._read)
+
+    def drain(self) -> None:
+        """Read what the pipe still holds: its writers are dead, or not of this container."""
+        for _ in range(64):
+            if not self._read_piece():
+                return
+
+    def close(self) -> None:
+        """Read no more."""
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _read(self) -> None:
+        size = self._read_piece()
+        if size == _PIECE or size is None:
+            self._loop.remove_reader(self._descriptor)
+        if size == _PIECE:
+            self._loop.call_later(_PAUSE, self._resume)
+
+    def _read_piece(self) -> int | None:
+        """Read one piece; its size, 0 if nothing is there yet, ``None`` at the end."""
+        try:
+            data = os.read(self._descriptor, _PIECE)
+        except BlockingIOError:
+            return 0
+        if not data:
+            return None
+        self._watcher.on_output(data)
+        return len(data)
+
+    def _resume(self) -> None:
+        if self._descriptor >= 0:
+            self._loop.add_reader(self._descriptor, self._read)

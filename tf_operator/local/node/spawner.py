@@ -1,0 +1,245 @@
+"""The process that starts all containers' processes: one thread, the standard library, and nothing of this package.
+
+    python -I -S spawner.py REPLIES FOLDER      requests on standard input, replies on the socket REPLIES
+
+A fork of the supervisor would copy a process with threads, and run Python between fork and exec; here it is safe, and
+takes a millisecond. And all processes have one parent that outlives none of them:
+
+- when the supervisor dies, however it dies, standard input ends: every process is killed, then this one ends;
+- when this one is killed, Linux kills its children (PR_SET_PDEATHSIG), and the next node those that are left, by the
+  files in FOLDER: one for each process group, named by its number, with the start time of its leader;
+- each container has a session and a process group of its own. When its main process ends, the rest of the group is
+  killed, as when the first process of a container ends. On Linux this process is the reaper of its descendants
+  (PR_SET_CHILD_SUBREAPER): those that have left their group are killed by the mark in their environment.
+
+A request is one line of JSON: ``{"start": id, "argv": [...], "env": {...}, "cwd": path}`` or ``{"signal": id,
+"number": n}``. Replies are ``{"started": id, "pid": n}``, with the read end of the process's output as a file
+descriptor, ``{"failed": id, "problem": text}`` and ``{"ended": id, "status": n, "rss": kilobytes}``, where status is
+the exit code, or minus the signal.
+"""
+
+import ctypes
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+MARK = "TF_OPERATOR_CONTAINER"
+"""The environment variable that tells the processes of one container from those of others."""
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_IS_LINUX = sys.platform == "linux"
+
+
+class Spawner:
+    """Starts, signals and reaps. ``children`` are the main processes of containers, by pid."""
+
+    def __init__(self, replies: socket.socket, folder: Path) -> None:
+        self._replies = replies
+        self._folder = folder
+        self._children: dict[int, str] = {}
+        self._received = bytearray()
+        self._libc = ctypes.CDLL(None, use_errno=True) if _IS_LINUX else None
+        self._prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+    def serve(self) -> None:
+        """Answer requests until standard input ends, then kill everything."""
+        wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if _IS_LINUX else _pipe()
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # the supervisor decides when this ends
+        poll = selectors.DefaultSelector()
+        poll.register(0, selectors.EVENT_READ)
+        poll.register(wake, selectors.EVENT_READ)
+        while True:
+            ready = {key.fd for key, _ in poll.select()}
+            if wake in ready:
+                os.read(wake, 4096)
+                self._reap()
+            if 0 in ready and not self._read_requests():
+                break
+        self._kill_everything()
+
+    def _read_requests(self) -> bool:
+        """Carry out what has arrived; whether there can be more."""
+        chunk = os.read(0, 1 << 16)
+        self._received += chunk
+        *lines, rest = self._received.split(b"\n")
+        self._received = bytearray(rest)
+        for line in lines:
+            self._carry_out(json.loads(line))
+        return bool(chunk)
+
+    def _carry_out(self, request: Mapping[str, Any]) -> None:
+        if "start" in request:
+            try:
+                self._start(request)
+            except (OSError, ValueError) as error:
+                self._reply({"failed": request["start"], "problem": str(error)})
+            return
+        for pid, found in self._children.items():
+            if found == request["signal"]:
+                with suppress(ProcessLookupError):
+                    (os.killpg if request["number"] == signal.SIGKILL else os.kill)(pid, request["number"])
+
+    def _start(self, request: Mapping[str, Any]) -> None:
+        output, output_end = os.pipe()
+        problem, problem_end = os.pipe()
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become(request, output_end, problem_end)
+            os.close(output_end)
+            os.close(problem_end)
+            output_end = problem_end = -1
+            self._remember(pid)
+            if text := os.read(problem, 4096):  # nothing once exec has closed the other end
+                os.waitpid(pid, 0)
+                self._forget(pid)
+                self._reply({"failed": request["start"], "problem": text.decode(errors="replace")})
+                return
+            self._children[pid] = request["start"]
+            self._reply({"started": request["start"], "pid": pid}, output)
+        finally:
+            for end in (output, output_end, problem, problem_end):
+                if end >= 0:
+                    os.close(end)
+
+    def _become(self, request: Mapping[str, Any], output: int, problem: int) -> NoReturn:
+        """In the child: become the program, or say why not."""
+        where = ""
+        try:
+            os.setsid()
+            self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+            empty = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(empty, 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            where = request["cwd"]
+            os.chdir(where)
+            where = request["argv"][0]
+            os.execvpe(request["argv"][0], request["argv"], {**request["env"], MARK: request["start"]})  # noqa: S606
+        except BaseException as error:  # noqa: BLE001 (whatever it is, this copy of the process may not go on)
+            text = getattr(error, "strerror", None) or str(error)
+            os.write(problem, f'exec: "{where}": {text}'.encode(errors="replace")[:4000])
+        os._exit(127)
+
+    def _reap(self) -> None:
+        """Take leave of every process that has ended; the rest of its group is killed while its number is still its."""
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            container = self._children.pop(found.si_pid, None)
+            if container:
+                _kill_group(found.si_pid)
+            self._kill_strays()
+            _, status, usage = os.wait4(found.si_pid, 0)
+            if container:
+                self._forget(found.si_pid)
+                code = os.waitstatus_to_exitcode(status)
+                self._reply({"ended": container, "status": code, "rss": usage.ru_maxrss})
+
+    def _kill_strays(self) -> None:
+        """Kill those that have left the group of a container that has ended: by now they are children of this process.
+
+        Their own children are, once they are dead, which is another call of this.
+        """
+        running = {f"{MARK}={container}".encode() for container in self._children.values()}
+        for pid in _children() - self._children.keys():
+            with suppress(OSError):
+                if running.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _kill_everything(self) -> None:
+        """Kill all children until there are none: on Linux a killed one's own children become ours."""
+        while True:
+            for pid in self._children:
+                _kill_group(pid)
+            for pid in _children():
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            try:
+                pid, _ = os.wait()
+            except ChildProcessError:
+                return
+            if self._children.pop(pid, None):
+                self._forget(pid)
+
+    def _remember(self, pid: int) -> None:
+        (self._folder / str(pid)).write_text(start_time_of(pid))
+
+    def _forget(self, pid: int) -> None:
+        (self._folder / str(pid)).unlink(missing_ok=True)
+
+    def _reply(self, message: Mapping[str, Any], *descriptors: int) -> None:
+        line = json.dumps(message).encode() + b"\n"
+        with suppress(OSError):  # the supervisor is dead: standard input ends, too
+            if descriptors:
+                socket.send_fds(self._replies, [line], descriptors)
+            else:
+                self._replies.sendall(line)
+
+    def _prctl(self, option: int, value: int) -> None:
+        if self._libc:
+            self._libc.prctl(option, value, 0, 0, 0)
+
+
+def start_time_of(pid: int) -> str:
+    """What tells a process from a later one with its number; ``""`` when there is none, or nobody knows."""
+    if not _IS_LINUX:
+        return os.popen(f"ps -o lstart= -p {pid:d}").read().strip()  # noqa: S605 (a number)
+    try:
+        # The name in parentheses may hold anything; the 20th field after it is the start time.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def kill_left_over(folder: Path) -> list[int]:
+    """Kill the process groups that an earlier spawner has left, and forget them; those that were there."""
+    killed = []
+    for file in folder.iterdir():
+        pid, started = int(file.name), file.read_text()
+        if started and start_time_of(pid) == started:
+            _kill_group(pid)
+            killed.append(pid)
+        file.unlink()
+    return killed
+
+
+def _kill_group(pid: int) -> None:
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _children() -> set[int]:
+    """The children of this process, where the system says so (Linux)."""
+    try:
+        return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+    except OSError:
+        return set()
+
+
+def _pipe() -> tuple[int, int]:
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    return ends
+
+
+if __name__ == "__main__":
+    os.set_inheritable(int(sys.argv[1]), False)  # noqa: FBT003 (the signature of os)
+    Spawner(socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])).serve()

@@ -1,0 +1,193 @@
+"""The folder in which everything of one local server is, and the process that owns it.
+
+    lock              held (flock) by the server; it is never deleted, but with the whole folder
+    server.json       the server's process and address, while it runs; one of a dead process says: it was killed
+    kubeconfig        who has it may do everything; of this user only
+    token, *.crt, *.key, journal.sqlite, server.log, and what the node keeps
+
+The folder belongs to this user alone (0700): one of somebody else, or a link to one, is refused. So is a folder with
+other things in it: ``purge`` deletes the folder as a whole.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tf_operator.local.process_identity import ProcessIdentity
+
+LOCK = "lock"
+
+
+class StateError(Exception):
+    """The folder cannot be used; the message says why and what to do."""
+
+
+class AlreadyOwned(StateError):
+    """Another process has the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that runs, or one that was killed."""
+
+    process: ProcessIdentity
+    address: str
+    """Its URL."""
+
+
+def default_folder(environment: Mapping[str, str]) -> Path:
+    """Where state is kept unless a command says otherwise."""
+    given = environment.get("XDG_STATE_HOME", "")
+    # The XDG specification: a path that is not absolute is to be ignored.
+    base = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    return base / "tf-operator" / "local"
+
+
+class StateFolder:
+    """One folder of state."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read or made yet."""
+        self.path = path.absolute()
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For kubectl, while a server runs."""
+        return self.path / "kubeconfig"
+
+    @property
+    def journal(self) -> Path:
+        """Every object."""
+        return self.path / "journal.sqlite"
+
+    @property
+    def log(self) -> Path:
+        """What the server in the background writes."""
+        return self.path / "server.log"
+
+    def exists(self) -> bool:
+        """Whether there is any state."""
+        return os.path.lexists(self.path / LOCK)
+
+    def create(self) -> None:
+        """Make the folder, or check the one that is there; ``StateError`` if it must not be used."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                self.path.mkdir(mode=0o700)
+            self._check()
+        except OSError as error:
+            raise StateError(f"{self.path} cannot be used: {error.strerror}") from error
+
+    def _check(self) -> None:
+        found = self.path.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            raise StateError(f"{self.path} is a link; name the folder itself with --state-dir")
+        if not stat.S_ISDIR(found.st_mode):
+            raise StateError(f"{self.path} is no folder; choose another one with --state-dir")
+        if found.st_uid != os.geteuid():
+            raise StateError(f"{self.path} belongs to another user; choose another folder with --state-dir")
+        if not self.exists() and any(self.path.iterdir()):
+            raise StateError(f"{self.path} has other files in it; choose an empty folder with --state-dir")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            self.path.chmod(0o700)
+
+    def server(self) -> LocalServer | None:
+        """The server that runs here."""
+        found = self._recorded()
+        return found if found and found.process.is_alive else None
+
+    def was_killed(self) -> bool:
+        """Whether a server has ended without cleaning up."""
+        found = self._recorded()
+        return found is not None and not found.process.is_alive
+
+    def record(self, address: str) -> None:
+        """Say that this process, which owns the folder, serves at the address."""
+        server = LocalServer(ProcessIdentity.current(), address)
+        self.write("server.json", json.dumps(asdict(server)).encode())
+
+    def forget(self) -> None:
+        """No server runs any more, and nothing of one is left."""
+        (self.path / "server.json").unlink(missing_ok=True)
+
+    def _recorded(self) -> LocalServer | None:
+        try:
+            found = json.loads(self.read("server.json") or "null")
+            return LocalServer(ProcessIdentity(**found["process"]), found["address"])
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    @contextmanager
+    def owned(self, patience: float = 1.0) -> Iterator[None]:
+        """Own the folder, which exists afterwards; ``AlreadyOwned`` when another process does."""
+        self.create()
+        descriptor = self._lock(time.monotonic() + patience)  # noqa: TID251 (there is no event loop yet)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock(self, until: float) -> int:
+        path = self.path / LOCK
+        while True:
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            except FileNotFoundError:  # purged at this moment
+                self.create()
+                continue
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # ``purge`` may have deleted the file between the two calls: then the lock is nobody's.
+                if os.path.lexists(path) and os.path.samestat(os.fstat(descriptor), path.lstat()):
+                    return descriptor
+            except BlockingIOError:
+                # Somebody who is cleaning up has it for a moment; a server for long.
+                if self.server() or time.monotonic() > until:  # noqa: TID251 (as above)
+                    os.close(descriptor)
+                    raise AlreadyOwned(self._owner()) from None
+            os.close(descriptor)
+            time.sleep(0.02)  # noqa: TID251 (as above)
+
+    def _owner(self) -> str:
+        found = self.server()
+        by = f"by process {found.process.pid}, which serves {found.address}" if found else "by another process"
+        return f"{self.path} is used {by}; 'tfjob local down' ends it"
+
+    def read(self, name: str) -> bytes:
+        """A file of the folder; empty when there is none."""
+        try:
+            return (self.path / name).read_bytes()
+        except OSError:
+            return b""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file that only this user may read, all of it or nothing."""
+        descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            Path(temporary).replace(self.path / name)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def purge(self) -> None:
+        """Delete the folder. Its owner calls this, when everything that wrote into it has ended."""
+        try:
+            for folder, _, _ in os.walk(self.path):  # a training may have made one that nobody may write
+                Path(folder).chmod(0o700)
+            shutil.rmtree(self.path)
+        except OSError as error:
+            raise StateError(f"{self.path} cannot be deleted: {error}") from error
+        if self.path.parent.name == default_folder({}).parent.name:
+            with suppress(OSError):  # there is something else in it
+                self.path.parent.rmdir()

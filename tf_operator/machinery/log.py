@@ -1,0 +1,76 @@
+"""Loggers, and what records have in common.
+
+structlog writes the records, but it takes a tenth of a second to import, and a job on a laptop has to start within one:
+so it is imported when there is the first record to write. Until something is configured (``app.logs``), records below
+WARNING are dropped, as the standard library does it, by the level of its root logger.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})  # noqa: B039 (it is never changed in place)
+
+
+class Logger:
+    """structlog's logger of a module."""
+
+    def __init__(self, name: str, fields: Mapping[str, object] | None = None) -> None:
+        self._name = name
+        self._fields = dict(fields or {})
+
+    def bind(self, **fields: object) -> "Logger":
+        """The same logger, with these fields in all of its records."""
+        return Logger(self._name, {**self._fields, **fields})
+
+    def info(self, message: str, **fields: object) -> None:
+        """What happens in the normal course of things."""
+        if logging.root.isEnabledFor(logging.INFO):
+            self._structlog().info(message, **fields)
+
+    def warning(self, message: str, **fields: object) -> None:
+        """What somebody may want to do something about."""
+        self._structlog().warning(message, **fields)
+
+    def error(self, message: str, **fields: object) -> None:
+        """What has failed."""
+        self._structlog().error(message, **fields)
+
+    def exception(self, message: str, **fields: object) -> None:
+        """What has failed by a bug; with the traceback of the exception that is handled at the moment."""
+        self._structlog().exception(message, **fields)
+
+    def _structlog(self) -> Any:  # noqa: ANN401 (structlog's loggers have no common type)
+        import structlog  # noqa: PLC0415 (a tenth of a second, without a record)
+
+        return structlog.get_logger(self._name).bind(**self._fields)
+
+
+@contextmanager
+def bound(**fields: object) -> Iterator[None]:
+    """In records of the block, and of the tasks and threads that are started there, are these fields.
+
+    At its end, whatever ``bind`` has added inside is forgotten, too.
+    """
+    token = _bound.set({**_bound.get(), **fields})
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def bind(**fields: object) -> None:
+    """From here to the end of the block of ``bound`` around it, records have these fields as well."""
+    _bound.set({**_bound.get(), **fields})
+
+
+def bound_fields() -> Mapping[str, object]:
+    """What is bound here."""
+    return _bound.get()
+
+
+def merge_bound(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A processor of structlog: what is bound, below what the record says itself."""
+    return {**_bound.get(), **record}
