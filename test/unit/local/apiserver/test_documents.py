@@ -1,5 +1,6 @@
 """Discovery, OpenAPI and the version: what ``kubectl`` asks before it does anything."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -61,6 +62,14 @@ def test_kubectl_finds_what_it_needs_for_explain_and_for_validation_by_the_serve
     schema = found["components"]["schemas"]["org.kubeflow.v1.TFJob"]
     assert schema["x-kubernetes-group-version-kind"] == [kind]
     assert "runPolicy" in schema["properties"]["spec"]["properties"]
+
+
+def test_the_fields_of_built_in_kinds_are_described_with_all_that_they_refer_to() -> None:
+    schemas = _get("/openapi/v3/api/v1")[0]["components"]["schemas"]
+    references = set(re.findall(r"#/components/schemas/([\w.]+)", msgspec.json.encode(schemas).decode()))
+    assert references <= set(schemas)
+    assert schemas["core.v1.Pod"]["properties"]["spec"]["$ref"] == "#/components/schemas/V1PodSpec"
+    assert "containers" in schemas["V1PodSpec"]["properties"]
 
 
 def test_there_is_a_version_and_nothing_at_other_paths() -> None:
