@@ -88,7 +88,7 @@ def _json_patch(document: Any, operations: Sequence[Any]) -> Any:  # noqa: ANN40
             document = _operate(document, operation)
         except _FailedOperation:
             rule = "the server rejected our request due to an error in our request"
-            raise ApiFailure(422, "Invalid", rule) from None
+            raise ApiFailure(422, "Invalid", rule, details={}) from None
     return document
 
 

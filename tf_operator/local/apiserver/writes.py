@@ -77,7 +77,8 @@ class ObjectWriter:
         key = ObjectKey(route.namespace, metadata["name"])
         collection, path = str(kind.storage), path_of(key)
         if path in self._store.collection(collection).objects:
-            raise failures.already_exists(kind, key.name)
+            found = self._store.collection(collection).objects[path].body["metadata"]
+            raise failures.already_exists(kind, key.name, is_terminating="deletionTimestamp" in found)
         return self._commit(collection, path, self._for_storage(kind, body), options)
 
     def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
@@ -90,7 +91,14 @@ class ObjectWriter:
         stored = reads.stored_at(self._store, route)
         uid, found = body["metadata"].get("uid"), stored.body["metadata"]["uid"]
         if uid and uid != found:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            stored_in = "/".join(
+                part for part in (kind.resource.group if kind.is_custom else "", kind.resource.plural) if part
+            )
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: /registry/{stored_in}/{path_of(route.key)}, "
+                "ResourceVersion: 0, AdditionalErrorMsg: "
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            )
             raise failures.conflict(kind, route.name, why)
         if not body["metadata"].get("resourceVersion") and (kind.is_custom or kind.must_name_version):
             raise failures.version_required(kind, route.name)
@@ -124,6 +132,8 @@ class ObjectWriter:
         kind, metadata = route.kind, body["metadata"]
         old = _copy(kind, stored)
         version = metadata.get("resourceVersion")
+        if version and not version.isdigit():
+            raise failures.unparsable_version(version)
         if version and version != old["metadata"]["resourceVersion"]:
             raise failures.conflict(kind, route.name)
         causes = tuple(stamps.immutable_causes(metadata, old["metadata"]))

@@ -168,7 +168,12 @@ LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
         ),
         (("DELETE", f"{TOYS}/car", UID), (409, "Conflict", "precondition (other) does not match the UID in record (")),
         (("PATCH", f"{TOYS}/car", {}), (415, "UnsupportedMediaType", "")),
-        (("PUT", TOYS, toy()), (405, "MethodNotAllowed", "the server does not allow this method on the requested ")),
+        (("PUT", BOXES, toy()), (405, "MethodNotAllowed", "the server does not allow this method on the requested ")),
+        (("PUT", TOYS, toy()), (400, "BadRequest", "name must be provided")),
+        (
+            ("POST", f"{TOYS}/car/status", toy()),
+            (405, "MethodNotAllowed", "create is not supported on resources of kind"),
+        ),
         (("POST", "/api/v1/boxes", toy()), (405, "MethodNotAllowed", "")),
         (("POST", "/apis/toys.io/v1/toys", toy()), (404, "NotFound", "")),
     ],
