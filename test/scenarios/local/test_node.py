@@ -35,7 +35,7 @@ class Machine:
 
     def __init__(self, folder):
         self.clock, self.folder = SystemClock(), folder
-        server = ApiServer(self.clock, kinds=built_in.kinds())
+        server = ApiServer(self.clock, kinds=built_in.KINDS)
         budget = TokenBucket(self.clock, qps=math.inf, burst=1)
         self.client = ApiClient(InProcess(server, self.clock), clock=self.clock, budget=budget)
 
