@@ -12,9 +12,8 @@ from support.builders import merge, tfjob
 from support.resources import Json
 from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver import built_in, definitions
 from tf_operator.local.apiserver.in_process import InProcess
-from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
@@ -27,7 +26,6 @@ TFJOBS = registry.DEFAULT.resource
 PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-_JOBS = Kind(TFJOBS, "tfjob", subresources=frozenset({"status"}), has_generation=True)
 RUNNING = {"name": "tensorflow", "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
 RETRIED = "OnFailure"
 SPEC = {"containers": [{"name": "tensorflow", "image": "i"}], "nodeName": "n"}
@@ -38,7 +36,7 @@ class EmbeddedJobs:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.server = ApiServer(clock, kinds=(*built_in.kinds(), _JOBS))
+        self.server = ApiServer(clock, kinds=(*built_in.KINDS, *definitions.defined(registry.DEFAULT.crd.load())))
         self.logs: dict[str, list[bytes]] = {}
         self._send(requests.create(NAMESPACES, "", {"metadata": {"name": "default"}}))
 

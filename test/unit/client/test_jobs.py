@@ -8,7 +8,7 @@ import pytest
 from support.builders import tfjob
 from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.client import AlreadyExists, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout
+from tf_operator.client import AlreadyExists, Invalid, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout
 from tf_operator.machinery.clock import SystemClock
 
 ENDED = {"state": {"terminated": {"exitCode": 0}}, "name": "tensorflow"}
@@ -103,9 +103,11 @@ async def test_a_job_is_suspended_resumed_and_scaled_until_it_has_ended(jobs, cl
     )
 
     assert (await jobs.suspend("j")).spec.run_policy.is_suspended
-    assert not (await jobs.resume("j")).spec.run_policy.is_suspended
     await jobs.scale("j", 5)
     assert cluster.find(TFJOBS, "j")["spec"]["tfReplicaSpecs"]["worker"]["replicas"] == 5
+    assert not (await jobs.resume("j")).spec.run_policy.is_suspended
+    with pytest.raises(Invalid, match="can only change while the job is suspended"):
+        await jobs.scale("j", 6)
     with pytest.raises(NotPossible, match="has no replicas of type PS: it has Chief, worker"):
         await jobs.scale("j", 5, type="PS")
 
