@@ -4,6 +4,7 @@ The server is written to without an event loop, so that a command under test may
 """
 
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver import built_in, definitions
 from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
@@ -31,12 +33,18 @@ RETRIED = "OnFailure"
 SPEC = {"containers": [{"name": "tensorflow", "image": "i"}], "nodeName": "n"}
 
 
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """Made once: the rules of a CRD take long to be compiled."""
+    return (*built_in.KINDS, *definitions.defined(registry.DEFAULT.crd.load()))
+
+
 class EmbeddedJobs:
     """The server; ``logs`` has what the replicas have printed, by pod."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.server = ApiServer(clock, kinds=(*built_in.KINDS, *definitions.defined(registry.DEFAULT.crd.load())))
+        self.server = ApiServer(clock, kinds=kinds())
         self.logs: dict[str, list[bytes]] = {}
         self._send(requests.create(NAMESPACES, "", {"metadata": {"name": "default"}}))
 
