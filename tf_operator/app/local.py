@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from tf_operator.app.options.options import Options
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.local.apiserver import built_in, definitions
+from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.in_process import InProcess
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
@@ -87,7 +87,7 @@ async def live(
     ``on_step`` is called with ``server ready`` and ``operator ready``.
     """
     clock, stop = SystemClock(), asyncio.Event()
-    server = ApiServer(clock, kinds=(*built_in.kinds(), definitions.kind()), journal=journal)
+    server = ApiServer(clock, kinds=built_in.KINDS, journal=journal)
     for body in (NAMESPACE, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
         install(server, body)
     in_process = InProcess(server, clock)
@@ -127,18 +127,26 @@ def serve(folder: StateFolder, *, on_ready: Callable[[], object] = lambda: None)
 
 
 async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
-    from tf_operator.app import signals  # noqa: PLC0415 (these take longer than everything else together)
-    from tf_operator.local import endpoint  # noqa: PLC0415
+    from tf_operator.app import signals  # noqa: PLC0415 (as above)
     from tf_operator.local.apiserver.journal import SqliteJournal  # noqa: PLC0415
 
     with signals.stopping() as stop:
         options = LocalOptions(folder, this_interpreter())
-        async with live(options, journal=SqliteJournal(folder.journal), on_step=_log.info) as cluster:
-            handle, clock = cluster.server.handle, cluster.clock
-            async with endpoint.published(folder, handle, logs=cluster.logs, clock=clock) as address:
-                _log.info("listening", address=address)
-                on_ready()
-                await stop.wait()
+        journal = SqliteJournal(folder.journal)
+        async with (
+            live(options, journal=journal, on_step=_log.info) as cluster,
+            published(cluster, folder) as address,
+        ):
+            _log.info("listening", address=address)
+            on_ready()
+            await stop.wait()
+
+
+def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContextManager[str]:
+    """Serve kubectl by HTTPS and write its kubeconfig into the folder; yields the address."""
+    from tf_operator.local import endpoint  # noqa: PLC0415 (takes as long as everything else together)
+
+    return endpoint.published(folder, cluster.server.handle, logs=cluster.logs, clock=cluster.clock)
 
 
 def this_interpreter() -> Interpreter:

@@ -5,6 +5,7 @@ command that is asked for is imported, so that none waits for what another one n
 """
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,8 @@ MODULES: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
+    # Imports leave no garbage, and looking for it takes a sixth of their time; ``session`` enables it for the work.
+    gc.disable()
     given = sys.argv[1:] if arguments is None else list(arguments)
     parser = make_parser(given[0] if given else "")
     chosen = parser.parse_args(given)

@@ -87,7 +87,8 @@ class StateFolder:
             with suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             self._check()
-            os.close(os.open(self.path / LOCK, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+            # From now on, whatever else is in the folder is ours.
+            os.close(os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
         except OSError as error:
             raise StateError(f"{self.path} cannot be used: {error.strerror}") from error
 
