@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.kinds import Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import JSON, Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.store import HISTORY, Journal
@@ -55,10 +55,13 @@ KINDS = (
     ),
     Kind(
         BOXES, "box", subresources=frozenset({"status", "binding"}), returns_deleted=True,
-        grace_seconds=lambda _, asked: 10 if asked is None else asked,
+        may_create_by_update=True, grace_seconds=lambda _, asked: 10 if asked is None else asked,
         actions={"binding": lambda old, sent, _: {**old, "spec": {**old["spec"], "on": sent["target"]["name"]}}},
     ),
-    Kind(TOYS, "toy", subresources=frozenset({"status"}), has_generation=True, is_custom=True),
+    Kind(
+        TOYS, "toy", subresources=frozenset({"status", "scale"}), has_generation=True, is_custom=True,
+        scale=ScalePaths(("spec", "wheels"), ("status", "wheels"), ("status", "selector")),
+    ),
     Kind(
         OLD_TOYS, "toy", subresources=frozenset({"status"}), has_generation=True, is_custom=True,
         stored_as=TOYS, convert=_converted,
@@ -75,11 +78,18 @@ def server(clock: Clock, *, journal: Journal | None = None, history: int = HISTO
 
 
 def call(
-    server: ApiServer, method: str, path: str, body: object = None, *, content_type: str = JSON, **query: str
+    server: ApiServer,
+    method: str,
+    path: str,
+    body: object = None,
+    *,
+    content_type: str = JSON,
+    accept: str = JSON,
+    **query: str,
 ) -> tuple[int, Json]:
     """The code and the body of an answer."""
     sent = body if isinstance(body, bytes | None) else msgspec.json.encode(_framed(method, path, body))
-    answer = server.handle(Request("", method, path, query, sent, content_type))
+    answer = server.handle(Request("", method, path, query, sent, content_type, accept))
     assert isinstance(answer, Response)
     return answer.code, msgspec.json.decode(answer.body)
 

@@ -29,9 +29,13 @@ MODULES: Final = {
     "scale": "scale_command",
     "restart": "restart_command",
     "delete": "delete_command",
+    "top": "top_command",
+    "init": "init_command",
     "plan": "plan_command",
     "convert": "convert_command",
     "local": "local_command",
+    "doctor": "doctor_command",
+    "completion": "completion_command",
 }
 """The commands, in the order of the help, and their modules, each of which has an ``add_command``."""
 

@@ -78,7 +78,10 @@ class StateFolder:
         return os.path.lexists(self.path / LOCK)
 
     def create(self) -> None:
-        """Make the folder, or check the one that is there; ``StateError`` if it must not be used."""
+        """Make the folder, or check the one that is there; ``StateError`` if it must not be used.
+
+        A file in it says that it is such a folder.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):

@@ -116,6 +116,13 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
     return {**sent, "kind": named, "apiVersion": api_version, "metadata": metadata}
 
 
+def is_of(kind: Kind, body: object) -> bool:
+    """Whether a whole body is of a kind."""
+    resource = kind.resource
+    named = (body.get("apiVersion"), body.get("kind")) if isinstance(body, dict) else None
+    return named == (resource.api_version, resource.kind)
+
+
 def _mismatch(kind: Kind, api_version: str, named: str, *, registry: Registry) -> str:
     resource = kind.resource
     if kind.is_custom:

@@ -14,6 +14,7 @@ from tf_operator.local.apiserver import (
     built_in_data,
     built_in_deployments,
     built_in_events,
+    built_in_fields,
     built_in_pod_rules,
     built_in_pods,
     built_in_services,
@@ -77,8 +78,11 @@ def _kind(
     columns: tuple[Column, ...] = (),
     has_status: bool = False,
 ) -> Kind:
+    known = built_in_fields.Fields(resource)
+
     def prepare(body: Json, stored: Body | None, now: datetime) -> Json:
         object_meta.decode(body["metadata"])
+        known.decode(body)
         fill(body, stored, now)
         return body
 
@@ -93,6 +97,7 @@ def _kind(
         categories=("all",) if resource.plural in _IN_ALL else (),
         subresources=frozenset({"status"} if has_status else ()),
         prepare=prepare,
+        unknown_fields=known.unknown,
         validate=validate,
         columns=columns,
         has_age_column=False,

@@ -82,10 +82,10 @@ def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
     return ApiFailure(415, "UnsupportedMediaType", message + ", ".join(accepted))
 
 
-def not_acceptable(offered: Iterable[str]) -> ApiFailure:
+def not_acceptable() -> ApiFailure:
     """406: of an answer."""
-    message = "only the following media types are accepted: "
-    return ApiFailure(406, "NotAcceptable", message + ", ".join(offered))
+    offered = "Available representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    return ApiFailure(406, "NotAcceptable", f"406: Not Acceptable\n\n{offered}", details={})
 
 
 def unparsable_version(text: str) -> ApiFailure:

@@ -4,12 +4,14 @@ A path says only which kind it is about. Strategic merge patches are not offered
 them: ``kubectl apply`` then uses the merge keys that are compiled into it, which are the same.
 """
 
+import re
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from tf_operator.local.apiserver import built_in_fields
 from tf_operator.local.apiserver.kinds import Json, Kind
 
 _ROOT: Final = "/openapi/v3"
@@ -18,6 +20,7 @@ _QUERY: Final = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
     for name in ("dryRun", "fieldManager", "fieldValidation")
 ]
+_REFERENCE: Final = re.compile(r'"\$ref":"(\w+)"')
 _ANY_OBJECT: Final[Json] = {"type": "object"}
 _FRAME: Final[Json] = {
     "apiVersion": {"type": "string", "description": "The version of the schema of this object."},
@@ -53,6 +56,7 @@ def _described(kinds: Iterable[Kind]) -> Json:
     paths: Json = {}
     schemas: Json = {}
     for kind in kinds:
+        schemas |= _definitions(built_in_fields.definition_of(kind.resource)) if not kind.is_custom else {}
         schemas[_name(kind)] = _schema(kind)
         paths |= _paths(kind)
     info = {"title": "Kubernetes", "version": "embedded"}
@@ -70,9 +74,23 @@ def _group_version_kind(kind: Kind) -> Json:
 
 
 def _schema(kind: Kind) -> Json:
-    schema: Mapping[str, Any] = kind.schema or {**_ANY_OBJECT, "x-kubernetes-preserve-unknown-fields": True}
+    name = built_in_fields.definition_of(kind.resource)
+    found = _definitions(name).get(name, _ANY_OBJECT) if not kind.is_custom else _ANY_OBJECT
+    schema: Mapping[str, Any] = kind.schema or found
     properties = {**schema.get("properties", {}), **_FRAME}
     return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_group_version_kind(kind)]}
+
+
+def _definitions(name: str) -> Json:
+    """A definition of a built-in kind, and those that it refers to."""
+    known, found = built_in_fields.definitions(), dict[str, Any]()
+    waiting = [name] if name in known else []
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            text = msgspec.json.encode(known[name]).decode()
+            waiting += _REFERENCE.findall(text)
+            found[name] = msgspec.json.decode(_REFERENCE.sub(r'"$ref":"#/components/schemas/\1"', text))
+    return found
 
 
 def _paths(kind: Kind) -> Json:

@@ -9,6 +9,7 @@ from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token, version_of
 from tf_operator.local.apiserver.store import Collection, Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.views import View
+from tf_operator.meta import Body
 
 Selects = Callable[[Stored], bool]
 
@@ -27,6 +28,16 @@ def stored_at(store: VersionedStore, route: Route) -> Stored:
     if found is None:
         raise failures.not_found(route.kind, route.name)
     return found
+
+
+def has_stored(store: VersionedStore, route: Route) -> bool:
+    """Whether there is such an object."""
+    return path_of(route.key) in store.collection(str(route.kind.storage)).objects
+
+
+def served(kind: Kind, stored: Stored) -> Body:
+    """The body in the version of a kind."""
+    return stored.served(kind.resource.api_version, kind.convert)[0]
 
 
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:

@@ -12,21 +12,21 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from tf_operator.local.apiserver import bodies, deletes, failures, reads, routes, watches
+from tf_operator.local.apiserver import bodies, deletes, failures, reads, routes, scale, watches
 from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, Response
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import HISTORY, Change, Journal, Stored, VersionedStore
+from tf_operator.local.apiserver.store import HISTORY, Commit, Journal, VersionedStore
 from tf_operator.local.apiserver.views import View, view_of
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
-from tf_operator.meta import ObjectKey
+from tf_operator.meta import Body, ObjectKey
 
 _log = Logger(__name__)
 _PATCHES = (
@@ -53,7 +53,7 @@ class ApiServer:
         self.registry = Registry(kinds)
         self.store = VersionedStore(journal, history=history)
         loaded = [
-            Change(stored.version, collection.name, path, None, stored)
+            Commit(stored.version, collection.name, path, None, stored)
             for collection in self.store.collections
             for path, stored in collection.objects.items()
         ]
@@ -99,7 +99,7 @@ class ApiServer:
         view = view_of(kind, request.accept, query)
         match route.verb:
             case "get":
-                return reads.get(self.store, route, query, view=view, now=now)
+                return self._get(request, route, view)
             case "list":
                 return reads.list_objects(self.store, route, query, view=view, now=now)
             case "watch":
@@ -111,6 +111,11 @@ class ApiServer:
             case _:
                 return self._write(request, route, view)
 
+    def _get(self, request: Request, route: Route, view: View) -> Response:
+        if route.subresource != "scale":
+            return reads.get(self.store, route, request.query, view=view, now=self._clock.now())
+        return Response.of(scale.scale_of(route.kind, reads.served(route.kind, reads.stored_at(self.store, route))))
+
     def _write(self, request: Request, route: Route, view: View) -> Response:
         options = WriteOptions.of(route.verb, request.query)
         response = self._written(request, route, view, options=options)
@@ -119,19 +124,35 @@ class ApiServer:
 
     def _written(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
         kind, now = route.kind, self._clock.now()
+        if route.subresource == "scale":
+            return self._scale(request, route, options)
         if route.verb == "patch":
-            return view.one(self._patch(request, route, options), now)
+            return view.one(self._writer.patch(route, self._change(request, kind), options), now)
         sent = bodies.sent_object(request, kind)
         if kind.answer is not None:
             return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
         if route.verb == "update":
-            return view.one(self._writer.update(route, sent, options), now)
+            code = 200 if reads.has_stored(self.store, route) else 201
+            return view.one(self._writer.update(route, sent, options), now, code=code)
         if route.subresource:
             self._writer.act(route, sent, options)
             return Response.of(_success({}, code=201), 201)
         return view.one(self._writer.create(route, sent, options), now, code=201)
 
-    def _patch(self, request: Request, route: Route, options: WriteOptions) -> Stored:
+    def _scale(self, request: Request, route: Route, options: WriteOptions) -> Response:
+        kind = route.kind
+        change = self._change(request, kind) if route.verb == "patch" else None
+        sent = None if change else bodies.sent_object(request, kind)
+        whole = replace(route, subresource="")
+        stored = self._writer.patch(
+            whole,
+            lambda body: scale.scaled(kind, body, change(scale.scale_of(kind, body)) if change else sent),
+            options,
+        )
+        return Response.of(scale.scale_of(kind, reads.served(kind, stored)))
+
+    def _change(self, request: Request, kind: Kind) -> Callable[[Body], Json]:
+        """What the patch in a request makes of a body."""
         from tf_operator.local.apiserver import patches  # noqa: PLC0415
 
         media = bodies.media_type(request)
@@ -140,12 +161,12 @@ class ApiServer:
                 "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
             )
             raise ApiFailure(415, "UnsupportedMediaType", message)
-        accepted = _PATCHES[:2] if route.kind.is_custom else _PATCHES
+        accepted = _PATCHES[:2] if kind.is_custom else _PATCHES
         if media not in accepted:
             raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         body = request.body or b""
         bodies.check_size(body)
-        return self._writer.patch(route, lambda current: patches.apply(media, current, body, route.kind), options)
+        return lambda current: patches.apply(media, current, body, kind)
 
     def _delete(self, request: Request, route: Route, view: View) -> Response:
         stored, is_gone = self._deleter.delete(route, deletes.options_of(request))

@@ -42,7 +42,8 @@ def place(kind: Kind, metadata: Json, key: ObjectKey) -> None:
 def stamp_new(kind: Kind, metadata: Json, *, uid: str, now: datetime) -> None:
     """Turn the metadata of a request into that of a new object."""
     for name in (*_SYSTEM, "resourceVersion"):
-        metadata.pop(name, None)
+        if name != "generation":  # which a kind without generations keeps as it is sent
+            metadata.pop(name, None)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:_LONGEST_BASE] + _suffix(uid)
     metadata["uid"] = uid
@@ -63,7 +64,7 @@ def _suffix(uid: str) -> str:
 
 def immutable_causes(new: Body, old: Body) -> Iterator[FieldCause]:
     """What an update changes in metadata though nothing may."""
-    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if name in new and new[name] != old.get(name):
             value = f'"{new[name]}"' if isinstance(new[name], str) else new[name]
             yield FieldCause(f"metadata.{name}", "FieldValueInvalid", f"Invalid value: {value}: field is immutable")

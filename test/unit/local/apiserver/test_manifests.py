@@ -1,4 +1,7 @@
-"""Manifests, good and bad, as the real server takes them: the job by its CRD, and the pod of its template."""
+"""Manifests, good and bad, as the real server takes them: the job by its CRD, and the pod of its template.
+
+A user's job is validated strictly; an unknown field of a pod, which the operator creates, is only dropped.
+"""
 
 import json
 import re
@@ -20,10 +23,10 @@ KINDS = {kind.resource.kind: kind for kind in (*built_in.KINDS, *definitions.def
 TEMPLATE = "spec.tfReplicaSpecs.Worker.template"
 
 
-def _causes(kind: Kind, body: dict[str, Any]) -> Iterator[FieldCause]:
+def _causes(kind: Kind, body: dict[str, Any], *, is_strict: bool = False) -> Iterator[FieldCause]:
     assert kind.prepare is not None
     assert kind.validate is not None
-    for text in kind.unknown_fields(body) if kind.unknown_fields else ():
+    for text in kind.unknown_fields(body) if kind.unknown_fields and is_strict else ():
         yield FieldCause(text.removeprefix("unknown field ").strip('"'), "", text)
     try:
         yield from kind.validate(kind.prepare({"metadata": {}} | body, None, NOW), None)
@@ -34,7 +37,7 @@ def _causes(kind: Kind, body: dict[str, Any]) -> Iterator[FieldCause]:
 def _refusals(text: str) -> list[str]:
     """The fields that are refused, of the first job or of the pod of its workers."""
     body, _ = json.JSONDecoder().raw_decode(text)
-    fields = [_place(cause) for cause in _causes(KINDS["TFJob"], body)]
+    fields = [_place(cause) for cause in _causes(KINDS["TFJob"], body, is_strict=True)]
     worker = body.get("spec", {}).get("tfReplicaSpecs", {}).get("Worker")
     if fields or not worker:
         return fields

@@ -1,0 +1,203 @@
+"""Answers without what differs from run to run: UIDs, versions, times, made names; and what two servers differ in.
+
+Versions become ranks: ``v1`` is the lowest version of an object in the conversation. That of a list is the highest rank
+that it has reached, because other writers move it on, too.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from support.parity.players import Answer
+from support.parity.script import Conversation, Step, Value, at_path
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_TOO_OLD: Final = re.compile(r"(resource version: )\d+( \()\d+\)")
+_PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:precondition: |object meta: |record \())(\d+)")
+_AGE: Final = re.compile(r"\d+s")
+_DAY: Final = 86400.0
+# What controllers put into every namespace, and the admission of service accounts into every pod.
+_OF_CONTROLLERS: Final = re.compile(r"kube-root-ca\.crt|kube-api-access-\w+")
+_DROPPED: Final = frozenset({"managedFields"})
+_SCRUBBED: Final = {
+    "clusterIP": "<ip>",
+    "clusterIPs": "<ip>",
+    "nodePort": "<port>",
+    "serverAddress": "<address>",
+    "storageVersionHash": "<hash>",
+    "continue of a list": "<token>",
+    "remainingItemCount of a list": "<count>",
+}
+
+
+def normal(conversation: Conversation, answers: Sequence[Answer], namespace: str) -> list[Any]:
+    """One value for each answer; two servers of the same behaviour give the same."""
+    kept = [_without_noise(answer.body) for answer in answers]
+    known = _Known(kept, namespace)
+    result = []
+    for number, (answer, body) in enumerate(zip(answers, kept, strict=True)):
+        step = conversation.steps[number] if number < len(conversation.steps) else None
+        shown = known.named(_chosen(body, step), answer.time)
+        result.append({"code": answer.code, "body": shown} | dict(answer.headers))
+    return result
+
+
+def differences(wanted: Value, found: Value, path: str = "") -> Iterator[str]:
+    """Where two normal answers differ: path, what was wanted, what was found."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in sorted(wanted.keys() | found.keys()):
+            yield from differences(wanted.get(key, "<none>"), found.get(key, "<none>"), f"{path}.{key}")
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for number, (left, right) in enumerate(zip(wanted, found, strict=True)):
+            yield from differences(left, right, f"{path}.{number}")
+    elif wanted != found:
+        yield f"{path}: {wanted!r} <> {found!r}"
+
+
+class _Known:
+    """What was seen in a conversation, and its names."""
+
+    def __init__(self, bodies: Iterable[Any], namespace: str) -> None:
+        self._versions = set[int]()
+        self._names = {namespace: "<ns>"}
+        for body in bodies:
+            self._see(body)
+        self._texts = sorted(self._names.items(), key=lambda pair: -len(pair[0]))
+
+    def _see(self, body: Value) -> None:
+        if isinstance(body, list):
+            for entry in body:
+                self._see(entry)
+        if not isinstance(body, dict):
+            return
+        metadata = body.get("metadata")
+        if isinstance(metadata, dict):
+            self._see_metadata(metadata, is_object="items" not in body and "rows" not in body and "uid" in metadata)
+        for key in sorted(body):
+            self._see(body[key])
+
+    def _see_metadata(self, metadata: dict[str, Any], *, is_object: bool) -> None:
+        version, uid = metadata.get("resourceVersion"), metadata.get("uid")
+        if is_object and str(version).isdigit():
+            self._versions.add(int(str(version)))
+        if uid:
+            self._names.setdefault(uid, f"<uid {len(self._names)}>")
+        prefix, name = metadata.get("generateName"), metadata.get("name", "")
+        if prefix and name.startswith(prefix) and len(name) == len(prefix) + 5:
+            self._names.setdefault(name, f"{prefix}<made {len(self._names)}>")
+
+    def named(self, body: Value, now: float, key: str = "") -> Value:
+        """The body with ranks and names for what differs from run to run."""
+        if isinstance(body, dict):
+            is_object = key != "metadata" or "uid" in body
+            return {
+                self._text(name): self.named(value, now, name.rpartition(".")[2] + ("" if is_object else " of a list"))
+                for name, value in sorted(body.items())
+            }
+        if isinstance(body, list):
+            return [self.named(value, now, key) for value in body]
+        if key in _SCRUBBED and body and body != "None":
+            return _SCRUBBED[key]
+        return self._named_text(body, now, key) if isinstance(body, str) else body
+
+    def _named_text(self, text: str, now: float, key: str) -> str:
+        if key == "cells" and _AGE.fullmatch(text):
+            return "<age>"
+        if key == "resourceVersion":
+            return self._rank(text)
+        if key == "resourceVersion of a list":
+            return f"after {self._rank(text).removeprefix('after ')}"
+        return _timeless(self._text(text), now)
+
+    def _text(self, text: str) -> str:
+        for known, name in self._texts:
+            text = text.replace(known, name)
+        text = _TOO_OLD.sub(r"\1<v>\2<v>)", text)
+        return _PRECONDITION.sub(lambda found: found[1] + self._rank(found[2]), text)
+
+    def _rank(self, text: str) -> str:
+        if not text.isdigit() or text == "0":
+            return text
+        version = int(text)
+        reached = sum(one <= version for one in self._versions)
+        return f"v{reached}" if version in self._versions else f"after v{reached}"
+
+
+def _timeless(text: str, now: float) -> str:
+    if not _TIME.fullmatch(text):
+        return text
+    distance = datetime.fromisoformat(text).timestamp() - now
+    if abs(distance) > _DAY:
+        return text
+    steps = max(0, 10 * round(distance / 10))
+    return f"<now+{steps}s>" if steps else "<now>"
+
+
+def _chosen(body: Value, step: Step | None) -> Value:
+    """What the step says that counts; all of a failure does."""
+    if step is None:
+        return body
+    is_status = isinstance(body, dict) and body.get("kind") == "Status"
+    if is_status:
+        body = _with_sorted_causes(body)
+    if step.is_code_only:
+        return body.get("reason") if is_status else None
+    if is_status:
+        return body
+    if step.at:
+        return {path: at_path(body, path) for path in step.at}
+    return _only(body, step.only) if step.only else body
+
+
+def _with_sorted_causes(status: dict[str, Any]) -> dict[str, Any]:
+    """Several causes come in the order of a map in Go, which is none, and some twice; the message repeats them."""
+    causes = (status.get("details") or {}).get("causes") or []
+    if len(causes) < 2:
+        return status
+    by_text = {(cause.get("field", ""), cause.get("message", "")): cause for cause in causes}
+    ordered = [by_text[text] for text in sorted(by_text)]
+    beginning = str(status.get("message")).partition(": [")[0]
+    return status | {"message": f"{beginning}: [<causes>]", "details": status["details"] | {"causes": ordered}}
+
+
+def _only(body: Value, names: tuple[str, ...]) -> Value:
+    if isinstance(body, dict):
+        return {key: _only(value, names) for key, value in body.items()}
+    if isinstance(body, list):
+        return [_only(entry, names) for entry in body if not _name(entry) or _name(entry) in names]
+    return body
+
+
+def _name(entry: Value) -> str:
+    if not isinstance(entry, dict):
+        return ""
+    metadata = entry.get("metadata")
+    return str((metadata.get("name", "") if isinstance(metadata, dict) else "") or entry.get("name", ""))
+
+
+def _without_noise(body: Value) -> Value:
+    """Without what controllers add, and bookmarks that only say how far the server is."""
+    if isinstance(body, dict):
+        kept = {key: _without_noise(value) for key, value in body.items() if key not in _DROPPED}
+        if body.get("type") == "BOOKMARK":
+            kept["object"] = {key: kept["object"].get(key) for key in ("apiVersion", "kind", "metadata")}
+        return {key: value for key, value in kept.items() if not _is_emptied(key, body[key], value)}
+    if isinstance(body, list):
+        return [_without_noise(entry) for entry in body if not _is_noise(entry)]
+    return body
+
+
+def _is_emptied(key: str, before: Value, after: Value) -> bool:
+    """Whether nothing is left of a list that had only noise, or there was nothing but the token of a last page."""
+    return (before != after and not after and key != "items") or (key == "continue" and not before)
+
+
+def _is_noise(entry: Value) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    found = entry.get("object")
+    if not isinstance(found, dict):
+        return bool(_OF_CONTROLLERS.fullmatch(_name(entry)))
+    is_progress = entry.get("type") == "BOOKMARK" and "annotations" not in found["metadata"]
+    return is_progress or bool(_OF_CONTROLLERS.fullmatch(_name(found)))
