@@ -38,7 +38,7 @@ class EmbeddedJobs:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.server = ApiServer(clock, kinds=(*built_in.kinds(), _JOBS))
+        self.server = ApiServer(clock, kinds=(*built_in.KINDS, _JOBS))
         self.logs: dict[str, list[bytes]] = {}
         self._send(requests.create(NAMESPACES, "", {"metadata": {"name": "default"}}))
 
