@@ -27,8 +27,8 @@ help: ## List the targets
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: venv ## Show the operator at work: a real control plane, simulated nodes, three jobs
-	@hack/demo
+demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a cluster (REAL=1: on a real control plane)
+	@PYTHON=$(PYTHON) hack/demo $(if $(REAL),--real)
 
 .PHONY: test
 test: venv ## Run the unit and integration tests, on a real etcd and kube-apiserver

@@ -21,6 +21,7 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "checkov": ("hack/requirements/checkov.in",),
     "go": ("hack/requirements/go.in",),
     "pictures": ("hack/requirements/pictures.in",),
+    "demo": ("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls", "hack/requirements/training.in"),
     "training": ("hack/requirements/training.in",),
 }
 DESCRIPTION: Final = """\
@@ -29,13 +30,15 @@ Writes what is generated:
   crd         manifests/crd, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
+  commands    what docs/cli.md says of each command, from the parser of tfjob
   dashboards  charts/tf-operator/dashboards, from hack/dashboards
   golden      the plan of each case in test/golden; read the difference, because it is a change of behaviour
   lock        hack/requirements/*.txt, from setup.cfg and the *.in files; a pin that still fits stays as it is
   tools       go.mod and go.sum of each set in hack/lab/tools/modules, by go mod tidy
   core        what a kube-apiserver says of pod templates, from which crd is made
+  kinds       the fields of built-in kinds for the embedded API server, from the kubernetes package
 
-Without names: all but tools and core, which follow only from a change of versions."""
+Without names: all but tools, core and kinds, which follow only from a change of versions."""
 
 
 class NotGeneratedError(Exception):
@@ -92,6 +95,13 @@ def chart(root: Path) -> Files:
     return Files({**outputs.render(root), readme.README: readme.render(root)})
 
 
+def commands(root: Path) -> Files:
+    """What docs/cli.md says of each command."""
+    from commands import reference  # noqa: PLC0415
+
+    return Files({reference.PAGE: reference.fill((root / reference.PAGE).read_text(encoding="utf-8"))})
+
+
 def dashboards(root: Path) -> Files:  # noqa: ARG001 (they follow from code alone)
     """The Grafana dashboards."""
     from dashboards import files  # noqa: PLC0415
@@ -135,11 +145,18 @@ def core(root: Path) -> Files:  # noqa: ARG001 (it follows from a server)
     return Files({outputs.CORE: described.write(described.keep(described.ask_apiserver()))})
 
 
+def kinds(root: Path) -> Files:  # noqa: ARG001 (it follows from a package)
+    """The fields of the kinds that are built into the embedded API server."""
+    from crd import kinds as described  # noqa: PLC0415
+
+    return Files({described.FILE: described.text()})
+
+
 # In this order: the chart is made of what the first two write.
 GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
-    made.__name__: made for made in (core, tools, crd, rules, chart, dashboards, golden, lock)
+    made.__name__: made for made in (core, kinds, tools, crd, rules, chart, commands, dashboards, golden, lock)
 }
-ON_REQUEST: Final = ("core", "tools")
+ON_REQUEST: Final = ("core", "kinds", "tools")
 
 
 def main() -> None:

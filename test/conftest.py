@@ -60,6 +60,7 @@ class SessionPlane(NamedTuple):
 USUAL_SECONDS = {
     "test/scenarios/crd/": (2.0, 0.3),
     "test/scenarios/cli/": (2.0, 0.3),
+    "test/scenarios/local/": (0.0, 2.0),
     "test/scenarios/machinery/": (2.0, 1.0),
     "test/scenarios/test_takeover_previous": (30.0, 0.0),
     "test/scenarios/": (15.0, 4.0),

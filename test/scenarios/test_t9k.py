@@ -340,6 +340,7 @@ async def test_a_deadline_of_meanwhile_fires_at_the_start_and_what_the_product_h
     await operator_fixture.start()
     ended = await here.says("late", phase="Failed", flags="TFTFF")
     assert condition(ended, "Failed")["reason"] == "DeadlineExceeded"
+    assert ended["operator"]["startTime"] == begun["operator"]["startTime"]
     await here.quiet()
     assert await here.admin.get(path) == before
     assert not [name for name in await here.pods() if name.startswith("ended")]

@@ -141,6 +141,7 @@ async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
     assert job["spec"] == printed["spec"] | {"RuntimeId": spec["RuntimeId"]}
     ours = {"kinds": "TFJob.v1alpha1.kubeflow.org", "operator": status["operator"]}
     assert (job["apiVersion"], job["kind"], status) == (printed["apiVersion"], "TFJob", printed["status"] | ours)
+    assert "annotations" not in job["metadata"]
     assert set(await here.pods()) == {master}
 
     config_map = f"example-job-cm-ps-{spec['RuntimeId']}"

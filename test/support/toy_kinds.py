@@ -4,10 +4,10 @@ from datetime import datetime
 
 import msgspec
 
-from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.kinds import Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import JSON, Response
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.store import Journal
+from tf_operator.local.apiserver.store import HISTORY, Journal
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.requests import Request
@@ -42,7 +42,7 @@ DEFINITIONS = GroupVersionResource("", "v1", "definitions", "Definition", is_nam
 
 def _defined(body: Body) -> tuple[Kind, ...]:
     plural = body["spec"]["plural"]
-    resource = GroupVersionResource("made.io", "v1", plural, plural.capitalize())
+    resource = GroupVersionResource("made.io", "v1", plural, plural[:-1].capitalize())
     return (Kind(resource, plural, is_custom=True),)
 
 
@@ -55,10 +55,13 @@ KINDS = (
     ),
     Kind(
         BOXES, "box", subresources=frozenset({"status", "binding"}), returns_deleted=True,
-        grace_seconds=lambda _, asked: 10 if asked is None else asked,
+        may_create_by_update=True, grace_seconds=lambda _, asked: 10 if asked is None else asked,
         actions={"binding": lambda old, sent, _: {**old, "spec": {**old["spec"], "on": sent["target"]["name"]}}},
     ),
-    Kind(TOYS, "toy", subresources=frozenset({"status"}), has_generation=True, is_custom=True),
+    Kind(
+        TOYS, "toy", subresources=frozenset({"status", "scale"}), has_generation=True, is_custom=True,
+        scale=ScalePaths(("spec", "wheels"), ("status", "wheels"), ("status", "selector")),
+    ),
     Kind(
         OLD_TOYS, "toy", subresources=frozenset({"status"}), has_generation=True, is_custom=True,
         stored_as=TOYS, convert=_converted,
@@ -66,22 +69,37 @@ KINDS = (
 )  # fmt: skip
 
 
-def server(clock: Clock, *, journal: Journal | None = None) -> ApiServer:
+def server(clock: Clock, *, journal: Journal | None = None, history: int = HISTORY) -> ApiServer:
     """A server with the namespace ``team``, and UIDs that count."""
     numbers = iter(range(1, 10_000))
-    made = ApiServer(clock, kinds=KINDS, journal=journal, uids=lambda: f"uid-{next(numbers):05}")
+    made = ApiServer(clock, kinds=KINDS, journal=journal, history=history, uids=lambda: f"uid-{next(numbers):05}")
     call(made, "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
     return made
 
 
 def call(
-    server: ApiServer, method: str, path: str, body: object = None, *, content_type: str = JSON, **query: str
+    server: ApiServer,
+    method: str,
+    path: str,
+    body: object = None,
+    *,
+    content_type: str = JSON,
+    accept: str = JSON,
+    **query: str,
 ) -> tuple[int, Json]:
     """The code and the body of an answer."""
-    sent = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
-    answer = server.handle(Request("", method, path, query, sent, content_type))
+    sent = body if isinstance(body, bytes | None) else msgspec.json.encode(_framed(method, path, body))
+    answer = server.handle(Request("", method, path, query, sent, content_type, accept))
     assert isinstance(answer, Response)
     return answer.code, msgspec.json.decode(answer.body)
+
+
+def _framed(method: str, path: str, body: object) -> object:
+    """As all clients do: a custom resource that is written names its kind."""
+    parts = path.split("/")
+    if method not in {"POST", "PUT"} or parts[1] != "apis" or not isinstance(body, dict):
+        return body
+    return {"apiVersion": "/".join(parts[2:4]), "kind": parts[min(6, len(parts) - 1)][:-1].capitalize()} | body
 
 
 def watch(server: ApiServer, path: str, **query: str) -> WatchStream:

@@ -3,31 +3,162 @@
 Read ``live`` from top to bottom: it is the list. The operator is that of ``run``, the same controllers, caches and
 events, over a transport that ends in the API server of this process. It needs no election, and nobody scrapes it.
 
-A training has to start within a second, so nothing is imported here that is not needed before. HTTP, for kubectl, is
-``serve``'s.
+A training has to start within a second, so nothing is imported here that is not needed before: HTTP, for kubectl, and
+the journal are ``serve``'s.
 """
 
 import asyncio
 import math
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
 
 from tf_operator.app import lifecycle, wiring
 from tf_operator.app.options.options import Options
 from tf_operator.controller.conflicts import ConflictDetector
+from tf_operator.dialects import registry
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.apiserver.store import Journal
+from tf_operator.local.log_source import LogSource
+from tf_operator.local.log_transport import LogTransport
+from tf_operator.local.node.launch import Interpreter
+from tf_operator.local.node.node_parts import NodeSettings
+from tf_operator.local.node.process_node import ProcessNode, machine_capacity
+from tf_operator.local.state import StateFolder
 from tf_operator.machinery.cache.factory import SharedInformerFactory
-from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.events.event_object import Reporter
 from tf_operator.machinery.events.recorder import EventRecorder
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.transport import Transport
+from tf_operator.meta import Body, key_of, resource_version_of, text_of
 
-DRAIN_WITHIN = 2.0
+DRAIN_WITHIN: Final = 2.0
 """Seconds that reconciles have at the end; each of them takes milliseconds here."""
+NAMESPACE: Final[Body] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+
+_log = Logger(__name__)
 
 
-def make_operator(transport: Transport, options: Options, clock: Clock, stop: asyncio.Event) -> lifecycle.Lifecycle:
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """What can be chosen about a local process."""
+
+    folder: StateFolder
+    """This process owns it. Logs, volumes and what a node has to remember are in it."""
+    interpreter: Interpreter
+    """What stands for images."""
+    apis: tuple[ServedAPI, ...] = registry.SERVED
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """What a local process has for those who use it."""
+
+    server: ApiServer
+    transport: Transport
+    """Of clients in this process."""
+    logs: LogSource
+    clock: Clock
+
+
+def _ignore(_step: str) -> None:
+    """Nobody wants to know."""
+
+
+@asynccontextmanager
+async def live(
+    options: LocalOptions, *, journal: Journal | None = None, on_step: Callable[[str], object] = _ignore
+) -> AsyncIterator[LocalCluster]:
+    """Build everything, and live until the block is left: then nothing runs any more.
+
+    ``on_step`` is called with ``server ready`` and ``operator ready``.
+    """
+    clock, stop = SystemClock(), asyncio.Event()
+    server = ApiServer(clock, kinds=built_in.KINDS, journal=journal)
+    for body in (NAMESPACE, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
+        install(server, body)
+    in_process = InProcess(server, clock)
+    on_step("server ready")
+
+    node = ProcessNode(
+        _client(in_process, clock),
+        clock=clock,
+        settings=NodeSettings(options.folder.path / "node", options.interpreter, machine_capacity()),
+    )
+    operator = make_operator(
+        in_process, Options(apis=options.apis, election=None), clock=clock, stop=stop, on_step=on_step
+    )
+    failed: Exception | None = None
+    async with asyncio.TaskGroup() as parts:
+        running = parts.create_task(operator.run(node=node.run(), collector=_collect(server, clock)))
+        try:
+            yield LocalCluster(server, LogTransport(in_process, node.logs, clock), node.logs, clock)
+        except Exception as error:  # noqa: BLE001 (raised below, not as one of a group of failures)
+            failed = error
+        finally:
+            stop.set()
+            await asyncio.wait([running])
+    if failed:
+        raise failed
+
+
+def serve(folder: StateFolder, *, on_ready: Callable[[], object] = lambda: None) -> int:
+    """``tfjob local up``: all of it, and HTTPS for kubectl, until a signal; the exit code of the process."""
+    from tf_operator.app import logs  # noqa: PLC0415 (a job's own process needs no log of the operator)
+
+    logs.configure("console", "info")
+    with folder.owned():
+        asyncio.run(_serve(folder, on_ready))
+        folder.forget()
+    return 0
+
+
+async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
+    from tf_operator.app import signals  # noqa: PLC0415 (as above)
+    from tf_operator.local.apiserver.journal import SqliteJournal  # noqa: PLC0415
+
+    with signals.stopping() as stop:
+        options = LocalOptions(folder, this_interpreter())
+        journal = SqliteJournal(folder.journal)
+        async with (
+            live(options, journal=journal, on_step=_log.info) as cluster,
+            published(cluster, folder) as address,
+        ):
+            _log.info("listening", address=address)
+            on_ready()
+            await stop.wait()
+
+
+def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContextManager[str]:
+    """Serve kubectl by HTTPS and write its kubeconfig into the folder; yields the address."""
+    from tf_operator.local import endpoint  # noqa: PLC0415 (takes as long as everything else together)
+
+    return endpoint.published(folder, cluster.server.handle, logs=cluster.logs, clock=cluster.clock)
+
+
+def this_interpreter() -> Interpreter:
+    """The one that runs this, with its variables."""
+    return Interpreter(sys.executable, dict(os.environ))
+
+
+def make_operator(
+    transport: Transport, options: Options, *, clock: Clock, stop: asyncio.Event, on_step: Callable[[str], object]
+) -> lifecycle.Lifecycle:
     """The operator for an API server that nobody else uses."""
-    client = ApiClient(transport, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
+    client = _client(transport, clock)
     informers = SharedInformerFactory(client=client, clock=clock)
     recorder = EventRecorder(client, clock=clock, reporter=Reporter(wiring.COMPONENT, "local"))
     conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=True)
@@ -42,6 +173,10 @@ def make_operator(transport: Transport, options: Options, clock: Clock, stop: as
         conflicts=conflicts,
         settings=lambda: settings,
     )
+
+    async def on_synced() -> None:
+        on_step("operator ready")
+
     return lifecycle.Lifecycle(
         {api.controller: wiring.make_controller(context, api) for api in options.apis},
         informers=informers,
@@ -50,5 +185,38 @@ def make_operator(transport: Transport, options: Options, clock: Clock, stop: as
         clock=clock,
         stop=stop,
         drain_timeout=DRAIN_WITHIN,
-        wait_until_clear=conflicts.wait_until_clear,
+        wait_until_clear=on_synced,
     )
+
+
+def install(server: ApiServer, body: Body) -> None:
+    """Create an object that has to be there, or replace the one that an earlier release has left."""
+    kind = server.registry.of_kind(text_of(body, "apiVersion"), text_of(body, "kind"))
+    if kind is None:
+        raise LookupError(f"the server knows no {text_of(body, 'kind')}")
+    key = key_of(body)
+    stored = server.handle(requests.get(kind.resource, key))
+    if not isinstance(stored, Response) or stored.code != 200:
+        answer = server.handle(requests.create(kind.resource, "", body))
+    else:
+        version = {"resourceVersion": resource_version_of(msgspec.json.decode(stored.body))}
+        replacement: dict[str, Any] = {**body, "metadata": {**body["metadata"], **version}}
+        answer = server.handle(requests.update(kind.resource, key, replacement))
+    if not isinstance(answer, Response) or answer.code >= 300:
+        raise RuntimeError(f"{text_of(body, 'kind')} {key.name} cannot be installed: {answer}")
+
+
+def _client(transport: Transport, clock: Clock) -> ApiClient:
+    return ApiClient(transport, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
+
+
+async def _collect(server: ApiServer, clock: Clock) -> None:
+    """Do what the garbage collector and the controller of namespaces do in a cluster, after each change."""
+    changed = asyncio.Event()
+    changed.set()
+    server.store.listeners.append(lambda _: changed.set())
+    while True:
+        await changed.wait()
+        changed.clear()
+        while server.collect():
+            await clock.sleep(0)

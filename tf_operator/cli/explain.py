@@ -137,8 +137,7 @@ def _active(seen: Situation) -> Explanation | None:
         deciding = plan_sentences.success(job.spec)
         return Explanation(
             f"runs{_since(seen)}: {_counts(seen)}",
-            reasons=() if seen.are_all_running else (job.message,),
-            waits=(f"its end: it succeeds {deciding}", *_deadline(seen)),
+            waits=(*explain_waits.missing(seen), f"its end: it succeeds {deciding}", *_deadline(seen)),
             steps=(f"tfjob logs {job.name} -f",),
         )
     return None

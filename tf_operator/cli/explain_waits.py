@@ -45,6 +45,18 @@ def terminating(seen: Situation) -> tuple[str, ...]:
     return (f"{_listed(names)} to be gone",) if names else ()
 
 
+def missing(seen: Situation) -> tuple[str, ...]:
+    """The replicas that have no pod, and have not succeeded before."""
+    there, record = {pod.replica for pod in seen.pods}, seen.job.spec.record
+    names = [
+        name
+        for spec in seen.job.spec.replicas
+        for index in range(spec.count)
+        if (name := f"{spec.type.label}-{index}") not in there and index not in record.of(spec.type).completed
+    ]
+    return (f"the operator, which has not made a pod for {_listed(names)}",) if names else ()
+
+
 def _pending(seen: Situation) -> Wait | None:
     by_reason = dict[str, list[JobPod]]()
     for pod in seen.pods:

@@ -12,7 +12,9 @@ Exit codes: 0 done; 1 it does not run, or cannot; 2 wrong usage.
 import argparse
 import os
 import select
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.local import state
+from tf_operator.local.node import spawner
 from tf_operator.local.state import LocalServer, StateError, StateFolder
 
 if TYPE_CHECKING:
@@ -126,13 +129,22 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
         _end(running)
     # Also after a server that was killed: its processes and files are cleaned up here.
     with folder.owned(patience=5.0):
-        folder.forget()
+        _clean_up(folder)
         if arguments.purge:
             folder.purge()
     ended = f"Ended: {_shown(running)}." if running else "Nothing runs."
     kept = f"{folder.path} is deleted." if arguments.purge else f"The jobs are kept in {folder.path}."
     sys.stdout.write(f"{ended} {kept}\n")
     return 0
+
+
+def _clean_up(folder: StateFolder) -> None:
+    """End what a server that was killed has left."""
+    processes = folder.path / "node" / "processes"
+    if processes.is_dir():
+        spawner.kill_left_over(processes)
+    shutil.rmtree(folder.path / "node" / "pods", ignore_errors=True)
+    folder.forget()
 
 
 def _end(running: LocalServer) -> None:
@@ -178,4 +190,8 @@ def _serve(folder: StateFolder, ready: int) -> int:
 
     if ready >= 0:
         os.set_inheritable(ready, False)  # noqa: FBT003 (the function's own order)
-    return local.serve(folder, on_ready=on_ready)
+    try:
+        return local.serve(folder, on_ready=on_ready)
+    except sqlite3.Error as error:
+        way_out = "'tfjob local down --purge' deletes it with all jobs"
+        raise StateError(f"{folder.journal} cannot be used ({error}); {way_out}") from error

@@ -1,59 +1,91 @@
-"""What ``tfjob run`` changes in a manifest that is run on this machine: nothing that a cluster would not take, too.
+"""What ``tfjob run`` adds to a manifest that is run on this machine: nothing that a cluster would not take, too.
 
-An image brings its programs along. Here no image is used, so what it has in a folder is somewhere on this machine:
-``--mount /training=programs`` puts that folder where the manifest expects it.
+An image brings its programs and its Python along. Here no image is used, so both are somewhere on this machine:
+``--mount /training=programs`` puts a folder where the manifest expects it, ``--python venv`` names the interpreter.
 """
 
+import argparse
 import copy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tf_operator.local.node.launch import PYTHON_ANNOTATION
 from tf_operator.meta import Body
 
 _VOLUME: Final = "tfjob-run"
 _LISTS: Final = ("initContainers", "containers")
 
 
-class MountError(Exception):
-    """The value of ``--mount`` is invalid; the message says why."""
+class LocalFlagError(Exception):
+    """A flag is invalid; the message says which and why."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Put the flags into the grammar of a command."""
+    group = parser.add_argument_group("on this machine")
+    group.add_argument(
+        "--python",
+        metavar="PATH",
+        help="interpreter, or virtual environment, of the programs; default: that of tfjob",
+    )
+    group.add_argument(
+        "--mount",
+        action="append",
+        default=[],
+        metavar="PATH=FOLDER",
+        help="what the image has in PATH is in FOLDER here, as in /training=programs; may be repeated",
+    )
+
+
+def prepared(body: Body, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The object, with the mounts and the interpreter of the flags in all of its pod templates."""
+    mounts = dict(map(parse_mount, arguments.mount))
+    python = _found(arguments.python, f"--python {arguments.python}") if arguments.python else None
+    changed = copy.deepcopy(dict(body))
+    templates = list(_templates(changed))
+    for spec in {id(template["spec"]): template["spec"] for template in templates}.values():  # aliases share some
+        _add_mounts(spec, mounts)
+    for template in templates if python else ():
+        metadata = template["metadata"] = dict(template.get("metadata") or {})
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), PYTHON_ANNOTATION: str(python)}
+    return changed
 
 
 def parse_mount(text: str) -> tuple[str, Path]:
     """``/training=programs``: a path of the image, and the folder or file that stands for it."""
     inside, _, here = text.partition("=")
     if not inside.startswith("/") or inside == "/" or not here:
-        raise MountError(f"--mount {text}: must be PATH=FOLDER, where PATH is the path in the image, as in /training")
-    if not Path(here).exists():
-        raise MountError(f"--mount {text}: there is no {here}")
-    return inside.rstrip("/"), Path(here).absolute()
+        rule = "must be PATH=FOLDER, where PATH is the path in the image, as in /training"
+        raise LocalFlagError(f"--mount {text}: {rule}")
+    return inside.rstrip("/"), _found(here, f"--mount {text}")
 
 
-def with_mounts(body: Body, mounts: Mapping[str, Path]) -> dict[str, Any]:
-    """The object, with a hostPath volume for each mount in all of its pod templates."""
-    changed = copy.deepcopy(dict(body))
-    for spec in _pod_specs(changed):
-        for number, (inside, here) in enumerate(mounts.items()):
-            name = f"{_VOLUME}-{number}"
-            spec.setdefault("volumes", []).append({"name": name, "hostPath": {"path": str(here)}})
-            for container in (entry for field in _LISTS for entry in spec.get(field) or ()):
-                container.setdefault("volumeMounts", []).append({"name": name, "mountPath": inside})
-    return changed
+def _found(name: str, flag: str) -> Path:
+    if not Path(name).exists():
+        raise LocalFlagError(f"{flag}: there is no {name}")
+    return Path(name).absolute()
 
 
-def _pod_specs(value: object) -> Iterator[dict[str, Any]]:
-    """The pod specs in any API: what has containers. A template that two replicas share is one object: given once."""
-    seen = set[int]()
-    rest = [value]
-    while rest:
-        found = rest.pop()
-        if id(found) in seen:
-            continue
-        seen.add(id(found))
-        if isinstance(found, dict):
-            if isinstance(found.get("containers"), list):
-                yield found
-            else:
-                rest += found.values()
-        elif isinstance(found, list):
-            rest += found
+def _add_mounts(spec: dict[str, Any], mounts: Mapping[str, Path]) -> None:
+    """A hostPath volume for each mount, seen by every container."""
+    for number, (inside, here) in enumerate(mounts.items()):
+        name = f"{_VOLUME}-{number}"
+        spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "hostPath": {"path": str(here)}}]
+        for container in (entry for field in _LISTS for entry in spec.get(field) or ()):
+            mount = {"name": name, "mountPath": inside}
+            container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+
+
+def _templates(value: object) -> Iterator[dict[str, Any]]:
+    """The pod templates in an object of any API."""
+    if isinstance(value, dict):
+        spec = value.get("spec")
+        if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+            yield value
+        else:
+            for found in value.values():
+                yield from _templates(found)
+    elif isinstance(value, list):
+        for found in value:
+            yield from _templates(found)

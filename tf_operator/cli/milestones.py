@@ -1,12 +1,11 @@
 """How long a start takes: what was reached, with the milliseconds since the process began. For ``-v``."""
 
 import os
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
+from tf_operator.local import process_identity
 from tf_operator.machinery.clock import SystemClock
 
 _IMPORTED_AT: Final = SystemClock().monotonic()
@@ -29,11 +28,7 @@ class Milestones:
 
 def process_age() -> float:
     """Seconds since the process was started; where the system does not say, since this module was imported."""
-    if sys.platform == "linux":
-        try:
-            # The fields after the name, which may contain anything: the 22nd of all is the start, in ticks since boot.
-            fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
-        except (OSError, ValueError, LookupError):
-            pass
+    ticks = process_identity.start_time(os.getpid())
+    if ticks.isdecimal():
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
     return SystemClock().monotonic() - _IMPORTED_AT

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import session, submit_command, target
+from tf_operator.cli import local_objects, session, submit_command, target
+from tf_operator.cli.local_objects import LocalFlagError
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import JobRun, RunOptions
@@ -34,6 +35,7 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("file", metavar="FILE", help="YAML or JSON with one job, and what it needs beside it")
     parser.add_argument("--no-logs", action="store_true", help="show only the progress")
     parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
+    local_objects.add_arguments(parser)
     target.add_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -44,10 +46,24 @@ def run(arguments: argparse.Namespace) -> int:
     if found is None:
         return session.FAILED
 
+    chosen = target.named(arguments)
+    is_here = chosen is None
+    if chosen and (arguments.python or arguments.mount):
+        return session.failed(f"--python and --mount are for this machine, and {chosen.why} is used", session.USAGE)
+    try:
+        found = [replace(it, body=local_objects.prepared(it.body, arguments)) for it in found] if is_here else found
+    except LocalFlagError as error:
+        return session.failed(str(error), session.USAGE)
+    chosen = chosen or target.local()
+    if chosen is None:
+        from tf_operator.cli import local_run  # noqa: PLC0415 (the operator is needed here only)
+
+        return local_run.run(arguments, found)
+
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
         return await follow(jobs, found, arguments)
 
-    return session.run(arguments, verb)
+    return session.run(arguments, verb, chosen=chosen)
 
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:

@@ -44,8 +44,8 @@ class PlainView:
         self._shows_replicas = job.spec.pod_count <= MOST_REPLICAS
 
     def show_job(self, job: Job) -> None:
-        """Report a new phase."""
-        if job.phase and job.phase != self._phase:
+        """Report a new phase; that of the end is the command's last line."""
+        if job.phase and job.phase != self._phase and not job.is_finished:
             self._phase = job.phase
             self._note(f"{job.kind} {job.namespace}/{job.name} is {job.phase.lower()}")
 
@@ -78,6 +78,8 @@ def state_of(pod: JobPod) -> str:
     """How a replica stands, in a few words."""
     if pod.is_terminating:
         return "is terminating"
+    if pod.state.is_starting:
+        return "is starting"
     if pod.main and pod.main.exit_code is not None:
         return f"ended with exit code {pod.main.exit_code}"
     if pod.is_running:

@@ -21,12 +21,6 @@ class Situation:
         """Seconds since the job was created."""
         return (self.now - self.job.created).total_seconds() if self.job.created else None
 
-    @property
-    def are_all_running(self) -> bool:
-        """Whether every replica runs or has succeeded."""
-        done = sum(pod.phase in {"Running", "Succeeded"} and not pod.is_terminating for pod in self.pods)
-        return done >= self.job.spec.pod_count
-
     def last_warning(self, *names: str) -> JobEvent | None:
         """The last warning about one of these objects."""
         return next((event for event in reversed(self.events) if event.is_warning and event.name in names), None)

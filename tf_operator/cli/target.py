@@ -6,16 +6,11 @@ runs; then what kubectl would take.
 
 import argparse
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
 
-import yaml
-
-_ANSWER_WITHIN: Final = 0.5
+from tf_operator.local import state
+from tf_operator.local.state import StateFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +21,8 @@ class Target:
     context: str | None
     why: str
     """For ``-v``: ``the context prod (--context)``."""
+    is_local: bool = False
+    """Whether it is a server of this user, in which the operator runs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kind",
         default="tfjob",
         metavar="KIND",
-        help="kind of the jobs, as in training.tensorstack.dev; default: tfjob",
+        help="kind of the jobs, as in tfjob.mlkube.io; default: tfjob",
     )
     group.add_argument("-v", "--verbose", action="store_true", help="say which cluster is used")
 
@@ -61,25 +58,8 @@ def choose(arguments: argparse.Namespace, environment: Mapping[str, str] = os.en
 
 
 def local(environment: Mapping[str, str] = os.environ) -> Target | None:
-    """The local server, if one answers."""
-    kubeconfig = state_folder(environment) / "kubeconfig"
-    if _is_alive(kubeconfig):
-        return Target(str(kubeconfig), None, f"the local server ({kubeconfig})")
-    return None
-
-
-def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the local server of this user keeps its state."""
-    base = environment.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "tf-operator" / "local"
-
-
-def _is_alive(kubeconfig: Path) -> bool:
-    """Whether somebody listens where the file says. A server that was killed leaves its file behind."""
-    try:
-        found = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-        server = urlsplit(str(found["clusters"][0]["cluster"]["server"]))
-        with socket.create_connection((str(server.hostname), server.port or 443), timeout=_ANSWER_WITHIN):
-            return True
-    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
-        return False
+    """The local server of this user, if it runs."""
+    folder = StateFolder(state.default_folder(environment))
+    if folder.server() is None:
+        return None
+    return Target(str(folder.kubeconfig), None, f"the local server of {folder.path}", is_local=True)

@@ -50,7 +50,7 @@ async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     end = clock.monotonic() + arguments.timeout if arguments.timeout else None
     is_well = True
     for name in map(session.name_of, arguments.name):
-        left = max(0.001, end - clock.monotonic()) if end else None
+        left = max(0.001, round(end - clock.monotonic(), 2)) if end else None
         job = await jobs.wait(name, until=wanted, timeout=left)
         said = f": {job.message}" if job.message else ""
         sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{said}\n")

@@ -22,7 +22,7 @@ _PAUSE: Final = 1.0
 _PASSING: Final = (errors.NoReply, errors.Garbled, errors.Throttled, errors.ServerFailed)
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """An object, and whether it is gone."""
 
     body: Body
@@ -46,7 +46,7 @@ async def list_all(client: ApiClient, resource: Resource, scope: Scope) -> Liste
 
 async def follow(
     client: ApiClient, resource: Resource, scope: Scope, clock: Clock
-) -> AsyncGenerator[list[Change], None]:
+) -> AsyncGenerator[list[ObjectChange], None]:
     """What is there, then each change, for ever; the first list may be empty.
 
     Raises an ``ApiError`` when the first list fails, or when the API server says no; what passes is waited for.
@@ -105,17 +105,17 @@ async def _pages(client: ApiClient, resource: Resource, scope: Scope) -> Listed:
             return Listed(items, page.resource_version)
 
 
-def _difference(known: dict[ObjectKey, Body], items: Iterable[Body]) -> list[Change]:
+def _difference(known: dict[ObjectKey, Body], items: Iterable[Body]) -> list[ObjectChange]:
     now = {key_of(body): body for body in items}
-    gone = [Change(body, is_deleted=True) for key, body in known.items() if key not in now]
+    gone = [ObjectChange(body, is_deleted=True) for key, body in known.items() if key not in now]
     known.clear()
     known.update(now)
-    return [*gone, *map(Change, now.values())]
+    return [*gone, *map(ObjectChange, now.values())]
 
 
-def _change(known: dict[ObjectKey, Body], body: Body, *, is_deleted: bool) -> Change:
+def _change(known: dict[ObjectKey, Body], body: Body, *, is_deleted: bool) -> ObjectChange:
     if is_deleted:
         known.pop(key_of(body), None)
     else:
         known[key_of(body)] = body
-    return Change(body, is_deleted)
+    return ObjectChange(body, is_deleted)

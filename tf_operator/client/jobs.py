@@ -225,9 +225,14 @@ class AsyncTFJobs:
                     yield line
             return
         for pod in await self._pods_with_logs(found, replica):
-            async with aclosing(logs.read(self.client, pod, options)) as lines:
-                async for line in lines:
-                    yield line
+            try:
+                async with aclosing(logs.read(self.client, pod, options)) as lines:
+                    async for line in lines:
+                        yield line
+            except errors.Refused:
+                # Of several replicas some have nothing to read: no run before, or a container that was not started.
+                if replica:
+                    raise
 
     async def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""

@@ -120,7 +120,7 @@ class LogFollower:
                 await self._wait_job_ended()
                 watching.cancel()
                 listed = await changes.list_all(self._client, PODS, self._scope)
-                self._open(tasks, [changes.Change(body) for body in listed.items])
+                self._open(tasks, [changes.ObjectChange(body) for body in listed.items])
                 await self._drain()
                 for stream in self._streams.values():
                     stream.cancel()
@@ -147,7 +147,7 @@ class LogFollower:
     def _scope(self) -> Scope:
         return pods.scope_of(self._job)
 
-    def _open(self, tasks: asyncio.TaskGroup, batch: list[changes.Change]) -> None:
+    def _open(self, tasks: asyncio.TaskGroup, batch: list[changes.ObjectChange]) -> None:
         """Begin to read each run that has begun and is not read yet."""
         for change in batch:
             pod = pods.read_pod(self._job, change.body, self._api)

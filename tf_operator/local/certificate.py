@@ -18,7 +18,7 @@ _FILES: Final = ("ca.crt", "tls.crt", "tls.key")
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class ServerCredentials:
     """What the server proves itself with, and what it asks of others."""
 
     authority: bytes
@@ -27,7 +27,7 @@ class Credentials:
     token: str
 
 
-def credentials(folder: StateFolder, now: datetime) -> Credentials:
+def credentials(folder: StateFolder, now: datetime) -> ServerCredentials:
     """What the folder holds; made if it is missing, damaged or old."""
     context = _context(folder, now)
     if context is None:
@@ -40,7 +40,7 @@ def credentials(folder: StateFolder, now: datetime) -> Credentials:
     if len(token) < 32 or not token.isascii() or not token.isalnum():
         token = secrets.token_hex(32)
         folder.write("token", token.encode())
-    return Credentials(folder.read("ca.crt"), context, token)
+    return ServerCredentials(folder.read("ca.crt"), context, token)
 
 
 def _context(folder: StateFolder, now: datetime) -> ssl.SSLContext | None:

@@ -78,12 +78,17 @@ class StateFolder:
         return os.path.lexists(self.path / LOCK)
 
     def create(self) -> None:
-        """Make the folder, or check the one that is there; ``StateError`` if it must not be used."""
+        """Make the folder, or check the one that is there; ``StateError`` if it must not be used.
+
+        A file in it says that it is such a folder.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             self._check()
+            # From now on, whatever else is in the folder is ours.
+            os.close(os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
         except OSError as error:
             raise StateError(f"{self.path} cannot be used: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""The configuration of kube-state-metrics is one that it reads, and gives what a TFJob's status says."""
+"""The configuration of kube-state-metrics is one that it reads, and gives what the status of a job says."""
 
 from datetime import datetime
 from pathlib import Path
@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tf_operator.dialects import phases, registry
 from tf_operator.dialects.kubeflow.conditions import ConditionType
+from tf_operator.dialects.t9k.conditions import T9kPhase
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = yaml.safe_load((ROOT / "manifests/monitoring/kube-state-metrics.yaml").read_text())
-(RESOURCE,) = CONFIG["spec"]["resources"]
-CRD = yaml.load((ROOT / "manifests/crd/tfjobs.yaml").read_text(), Loader=yaml.CSafeLoader)["spec"]
+RESOURCES = {entry["groupVersionKind"]["kind"]: entry for entry in CONFIG["spec"]["resources"]}
+APIS = {kind: registry.named(f"{kind}.{entry['groupVersionKind']['group']}") for kind, entry in RESOURCES.items()}
 # The fields of its Go types; what it does not know it refuses.
 LABELS = {"commonLabels", "labelsFromPath"}
 FIELDS = {
@@ -21,11 +23,17 @@ FIELDS = {
     "stateSet": {"path", "labelsFromPath", "list", "labelName", "valueFrom"},
     "info": {"path", "labelsFromPath", "labelFromKey"},
 }
-SCHEMA = CRD["versions"][0]["schema"]["openAPIV3Schema"]
-metrics = pytest.mark.parametrize("metric", RESOURCE["metrics"], ids=lambda metric: metric["name"])
+metrics = pytest.mark.parametrize(
+    ("kind", "metric"),
+    [
+        pytest.param(kind, metric, id=f"{kind} {metric['name']}")
+        for kind, entry in RESOURCES.items()
+        for metric in entry["metrics"]
+    ],
+)
 
 
-def kind_of(metric):
+def type_of(metric):
     return metric["each"]["type"][0].lower() + metric["each"]["type"][1:]
 
 
@@ -47,15 +55,19 @@ def number(value):
 
 def samples(metric, job):
     """The values of one metric, by the label that tells them apart."""
-    kind = kind_of(metric)
-    rule = metric["each"][kind]
+    what = type_of(metric)
+    rule = metric["each"][what]
     found = at(job, rule["path"])
-    if kind == "stateSet":
-        state = at(found, rule["valueFrom"])
+    if what == "stateSet":
+        state = at(found, rule.get("valueFrom", []))
         return {} if state is None else {entry: float(entry == state) for entry in rule["list"]}
-    if kind == "info":
+    if what == "info":
         return {at(found, path): 1.0 for path in rule["labelsFromPath"].values() if at(found, path) is not None}
-    elements = found if "labelFromKey" in rule else {"": found}
+    if isinstance(found, list):
+        (path,) = rule["labelsFromPath"].values()
+        elements = {at(element, path): element for element in found}
+    else:
+        elements = found if "labelFromKey" in rule else {"": found}
     values = {key: at(element, rule.get("valueFrom", [])) for key, element in (elements or {}).items()}
     if rule.get("nilIsZero"):
         values = {key: 0 if value is None else value for key, value in values.items()}
@@ -63,7 +75,7 @@ def samples(metric, job):
 
 
 def golden(case):
-    """A TFJob as it is stored after a plan of the operator."""
+    """A job as it is stored after a plan of the operator."""
     job = yaml.safe_load((ROOT / f"test/golden/{case}.input.yaml").read_text())["job"]
     status = yaml.safe_load((ROOT / f"test/golden/{case}.plan.yaml").read_text())["status"]
     job["metadata"]["creationTimestamp"] = "2026-03-01T08:00:00Z"
@@ -79,39 +91,49 @@ def merged(body, patch):
 
 
 def scrape(job):
-    return {metric["name"]: samples(metric, job) for metric in RESOURCE["metrics"]}
+    return {metric["name"]: samples(metric, job) for metric in RESOURCES[job["kind"]]["metrics"]}
 
 
 def test_the_configuration_has_no_field_that_kube_state_metrics_does_not_know():
     assert set(CONFIG) == {"kind", "spec"}
     assert set(CONFIG["spec"]) == {"resources"}
-    assert set(RESOURCE) <= FIELDS["resource"]
     assert CONFIG["kind"] == "CustomResourceStateMetrics"
-    assert RESOURCE["groupVersionKind"] == {
-        "group": CRD["group"],
-        "version": CRD["versions"][0]["name"],
-        "kind": CRD["names"]["kind"],
-    }
+    assert all(set(entry) <= FIELDS["resource"] for entry in RESOURCES.values())
+
+
+def test_the_jobs_of_every_api_have_metrics():
+    found = {(APIS[kind].resource, entry["groupVersionKind"]["version"]) for kind, entry in RESOURCES.items()}
+
+    assert found == {(api.resource, api.resource.version) for api in registry.SERVED if api.resource.version != "hub"}
 
 
 @metrics
-def test_a_metric_has_a_kind_that_exists_and_all_that_this_kind_needs(metric):
-    kind = kind_of(metric)
-    rule = metric["each"][kind]
+def test_a_metric_has_a_type_that_exists_and_all_that_this_type_needs(kind, metric):
+    what = type_of(metric)
+    rule = metric["each"][what]
 
     assert set(metric) <= FIELDS["metric"]
-    assert set(metric["each"]) == {"type", kind}
-    assert set(rule) <= FIELDS[kind]
+    assert set(metric["each"]) == {"type", what}
+    assert set(rule) <= FIELDS[what]
     assert all(isinstance(part, str) for part in rule["path"])
     assert metric["help"].endswith(".")
-    assert metric["name"].endswith("_info") == (kind == "info")
-    assert kind != "stateSet" or {"list", "labelName", "valueFrom"} <= set(rule)
+    assert metric["name"].endswith("_info") == (what == "info")
+    assert what != "stateSet" or {"list", "labelName"} <= set(rule)
 
 
-def test_every_state_of_a_job_is_listed():
-    (states,) = [metric["each"]["stateSet"]["list"] for metric in RESOURCE["metrics"] if metric["name"] == "state"]
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("TFJob", "state", ConditionType),
+        ("TfJob", "phase", phases.StatusPhase),
+        ("TfJob", "state", phases.State),
+        ("TensorFlowTrainingJob", "phase", T9kPhase),
+    ],
+)
+def test_every_state_of_a_job_is_listed(kind, name, words):
+    (states,) = [metric["each"]["stateSet"]["list"] for metric in RESOURCES[kind]["metrics"] if metric["name"] == name]
 
-    assert set(states) == set(ConditionType)
+    assert set(states) == set(words)
 
 
 RUNNING = {
@@ -133,6 +155,24 @@ FAILED = {
     "replicas_failed": {"Chief": 1.0, "PS": 0.0, "Worker": 0.0},
     "replicas_pending": {"Chief": 0.0, "PS": 2.0, "Worker": 4.0},
 }
+MLKUBE = {
+    "phase": {"Creating"},
+    "state": {"Running"},
+    "failure_info": {},
+    "start_time": {"": 1772352600.0},
+    "completion_time": {},
+    "restarts": {"Master": 0.0},
+    "replicas_running": {"MASTER": 1.0},
+    "replicas_failed": {"MASTER": 0.0},
+}
+T9K = {
+    "phase": {"Pending"},
+    "start_time": {"": 1772352600.0},
+    "restarts": {"worker": 0.0},
+    "disruptions": {"": 0.0},
+    "replicas": {"creating": 1.0}
+    | dict.fromkeys(("pending", "running", "succeeded", "failed", "unknown", "deleted"), 0.0),
+}
 NEW = {"state": set(), "state_info": {}, "start_time": {}, "replicas_active": {}, "spec_replicas": {"Worker": 2.0}}
 
 
@@ -142,36 +182,39 @@ NEW = {"state": set(), "state_info": {}, "start_time": {}, "replicas_active": {}
         ("restart-in-place-is-counted-once", True, RUNNING),
         ("status-chief-failed", True, FAILED),
         ("restart-in-place-is-counted-once", False, NEW),
+        ("tensorboard-of-the-job-itself-is-off", True, MLKUBE),
+        ("tensorboard-is-ready", True, T9K),
     ],
-    ids=["running", "failed", "without a status"],
+    ids=["running", "failed", "without a status", "mlkube", "T9k"],
 )
 def test_the_metrics_say_what_the_status_says(case, has_status, wanted):
     job = golden(case)
     found = scrape(job if has_status else job | {"status": {}})
-    found["state"] = {state for state, value in found["state"].items() if value}
+    for name in {"state", "phase"} & found.keys():
+        found[name] = {state for state, value in found[name].items() if value}
 
     assert {name: found[name] for name in wanted} == wanted
 
 
-def has_field(schema, path):
-    """Whether the schema of the CRD has this field; that of metadata is not in there."""
+def field(schema, path):
+    """The schema of a field of the CRD; none where there is no such field. What keeps unknown fields has all."""
     for part in path:
+        if not schema or (schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema):
+            break
         if part.lstrip("-").isdigit():
-            schema = schema["items"]
-        elif part in schema.get("properties", {}):
-            schema = schema["properties"][part]
+            schema = schema.get("items")
         else:
-            return False
-    return True
+            schema = schema.get("properties", {}).get(part) or schema.get("additionalProperties")
+    return schema
 
 
 @metrics
-def test_a_metric_reads_fields_that_a_tfjob_has(metric):
-    rule = metric["each"][kind_of(metric)]
-    below = [rule.get("valueFrom", []), *rule.get("labelsFromPath", {}).values()]
-    schema, path = SCHEMA, rule["path"]
-    if "labelFromKey" in rule:
-        for part in path:
-            schema = schema["properties"][part]
-        schema, path = schema.get("additionalProperties") or next(iter(schema["properties"].values())), []
-    assert path[:1] == ["metadata"] or all(has_field(schema, [*path, *more]) for more in below)
+def test_a_metric_reads_fields_that_a_job_has(kind, metric):
+    rule = metric["each"][type_of(metric)]
+    inside = [rule.get("valueFrom", []), *rule.get("labelsFromPath", {}).values()]
+    found = field(APIS[kind].crd.load()["spec"]["versions"][0]["schema"]["openAPIV3Schema"], rule["path"])
+    if found and "items" in found:
+        found = found["items"]
+    elif found and "labelFromKey" in rule:
+        found = field(found, [next(iter(found.get("properties", {})), "any")])
+    assert rule["path"][:1] == ["metadata"] or all(field(found, path) for path in inside)

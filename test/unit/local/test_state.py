@@ -43,6 +43,8 @@ def test_a_folder_that_others_can_read_is_closed_to_them(folder):
     folder.path.mkdir(parents=True, mode=0o755)
     folder.create()
     assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    folder.write("file", b"")
+    folder.create()
 
 
 @pytest.mark.parametrize("what", ["link", "file", "foreign", "full"])

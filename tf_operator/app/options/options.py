@@ -234,7 +234,8 @@ def _webhook(found: Mapping[str, Any], apis: Iterable[ServedAPI]) -> Webhook | N
     versions = frozenset(found["conversion-webhook-versions"])
     known = [version for api in apis for version in api.conversion.versions]
     if unknown := sorted(versions.difference(known)):
-        raise OptionError(f"--conversion-webhook-versions: {', '.join(unknown)}: must be of {', '.join(known)}")
+        allowed = ", ".join(known) or "a kind that is served"
+        raise OptionError(f"--conversion-webhook-versions: {', '.join(unknown)}: must be of {allowed}")
     if bool(secret) == bool(folder):
         rule = "needs either --conversion-webhook-secret or --conversion-webhook-cert-path"
         raise OptionError(f"--conversion-webhook-bind-address: {rule}")

@@ -14,10 +14,12 @@ from tf_operator.local.apiserver import (
     built_in_data,
     built_in_deployments,
     built_in_events,
+    built_in_fields,
     built_in_pod_rules,
     built_in_pods,
     built_in_services,
     causes,
+    definitions,
     names,
     object_meta,
 )
@@ -25,9 +27,6 @@ from tf_operator.local.apiserver.kinds import Column, Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body, GroupVersionResource
 from tf_operator.planning import quantity
-from tf_operator.planning.children import PODS, SERVICES
-from tf_operator.planning.default_server import CONFIG_MAPS
-from tf_operator.planning.tensorboards import DEPLOYMENTS
 
 Fill = Callable[[Json, Body | None, datetime], None]
 Rules = Callable[[Body, Body | None], Iterator[FieldCause]]
@@ -79,8 +78,11 @@ def _kind(
     columns: tuple[Column, ...] = (),
     has_status: bool = False,
 ) -> Kind:
+    known = built_in_fields.Fields(resource)
+
     def prepare(body: Json, stored: Body | None, now: datetime) -> Json:
         object_meta.decode(body["metadata"])
+        known.decode(body)
         fill(body, stored, now)
         return body
 
@@ -95,6 +97,7 @@ def _kind(
         categories=("all",) if resource.plural in _IN_ALL else (),
         subresources=frozenset({"status"} if has_status else ()),
         prepare=prepare,
+        unknown_fields=known.unknown,
         validate=validate,
         columns=columns,
         has_age_column=False,
@@ -222,7 +225,8 @@ def _review(
 
 
 EVENTS: Final = GroupVersionResource("", "v1", "events", "Event")
-LEASES: Final = GroupVersionResource("coordination.k8s.io", "v1", "leases", "Lease")
+_DEPLOYMENTS: Final = GroupVersionResource("apps", "v1", "deployments", "Deployment")
+_LEASES: Final = GroupVersionResource("coordination.k8s.io", "v1", "leases", "Lease")
 
 
 def _core(plural: str, kind: str, *, is_namespaced: bool = True) -> GroupVersionResource:
@@ -250,11 +254,11 @@ def _event_kinds() -> Iterator[Kind]:
     )
 
 
-def kinds() -> tuple[Kind, ...]:
-    """All of them."""
+def _kinds() -> tuple[Kind, ...]:
+    """Built once, when this is imported."""
     columns = built_in_columns
     pods = _kind(
-        PODS,
+        _core("pods", "Pod"),
         "po",
         fill=built_in_pods.prepare,
         rules=built_in_pod_rules.check,
@@ -263,7 +267,7 @@ def kinds() -> tuple[Kind, ...]:
         has_status=True,
     )
     services = _kind(
-        SERVICES,
+        _core("services", "Service"),
         "svc",
         fill=built_in_services.prepare,
         rules=built_in_services.check,
@@ -281,7 +285,7 @@ def kinds() -> tuple[Kind, ...]:
         has_status=True,
     )
     deployments = _kind(
-        DEPLOYMENTS,
+        _DEPLOYMENTS,
         "deploy",
         fill=built_in_deployments.prepare,
         rules=built_in_deployments.check,
@@ -329,7 +333,7 @@ def kinds() -> tuple[Kind, ...]:
             on_delete=_terminate,
             fields=_selectable("status.phase"),
         ),
-        _kind(CONFIG_MAPS, "cm", rules=built_in_data.check, columns=columns.CONFIG_MAPS),
+        _kind(_core("configmaps", "ConfigMap"), "cm", rules=built_in_data.check, columns=columns.CONFIG_MAPS),
         replace(
             _kind(
                 _core("secrets", "Secret"),
@@ -345,7 +349,7 @@ def kinds() -> tuple[Kind, ...]:
         replace(nodes, fields=_selectable("spec.unschedulable", unschedulable="false")),
         *_event_kinds(),
         replace(
-            _kind(LEASES, rules=_lease_rules, columns=columns.LEASES),
+            _kind(_LEASES, rules=_lease_rules, columns=columns.LEASES),
             must_name_version=True,
             may_create_by_update=True,
         ),
@@ -357,8 +361,13 @@ def kinds() -> tuple[Kind, ...]:
             columns=columns.PRIORITY_CLASSES,
         ),
         replace(deployments, has_generation=True),
+        definitions.kind(),
         _review("authorization", "selfsubjectaccessreviews", "SelfSubjectAccessReview", answer=_allowed),
         _review("authorization", "subjectaccessreviews", "SubjectAccessReview", answer=_allowed),
         _review("authorization", "localsubjectaccessreviews", "LocalSubjectAccessReview", answer=_allowed, local=True),
         _review("authentication", "selfsubjectreviews", "SelfSubjectReview", answer=_self),
     )
+
+
+KINDS: Final = _kinds()
+"""All of them."""

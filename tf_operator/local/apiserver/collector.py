@@ -11,7 +11,7 @@ from tf_operator.local.apiserver.deletes import CLEAN_UP, FOREGROUND, ORPHAN, De
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import Change, Stored, VersionedStore
+from tf_operator.local.apiserver.store import Commit, Stored, VersionedStore
 from tf_operator.local.apiserver.writes import ObjectWriter
 from tf_operator.meta import Body, OwnerRef, key_of, owners_of, uid_of
 
@@ -39,7 +39,7 @@ class Collector:
         self.wake: Callable[[], object] | None = None
         """Called, from inside of the write, when there may be something to do."""
 
-    def on_change(self, change: Change) -> None:
+    def on_change(self, change: Commit) -> None:
         """Note what a commit may have made superfluous."""
         place = change.collection, change.path
         before = set() if change.old is None else {owner.uid for owner in owners_of(change.old.body)}

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from tf_operator.local.apiserver import failures, reads, stamps
+from tf_operator.local.apiserver import bodies, failures, reads, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
-from tf_operator.local.apiserver.routes import Route, body_of
+from tf_operator.local.apiserver.routes import Route, number
 from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.writes import finalizers_of
 from tf_operator.machinery.clock import Clock
@@ -24,7 +24,8 @@ from tf_operator.meta import Body, parse_time, rfc3339
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CLEAN_UP = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a definition until the objects that it defines are gone."""
-_POLICIES = ("Background", "Foreground", "Orphan")
+_KIND = "DeleteOptions"
+_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 class _Preconditions(msgspec.Struct, rename="camel"):
@@ -33,6 +34,7 @@ class _Preconditions(msgspec.Struct, rename="camel"):
 
 
 class _Body(msgspec.Struct, rename="camel"):
+    kind: str = _KIND
     preconditions: _Preconditions | None = None
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
@@ -54,39 +56,52 @@ class DeleteOptions:
 
 def options_of(request: Request) -> DeleteOptions:
     """From the body, and from the query where that is empty."""
-    query = request.query
-    body = _Body()
-    if request.body:
-        body_of(request)
-        try:
-            body = msgspec.json.decode(request.body, type=_Body)
-        except msgspec.ValidationError as error:
-            raise failures.bad_request(f"DeleteOptions: {error}") from error
-    propagation = body.propagation_policy or query.get("propagationPolicy", "")
-    if propagation and body.orphan_dependents is not None:
-        message = "Invalid value: orphanDependents and deletionPropagation cannot be both set"
-        raise _invalid(FieldCause("propagationPolicy", "FieldValueInvalid", message))
-    if propagation not in {"", *_POLICIES}:
-        listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES[1:], _POLICIES[0], "nil"))
-        message = f'Unsupported value: "{propagation}": supported values: {listed}'
-        raise _invalid(FieldCause("propagationPolicy", "FieldValueNotSupported", message))
-    if body.orphan_dependents is not None:
-        propagation = "Orphan" if body.orphan_dependents else "Background"
+    query, body = request.query, _body_of(request)
     conditions = body.preconditions or _Preconditions()
     grace = body.grace_period_seconds
-    if grace is None and query.get("gracePeriodSeconds", "").isdigit():
-        grace = int(query["gracePeriodSeconds"])
+    if grace is None:
+        grace = number(query, "gracePeriodSeconds")
     return DeleteOptions(
         uid=conditions.uid or "",
         version=conditions.resource_version or "",
-        propagation=propagation,
+        propagation=_propagation(body, query.get("propagationPolicy", "")),
         grace_seconds=grace,
         is_dry_run=(body.dry_run or [query.get("dryRun", "")]) == ["All"],
     )
 
 
+def _body_of(request: Request) -> _Body:
+    if not request.body:
+        return _Body()
+    if bodies.media_type(request) not in bodies.ACCEPTED:
+        raise failures.unsupported_media_type(bodies.ACCEPTED)
+    if problem := bodies.options_problem(request.body):
+        raise problem
+    try:
+        body = msgspec.json.decode(request.body, type=_Body)
+    except msgspec.ValidationError as error:
+        raise failures.bad_request(f"{_KIND}: {error}") from error
+    if body.kind != _KIND:
+        raise failures.bad_request(f"{body.kind} cannot be handled as {_KIND}")
+    return body
+
+
+def _propagation(body: _Body, asked: str) -> str:
+    propagation = body.propagation_policy or asked
+    if propagation and body.orphan_dependents is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        raise _invalid(FieldCause("propagationPolicy", "FieldValueInvalid", f'Invalid value: "{propagation}": {why}'))
+    if propagation not in {"", *_POLICIES}:
+        listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
+        message = f'Unsupported value: "{propagation}": supported values: {listed}'
+        raise _invalid(FieldCause("propagationPolicy", "FieldValueNotSupported", message))
+    if body.orphan_dependents is not None:
+        return "Orphan" if body.orphan_dependents else "Background"
+    return propagation
+
+
 def _invalid(cause: FieldCause) -> Exception:
-    return failures.invalid_options("DeleteOptions", [cause])
+    return failures.invalid_options(_KIND, [cause])
 
 
 class Deleter:

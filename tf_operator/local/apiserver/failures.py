@@ -18,7 +18,7 @@ def _about(kind: Kind, name: str, causes: Iterable[FieldCause] = ()) -> dict[str
 
 def no_such_path() -> ApiFailure:
     """404 of a resource, not of an object."""
-    return ApiFailure(404, "NotFound", "the server could not find the requested resource")
+    return ApiFailure(404, "NotFound", "the server could not find the requested resource", details={})
 
 
 def not_found(kind: Kind, name: str) -> ApiFailure:
@@ -71,7 +71,9 @@ def forbidden(kind: Kind, name: str, why: str, *, causes: Iterable[FieldCause] =
 
 def method_not_allowed() -> ApiFailure:
     """405."""
-    return ApiFailure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return ApiFailure(
+        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", details={}
+    )
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
@@ -80,10 +82,16 @@ def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
     return ApiFailure(415, "UnsupportedMediaType", message + ", ".join(accepted))
 
 
-def not_acceptable(offered: Iterable[str]) -> ApiFailure:
+def not_acceptable() -> ApiFailure:
     """406: of an answer."""
-    message = "only the following media types are accepted: "
-    return ApiFailure(406, "NotAcceptable", message + ", ".join(offered))
+    offered = "Available representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    return ApiFailure(406, "NotAcceptable", f"406: Not Acceptable\n\n{offered}", details={})
+
+
+def unparsable_version(text: str) -> ApiFailure:
+    """500 without a reason, as the real server answers a get or a watch."""
+    message = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    return ApiFailure(500, "", message)
 
 
 def too_large() -> ApiFailure:

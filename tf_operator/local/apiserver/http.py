@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from aiohttp import web
 
-from tf_operator.local.apiserver import failures, pod_logs
+from tf_operator.local.apiserver import failures, pod_logs, protobuf
 from tf_operator.local.apiserver.http_connections import ConnectionPool
 from tf_operator.local.apiserver.http_guard import Guard
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
@@ -201,14 +201,16 @@ class _Site(web.Server):
             raise failures.bad_request(f"more than {_MOST_PARAMETERS} parameters") from error
         if http.headers.get("Content-Encoding", "identity") != "identity":
             raise ApiFailure(415, "UnsupportedMediaType", "the body has to be sent without Content-Encoding")
-        body = await self._body(http)
+        body, media = await self._body(http), http.headers.get("Content-Type", JSON)
+        if body and media.partition(";")[0].strip() == protobuf.PROTOBUF:
+            body, media = protobuf.to_json(body), JSON
         return Request(
             verb=http.method.lower(),
             method="GET" if http.method == "HEAD" else http.method,
             path=path,
             query=dict(reversed(parameters)),  # the first one counts
             body=body or None,
-            content_type=http.headers.get("Content-Type", JSON),
+            content_type=media,
             accept=http.headers.get("Accept", JSON),
         )
 

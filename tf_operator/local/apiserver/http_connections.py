@@ -24,7 +24,7 @@ _PAUSE: Final = 0.1
 _log = Logger(__name__)
 
 
-class Connection:
+class ClientConnection:
     """One client."""
 
     def __init__(self, accepted: socket.socket, protocol: web.RequestHandler) -> None:
@@ -52,7 +52,7 @@ class ConnectionPool:
         self._server = server
         self._tls = tls
         self._clock = clock
-        self._open: dict[object, Connection] = {}
+        self._open: dict[object, ClientConnection] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -92,7 +92,7 @@ class ConnectionPool:
             self.lost(protocol)
 
     def _add(self, accepted: socket.socket, tasks: asyncio.TaskGroup) -> None:
-        connection = Connection(accepted, self._server())
+        connection = ClientConnection(accepted, self._server())
         self._open[connection.protocol] = connection
         when = self._clock.monotonic() + ADMITTED_WITHIN
         connection.limit = self._clock.call_at(when, lambda: self.lost(connection.protocol))
@@ -108,7 +108,7 @@ class ConnectionPool:
                 return True
         return False
 
-    async def _start(self, connection: Connection) -> None:
+    async def _start(self, connection: ClientConnection) -> None:
         """Shake hands, and let the protocol read the request."""
         try:
             connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
@@ -123,7 +123,7 @@ class ConnectionPool:
         except Exception:  # noqa: BLE001 (a bug must not end the others)
             _log.exception("a connection could not be served")
 
-    def _started(self, connection: Connection) -> None:
+    def _started(self, connection: ClientConnection) -> None:
         if connection.transport is None or connection.protocol not in self._open:
             self.lost(connection.protocol)
             connection.close()

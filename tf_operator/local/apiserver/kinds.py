@@ -91,7 +91,8 @@ class Kind:
     """Its objects are namespaces: they keep ``spec.finalizers`` until their content is gone."""
     scale: ScalePaths | None = None
     changes: Mapping[str, Change] = field(default_factory=dict)
-    """By subresource what ``PUT`` and ``PATCH`` of it change: a status that is no plain field, ``finalize``."""
+    """By subresource what ``PUT`` and ``PATCH`` of it change: a status that is no plain field, ``finalize``. The result
+    is neither prepared nor validated."""
     actions: Mapping[str, Change] = field(default_factory=dict)
     """By subresource what ``POST`` to it changes; the answer is a Status (``binding``)."""
     answer: Callable[[Json, datetime], Json] | None = None

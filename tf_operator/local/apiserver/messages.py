@@ -33,7 +33,7 @@ class ApiFailure(Exception):
         super().__init__(message)
         self.code = code
         self.reason = reason
-        self.details = dict(details or {})
+        self.details = None if details is None else dict(details)
         self.meta: dict[str, Any] = {}
         """The Status's ``metadata``: the token that goes on after one has expired."""
 
@@ -47,7 +47,10 @@ class ApiFailure(Exception):
             "message": str(self),
         }
         return (
-            status | {"reason": self.reason} | ({"details": self.details} if self.details else {}) | {"code": self.code}
+            status
+            | ({"reason": self.reason} if self.reason else {})
+            | ({} if self.details is None else {"details": self.details})
+            | {"code": self.code}
         )
 
 

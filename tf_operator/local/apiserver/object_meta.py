@@ -19,6 +19,19 @@ _MOST_BYTES: Final = 256 * 1024
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
+_FIELDS: Final = frozenset(
+    {"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers"}
+    | {"generateName", "generation", "labels", "managedFields", "name", "namespace", "ownerReferences"}
+    | {"resourceVersion", "selfLink", "uid"}
+)
+
+
+def unknown(metadata: object) -> Iterator[str]:
+    """The fields that no metadata has."""
+    if isinstance(metadata, Mapping):
+        yield from (f"metadata.{name}" for name in metadata if name not in _FIELDS)
+
+
 def decode(metadata: Json) -> None:
     """Drop what is ``null``, as Go does when it reads it; raises ``ApiFailure`` for a field of the wrong type."""
     for name in ("name", "generateName", "namespace"):

@@ -6,9 +6,10 @@ from datetime import datetime
 from tf_operator.local.apiserver import failures, selectors
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
-from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token
+from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token, version_of
 from tf_operator.local.apiserver.store import Collection, Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.views import View
+from tf_operator.meta import Body
 
 Selects = Callable[[Stored], bool]
 
@@ -29,12 +30,22 @@ def stored_at(store: VersionedStore, route: Route) -> Stored:
     return found
 
 
+def has_stored(store: VersionedStore, route: Route) -> bool:
+    """Whether there is such an object."""
+    return path_of(route.key) in store.collection(str(route.kind.storage)).objects
+
+
+def served(kind: Kind, stored: Stored) -> Body:
+    """The body in the version of a kind."""
+    return stored.served(kind.resource.api_version, kind.convert)[0]
+
+
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
     """One object."""
-    options = list_options({"resourceVersion": query.get("resourceVersion", "")}, is_watch=False)
+    version = version_of(query)
     found = stored_at(store, route)
-    if options.version and options.version > store.version:
-        raise failures.not_yet(options.version, store.version)
+    if version and version > store.version:
+        raise failures.not_yet(version, store.version)
     return view.one(found, now)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tf_operator.local.apiserver.kinds import Kind
-from tf_operator.local.apiserver.store import Change
+from tf_operator.local.apiserver.store import Commit
 
 
 class Registry:
@@ -41,7 +41,7 @@ class Registry:
         """The kind whose objects are namespaces; without one, each namespace exists."""
         return self._namespaces
 
-    def on_change(self, change: Change) -> None:
+    def on_change(self, change: Commit) -> None:
         """Follow an object that defines others."""
         kind = self._by_collection.get(change.collection)
         if kind is None or kind.defines is None:

@@ -1,6 +1,5 @@
 """What a request is about: its path, method and query as values."""
 
-import binascii
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from tf_operator.meta import ObjectKey
 
 _VERBS = {"POST": "create", "GET": "list", "DELETE": "deletecollection"}
 _VERBS_OF_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_DURATION = re.compile(r"([0-9.]+(ns|us|ms|s|m|h))+|0|")
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _UNSIGNED = re.compile(r"[0-9]{1,19}")
@@ -41,13 +41,16 @@ class Route:
 
 def route_of(request: Request, registry: Registry) -> Route | None:
     """What a request is about; ``None`` if its path names no resource, as those of discovery do."""
-    parts = [unquote(part) for part in request.path.strip("/").split("/")]
+    # Unquoted as a whole, as by the real server: a slash in a name cannot be hidden.
+    parts = unquote(request.path).strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
+    is_watch = rest[0] == "watch" and len(rest) > 1
+    rest = rest[1:] if is_watch else rest
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:
         # What follows a namespace is a resource in it, or a subresource of the namespace itself.
@@ -57,8 +60,20 @@ def route_of(request: Request, registry: Registry) -> Route | None:
     kind = registry.find(group, version, rest[0])
     if kind is None or len(rest) > 3 or not all(rest) or (not namespace and not _is_across(kind, rest, request)):
         raise failures.no_such_path()
+    if not _DURATION.fullmatch(request.query.get("timeout", "")):
+        raise failures.bad_request("invalid timeout specified in the request URL")
     name, subresource = (*rest[1:], "", "")[:2]
-    return Route(_verb(request, kind, name=name, subresource=subresource), kind, namespace, name, subresource)
+    if problem := _problem_of(name):
+        raise failures.bad_request(f'Name parameter invalid: "{name}": {problem}')
+    verb = "watch" if is_watch else _verb(request, kind, name=name, subresource=subresource)
+    return Route(verb, kind, namespace, name, subresource)
+
+
+def _problem_of(name: str) -> str:
+    """Why no object can have this name, if none can."""
+    if name in {".", ".."}:
+        return f"may not be '{name}'"
+    return "may not contain '%'" if "%" in name else ""
 
 
 def _is_across(kind: Kind, rest: list[str], request: Request) -> bool:
@@ -101,6 +116,14 @@ def flag(query: Mapping[str, str], name: str) -> bool:
     return text in _TRUE
 
 
+def _optional_flag(query: Mapping[str, str], name: str) -> bool | None:
+    text = query.get(name, "")
+    if text and text not in _TRUE | _FALSE:
+        message = f'Invalid value: "{text}": must be a boolean'
+        raise failures.invalid_options("ListOptions", [FieldCause(name, "FieldValueInvalid", message)])
+    return text in _TRUE if text else None
+
+
 def number(query: Mapping[str, str], name: str) -> int | None:
     """An integer parameter."""
     text = query.get(name, "")
@@ -131,7 +154,7 @@ def list_options(query: Mapping[str, str], *, is_watch: bool) -> ListOptions:
     """Read and check the query of a list or a watch."""
     text = query.get("resourceVersion", "")
     match = query.get("resourceVersionMatch", "")
-    initial = flag(query, "sendInitialEvents") if query.get("sendInitialEvents") else None
+    initial = _optional_flag(query, "sendInitialEvents")
     if is_watch and initial is None and not match and text in {"", "0"}:
         initial, match = True, "NotOlderThan"
     checks = _watch_causes(query, match, initial=initial) if is_watch else _list_causes(query, match, initial=initial)
@@ -155,11 +178,16 @@ def _version(text: str, *, is_watch: bool) -> int | None:
     if not text:
         return None
     if not _UNSIGNED.fullmatch(text):
-        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         if is_watch:
-            raise failures.invalid_options("ListOptions", [FieldCause("resourceVersion", "FieldValueInvalid", message)])
+            raise failures.unparsable_version(text)
+        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise failures.bad_request(f"invalid resource version: resourceVersion: {message}")
     return int(text)
+
+
+def version_of(query: Mapping[str, str]) -> int | None:
+    """The version that a get asks for."""
+    return _version(query.get("resourceVersion", ""), is_watch=True)
 
 
 def _watch_causes(query: Mapping[str, str], match: str, *, initial: bool | None) -> Iterator[FieldCause]:
@@ -213,21 +241,16 @@ def make_token(version: int, last: str) -> str:
 
 def read_token(token: str) -> tuple[int, str]:
     """Version and last path of a token."""
+    invalid = "invalid continue token: continue key is not valid: "
+    raw = b""
     try:
-        found = msgspec.json.decode(urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Token)
-    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
-        raise failures.bad_request(f"continue key is not valid: {error}") from error
+        raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        found = msgspec.json.decode(raw, type=_Token)
+    except (ValueError, msgspec.DecodeError) as error:
+        first = raw[:1].decode("latin-1")
+        quoted = first if first.isprintable() else f"\\u{ord(first):04x}"
+        why = f"invalid character '{quoted}' looking for beginning of value" if first != "{" else str(error)
+        raise failures.bad_request(invalid + why) from error
     if found.v != "meta.k8s.io/v1" or not found.rv or not found.start:
-        raise failures.bad_request("continue key is not valid: server does not recognize this encoded version")
+        raise failures.bad_request(f"{invalid}server does not recognize this encoded version {found.v!r}")
     return found.rv, found.start.rstrip("\0")
-
-
-def body_of(request: Request) -> object:
-    """The JSON of a body, whatever it is."""
-    body = request.body or b""
-    if len(body) > failures.LONGEST_BODY:
-        raise failures.too_large()
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise failures.bad_request(f"the object provided is unrecognized (must be of type JSON): {error}") from error

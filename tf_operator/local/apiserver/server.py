@@ -12,24 +12,23 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from tf_operator.local.apiserver import deletes, failures, reads, routes, stamps, watches
+from tf_operator.local.apiserver import bodies, deletes, failures, reads, routes, scale, watches
 from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
-from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
+from tf_operator.local.apiserver.messages import ApiFailure, Response
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import Change, Journal, Stored, VersionedStore
+from tf_operator.local.apiserver.store import HISTORY, Commit, Journal, VersionedStore
 from tf_operator.local.apiserver.views import View, view_of
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
-from tf_operator.meta import ObjectKey
+from tf_operator.meta import Body, ObjectKey
 
 _log = Logger(__name__)
-_BODIES = frozenset({JSON, "", "*/*"})
 _PATCHES = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -47,13 +46,14 @@ class ApiServer:
         *,
         kinds: Iterable[Kind],
         journal: Journal | None = None,
+        history: int = HISTORY,
         uids: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self._clock = clock
         self.registry = Registry(kinds)
-        self.store = VersionedStore(journal)
+        self.store = VersionedStore(journal, history=history)
         loaded = [
-            Change(stored.version, collection.name, path, None, stored)
+            Commit(stored.version, collection.name, path, None, stored)
             for collection in self.store.collections
             for path, stored in collection.objects.items()
         ]
@@ -86,15 +86,20 @@ class ApiServer:
         """Call ``wake`` (from inside of a write: do little) when ``collect`` may have something to do."""
         self._collector.wake = wake
 
-    def _document(self, _request: Request) -> Response:
-        raise failures.no_such_path()
+    def _document(self, request: Request) -> Response:
+        from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
+
+        found = documents.answer(request, self.registry)
+        if found is None:
+            raise failures.no_such_path()
+        return found
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
         kind, query, now = route.kind, request.query, self._clock.now()
         view = view_of(kind, request.accept, query)
         match route.verb:
             case "get":
-                return reads.get(self.store, route, query, view=view, now=now)
+                return self._get(request, route, view)
             case "list":
                 return reads.list_objects(self.store, route, query, view=view, now=now)
             case "watch":
@@ -106,45 +111,62 @@ class ApiServer:
             case _:
                 return self._write(request, route, view)
 
+    def _get(self, request: Request, route: Route, view: View) -> Response:
+        if route.subresource != "scale":
+            return reads.get(self.store, route, request.query, view=view, now=self._clock.now())
+        return Response.of(scale.scale_of(route.kind, reads.served(route.kind, reads.stored_at(self.store, route))))
+
     def _write(self, request: Request, route: Route, view: View) -> Response:
-        options = WriteOptions.of(request.query)
+        options = WriteOptions.of(route.verb, request.query)
         response = self._written(request, route, view, options=options)
         warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
         return replace(response, headers={"Warning": warnings}) if warnings else response
 
     def _written(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
         kind, now = route.kind, self._clock.now()
+        if route.subresource == "scale":
+            return self._scale(request, route, options)
         if route.verb == "patch":
-            return view.one(self._patch(request, route, options), now)
-        media = request.content_type.partition(";")[0].strip()
-        if media not in _BODIES:
-            raise failures.unsupported_media_type([JSON])
-        sent = routes.body_of(request)
+            return view.one(self._writer.patch(route, self._change(request, kind), options), now)
+        sent = bodies.sent_object(request, kind)
         if kind.answer is not None:
-            return Response.of(kind.answer(stamps.framed(kind, sent), now), 201)
+            return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
         if route.verb == "update":
-            return view.one(self._writer.update(route, sent, options), now)
+            code = 200 if reads.has_stored(self.store, route) else 201
+            return view.one(self._writer.update(route, sent, options), now, code=code)
         if route.subresource:
             self._writer.act(route, sent, options)
             return Response.of(_success({}, code=201), 201)
         return view.one(self._writer.create(route, sent, options), now, code=201)
 
-    def _patch(self, request: Request, route: Route, options: WriteOptions) -> Stored:
+    def _scale(self, request: Request, route: Route, options: WriteOptions) -> Response:
+        kind = route.kind
+        change = self._change(request, kind) if route.verb == "patch" else None
+        sent = None if change else bodies.sent_object(request, kind)
+        whole = replace(route, subresource="")
+        stored = self._writer.patch(
+            whole,
+            lambda body: scale.scaled(kind, body, change(scale.scale_of(kind, body)) if change else sent),
+            options,
+        )
+        return Response.of(scale.scale_of(kind, reads.served(kind, stored)))
+
+    def _change(self, request: Request, kind: Kind) -> Callable[[Body], Json]:
+        """What the patch in a request makes of a body."""
         from tf_operator.local.apiserver import patches  # noqa: PLC0415
 
-        media = request.content_type.partition(";")[0].strip()
+        media = bodies.media_type(request)
         if media == _APPLY:
             message = (
                 "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
             )
             raise ApiFailure(415, "UnsupportedMediaType", message)
-        accepted = _PATCHES[:2] if route.kind.is_custom else _PATCHES
+        accepted = _PATCHES[:2] if kind.is_custom else _PATCHES
         if media not in accepted:
-            raise failures.unsupported_media_type(accepted)
+            raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         body = request.body or b""
-        if len(body) > failures.LONGEST_BODY:
-            raise failures.too_large()
-        return self._writer.patch(route, lambda current: patches.apply(media, current, body, route.kind), options)
+        bodies.check_size(body)
+        return lambda current: patches.apply(media, current, body, kind)
 
     def _delete(self, request: Request, route: Route, view: View) -> Response:
         stored, is_gone = self._deleter.delete(route, deletes.options_of(request))

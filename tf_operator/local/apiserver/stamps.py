@@ -15,26 +15,6 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 
 
-def framed(kind: Kind, sent: object) -> Json:
-    """A body that was sent, with its kind and a ``metadata`` that is a mapping; 400 if it is another kind."""
-    resource = kind.resource
-    if not isinstance(sent, dict):
-        raise failures.bad_request(f"the object provided is no {resource.kind} (must be a JSON object)")
-    api_version = sent.get("apiVersion") or resource.api_version
-    named = sent.get("kind") or resource.kind
-    if api_version != resource.api_version:
-        wanted = resource.api_version
-        raise failures.bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
-        )
-    if named != resource.kind:
-        raise failures.bad_request(f"{named} in version {resource.version!r} cannot be handled as a {resource.kind}")
-    metadata = sent.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise failures.bad_request(f"{resource.kind}.metadata: expected an object")
-    return ordered({**sent, "kind": named, "apiVersion": api_version, "metadata": metadata})
-
-
 def ordered(body: Body) -> Json:
     """The body with its kind first, and with the known fields of its metadata that are not empty."""
     metadata = body["metadata"]
@@ -62,7 +42,8 @@ def place(kind: Kind, metadata: Json, key: ObjectKey) -> None:
 def stamp_new(kind: Kind, metadata: Json, *, uid: str, now: datetime) -> None:
     """Turn the metadata of a request into that of a new object."""
     for name in (*_SYSTEM, "resourceVersion"):
-        metadata.pop(name, None)
+        if name != "generation":  # which a kind without generations keeps as it is sent
+            metadata.pop(name, None)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:_LONGEST_BASE] + _suffix(uid)
     metadata["uid"] = uid
@@ -83,7 +64,7 @@ def _suffix(uid: str) -> str:
 
 def immutable_causes(new: Body, old: Body) -> Iterator[FieldCause]:
     """What an update changes in metadata though nothing may."""
-    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if name in new and new[name] != old.get(name):
             value = f'"{new[name]}"' if isinstance(new[name], str) else new[name]
             yield FieldCause(f"metadata.{name}", "FieldValueInvalid", f"Invalid value: {value}: field is immutable")

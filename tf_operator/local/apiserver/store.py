@@ -50,7 +50,7 @@ class Stored:
 
 
 @dataclass(slots=True)
-class Change:
+class Commit:
     """One commit: an object was created (no ``old``), changed, or deleted (no ``new``)."""
 
     version: int
@@ -90,7 +90,7 @@ class Collection:
     def __init__(self, name: str, *, floor: int, history: int) -> None:
         self.name = name
         self.objects: dict[str, Stored] = {}
-        self.changes: deque[Change] = deque()
+        self.changes: deque[Commit] = deque()
         self.forgotten = 0
         """How many changes are no longer in ``changes``: the first one has this position."""
         self.floor = floor
@@ -130,7 +130,7 @@ class Collection:
         """The position of the first change after a version."""
         return self.forgotten + bisect.bisect_right(self.changes, version, key=lambda change: change.version)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Commit) -> None:
         """Take a change over, and wake who waits for it."""
         if change.new is None:
             del self.objects[change.path]
@@ -157,7 +157,7 @@ class VersionedStore:
 
     def __init__(self, journal: Journal | None = None, *, history: int = HISTORY) -> None:
         self.version = 1
-        self.listeners: list[Callable[[Change], object]] = []
+        self.listeners: list[Callable[[Commit], object]] = []
         """Called after each commit, in order."""
         self._collections: dict[str, Collection] = {}
         self._journal = journal
@@ -179,7 +179,7 @@ class VersionedStore:
         """Those that have ever been used."""
         return tuple(self._collections.values())
 
-    def commit(self, collection: str, path: str, body: dict[str, Any] | None) -> Change:
+    def commit(self, collection: str, path: str, body: dict[str, Any] | None) -> Commit:
         """Create, replace or (``None``) delete an object; the body gets its new version.
 
         When the journal fails, nothing has changed.
@@ -190,7 +190,7 @@ class VersionedStore:
         if body is not None:
             body["metadata"]["resourceVersion"] = str(version)
             new = Stored(body, version)
-        change = Change(version, collection, path, kept.objects.get(path), new)
+        change = Commit(version, collection, path, kept.objects.get(path), new)
         if self._journal is not None:
             self._journal.write(version, collection, path, body)
         self.version = version

@@ -1,7 +1,7 @@
 """How an answer shows objects: whole, as metadata only, or as a table, whichever the client accepts."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,13 +10,13 @@ import msgspec
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.kinds import Kind
-from tf_operator.local.apiserver.messages import JSON, Response
-from tf_operator.local.apiserver.store import Stored
+from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
+from tf_operator.local.apiserver.store import Encoded, Stored
+from tf_operator.meta import Body
 
-Render = Callable[[Stored], bytes]
 _PARAMETER = re.compile(r"\s*;\s*([^=;\s]+)=([^;\s]+)")
-_META_VERSIONS = frozenset({"v1", "v1beta1"})
-_WHOLE, _METADATA = "", "PartialObjectMetadata"
+_WHOLE, _METADATA, _METADATA_LIST, _TABLE = "", "PartialObjectMetadata", "PartialObjectMetadataList", "Table"
+_FORMS = frozenset({_METADATA, _METADATA_LIST, _TABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +30,30 @@ class View:
     include: str = "Metadata"
     """``includeObject`` of a table."""
 
-    @property
-    def content_type(self) -> str:
-        """Of the answer."""
-        return JSON
-
     def one(self, stored: Stored, now: datetime, *, code: int = 200) -> Response:
         """The answer that is one object."""
+        if self.form == _METADATA_LIST:
+            raise self._not_acceptable("not a list", "")
         return Response(code, self.raw(stored, now))
 
-    def raw(self, stored: Stored, now: datetime) -> bytes:
-        """One object as JSON, for an answer or the event of a watch."""
-        body, raw = stored.served(self.kind.resource.api_version, self.kind.convert)
-        return msgspec.json.encode(self._metadata(body, "PartialObjectMetadata")) if self.form else raw
+    def raw(self, stored: Stored, now: datetime, *, has_columns: bool = True) -> bytes:
+        """One object as JSON, for an answer or the event of a watch (where only the first table has columns)."""
+        body, raw = self._served(stored)
+        if self.form == _TABLE:
+            table = self._table([body], now, {"resourceVersion": body["metadata"].get("resourceVersion", "")})
+            return msgspec.json.encode(table if has_columns else {**table, "columnDefinitions": None})
+        return msgspec.json.encode(self._metadata(body)) if self.form else raw
 
     def many(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Response:
         """The answer that is a list."""
-        served = [stored.served(self.kind.resource.api_version, self.kind.convert) for stored in found]
+        served = [self._served(stored) for stored in found]
         if self.form == _METADATA:
-            items = [msgspec.json.encode(self._metadata(body, "PartialObjectMetadata")) for body, _ in served]
-            return _list("PartialObjectMetadataList", f"meta.k8s.io/{self.version}", meta, items)
+            raise self._not_acceptable("a list", "List")
+        if self.form == _TABLE:
+            return Response.of(self._table([body for body, _ in served], now, meta))
+        if self.form == _METADATA_LIST:
+            items = [msgspec.json.encode(self._metadata(body)) for body, _ in served]
+            return _list(_METADATA_LIST, f"meta.k8s.io/{self.version}", meta, items)
         resource = self.kind.resource
         items = [raw for _, raw in served]
         if not self.kind.is_custom:
@@ -58,8 +62,24 @@ class View:
             items = [b"{" + raw[head:] for raw in items]
         return _list(f"{resource.kind}List", resource.api_version, meta, items)
 
-    def _metadata(self, body: Mapping[str, Any], kind: str) -> dict[str, Any]:
-        return {"kind": kind, "apiVersion": f"meta.k8s.io/{self.version}", "metadata": body["metadata"]}
+    def _served(self, stored: Stored) -> Encoded:
+        return stored.served(self.kind.resource.api_version, self.kind.convert)
+
+    def _metadata(self, body: Body) -> dict[str, Any]:
+        return {"kind": _METADATA, "apiVersion": f"meta.k8s.io/{self.version}", "metadata": body["metadata"]}
+
+    def _table(self, bodies: Sequence[Body], now: datetime, meta: Mapping[str, Any]) -> dict[str, Any]:
+        from tf_operator.local.apiserver import tables  # noqa: PLC0415 (only kubectl wants tables)
+
+        table = tables.table(self.kind, bodies, now, include=self.include, version=self.version)
+        return {**table, "metadata": dict(meta)}
+
+    def _not_acceptable(self, found: str, suffix: str) -> ApiFailure:
+        resource = self.kind.resource
+        typed = f"*{resource.group.partition('.')[0] or 'core'}.{resource.kind}{suffix}"
+        named = f"*unstructured.Unstructured{suffix}" if self.kind.is_custom else typed
+        message = f"you requested {self.form}, but the requested object is {found} ({named})"
+        return ApiFailure(406, "NotAcceptable", message)
 
 
 def _head(kind: str, api_version: str) -> bytes:
@@ -67,29 +87,28 @@ def _head(kind: str, api_version: str) -> bytes:
 
 
 def _list(kind: str, api_version: str, meta: Mapping[str, Any], items: Sequence[bytes]) -> Response:
-    return Response(
-        200,
-        b'%s"metadata":%s,"items":[%s]}\n' % (_head(kind, api_version), msgspec.json.encode(meta), b",".join(items)),
-    )
-
-
-def ordered(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body with its kind first, which is how all stored objects begin."""
-    return {"kind": body["kind"], "apiVersion": body["apiVersion"], "metadata": body["metadata"], **body}
+    head, metadata = _head(kind, api_version), msgspec.json.encode(meta)
+    return Response(200, b'%s"metadata":%s,"items":[%s]}\n' % (head, metadata, b",".join(items)))
 
 
 def view_of(kind: Kind, accept: str, query: Mapping[str, str]) -> View:
     """The first of the accepted forms that the server has."""
     for part in accept.split(",") if accept else (JSON,):
-        media, _, _ = part.strip().partition(";")
+        media = part.partition(";")[0].strip()
         parameters = dict(_PARAMETER.findall(part))
+        form, version = parameters.get("as", ""), parameters.get("v", "")
         if media not in {JSON, "*/*", "application/*"}:
             continue
-        form = parameters.get("as", "").removesuffix("List")
         if not form:
             return View(kind)
-        if form == _METADATA and parameters.get("g") == "meta.k8s.io":
-            version = parameters.get("v", "")
-            if version in _META_VERSIONS:
-                return View(kind, form, version, query.get("includeObject", "") or "Metadata")
-    raise failures.not_acceptable((JSON,))
+        if form in _FORMS and parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}:
+            return View(kind, form, version, _included(query) if form == _TABLE else "")
+    raise failures.not_acceptable()
+
+
+def _included(query: Mapping[str, str]) -> str:
+    include = query.get("includeObject", "") or "Metadata"
+    if include not in {"Metadata", "Object", "None"}:
+        rule = f"""includeObject: Invalid value: "{include}": must be 'Metadata', 'Object', 'None', or empty"""
+        raise failures.bad_request(f"Unable to convert to Table as requested: {rule}")
+    return include

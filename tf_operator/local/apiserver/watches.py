@@ -12,7 +12,7 @@ import msgspec
 from tf_operator.local.apiserver import failures, reads
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.routes import Route, list_options
-from tf_operator.local.apiserver.store import Change, Collection, Stored, VersionedStore
+from tf_operator.local.apiserver.store import Collection, Commit, Stored, VersionedStore
 from tf_operator.local.apiserver.views import View
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.responses import INITIAL_EVENTS_END
@@ -44,6 +44,8 @@ class WatchStream:
         self._initial: Iterator[bytes] = iter(())
         self._position = collection.end
         self._after = 0
+        self._has_columns = False
+        """Whether a table has been sent: the columns come with the first only."""
         self._has_bookmarks = False
         self._bookmark_at = clock.monotonic() + BOOKMARK_EVERY
         self.deadline = clock.monotonic() + _LONGEST
@@ -109,10 +111,10 @@ class WatchStream:
             change = collection.changes[self._position - collection.forgotten]
             self._position += 1
             if change.version > self._after and (event := self._event(change)):
-                lines.append(_line(event[0], self._view.raw(event[1], self._clock.now())))
+                lines.append(self._shown(*event))
         return lines
 
-    def _event(self, change: Change) -> tuple[bytes, Stored] | None:
+    def _event(self, change: Commit) -> tuple[bytes, Stored] | None:
         """What a change is to this watch: an object may come into its selection, or leave it."""
         if self._namespace and not change.path.startswith(f"{self._namespace}/"):
             return None
@@ -121,15 +123,16 @@ class WatchStream:
             return (b"MODIFIED" if was else b"ADDED"), change.new
         return (b"DELETED", change.last) if was else None
 
+    def _shown(self, event: bytes, stored: Stored) -> bytes:
+        has_columns, self._has_columns = not self._has_columns, True
+        return _line(event, self._view.raw(stored, self._clock.now(), has_columns=has_columns))
+
     def _is_selected(self, stored: Stored) -> bool:
         return self._selects is None or self._selects(stored)
 
     def _bookmark(self, *, version: int | None = None, ends_initial_events: bool = False) -> bytes:
         resource = self._view.kind.resource
-        metadata: dict[str, object] = {
-            "resourceVersion": str(version or self._store.version),
-            "creationTimestamp": None,
-        }
+        metadata: dict[str, object] = {"resourceVersion": str(version or self._store.version)}
         if ends_initial_events:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
@@ -138,7 +141,7 @@ class WatchStream:
     def initial_lines(self, found: list[Stored], version: int | None) -> Iterator[bytes]:
         """ADDED for each, and with a version the bookmark that ends them."""
         for stored in found:
-            yield _line(b"ADDED", self._view.raw(stored, self._clock.now()))
+            yield self._shown(b"ADDED", stored)
         if version is not None:
             yield self._bookmark(version=version, ends_initial_events=True)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tf_operator.local.apiserver import failures, reads, stamps
+from tf_operator.local.apiserver import bodies, failures, reads, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
-from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
 from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
@@ -29,13 +29,25 @@ class WriteOptions:
     """What the answer warns of: filled while the request is carried out."""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "WriteOptions":
+    def of(cls, verb: str, query: Mapping[str, str]) -> "WriteOptions":
         """Read and check the query."""
         dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation", "") or "Warn"
+        causes = []
         if dry_run not in {"", "All"}:
-            message = f'Unsupported value: "{dry_run}": supported values: "All"'
-            raise failures.invalid_options("CreateOptions", [FieldCause("dryRun", "FieldValueNotSupported", message)])
+            causes.append(_not_supported("dryRun", f'["{dry_run}"]', '"All"'))
+        if validation not in {"Ignore", "Strict", "Warn"}:
+            causes.append(_not_supported("fieldValidation", f'"{validation}"', '"", "Ignore", "Strict", "Warn"'))
+        if verb == "patch" and query.get("force"):
+            message = "Forbidden: may not be specified for non-apply patch"
+            causes.append(FieldCause("force", "FieldValueForbidden", message))
+        if causes:
+            raise failures.invalid_options(f"{verb.capitalize()}Options", causes)
         return cls(is_dry_run=dry_run == "All", field_validation=validation)
+
+
+def _not_supported(field_name: str, value: str, supported: str) -> FieldCause:
+    message = f"Unsupported value: {value}: supported values: {supported}"
+    return FieldCause(field_name, "FieldValueNotSupported", message)
 
 
 class ObjectWriter:
@@ -50,11 +62,11 @@ class ObjectWriter:
     def create(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Store a new object."""
         kind, now = route.kind, self._clock.now()
-        body = stamps.framed(kind, sent)
+        body = stamps.ordered(bodies.framed(kind, sent, self._registry))
         metadata = body["metadata"]
         stamps.place(kind, metadata, route.key)
         if metadata.get("resourceVersion"):
-            raise failures.bad_request("resourceVersion should not be set on objects to be created")
+            raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
         self._check_namespace(kind, metadata.get("name", ""), route.namespace)
         if "status" in kind.subresources and kind.is_custom:
@@ -71,8 +83,10 @@ class ObjectWriter:
     def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Replace an object, or its part that is a subresource."""
         kind = route.kind
-        body = stamps.framed(kind, sent)
+        body = stamps.ordered(bodies.framed(kind, sent, self._registry))
         stamps.place(kind, body["metadata"], route.key)
+        if kind.may_create_by_update and not reads.has_stored(self._store, route):
+            return self.create(route, sent, options)
         stored = reads.stored_at(self._store, route)
         uid, found = body["metadata"].get("uid"), stored.body["metadata"]["uid"]
         if uid and uid != found:
@@ -85,7 +99,11 @@ class ObjectWriter:
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
         """Change an object by what ``change`` makes of a copy of it."""
         stored = reads.stored_at(self._store, route)
-        patched = stamps.framed(route.kind, change(_served(route.kind, stored)))
+        patched = change(reads.served(route.kind, stored))
+        if not bodies.is_of(route.kind, patched):
+            raise ApiFailure(422, "Invalid", "a patch cannot change what an object is: kind and apiVersion stay")
+        patched = bodies.framed(route.kind, patched, self._registry)
+        patched = stamps.ordered(patched)
         stamps.place(route.kind, patched["metadata"], route.key)
         return self._replace(route, stored, patched, options)
 
@@ -113,7 +131,8 @@ class ObjectWriter:
             raise failures.invalid(kind, route.name, causes)
         stamps.carry_over(metadata, old["metadata"])
         body = self._merged(route, body, old)
-        body = self._prepared(kind, body, _served(kind, stored), options)
+        if route.subresource not in kind.changes:
+            body = self._prepared(kind, body, reads.served(kind, stored), options)
         return self._commit_change(route, stored, body, options)
 
     def _merged(self, route: Route, body: Json, old: Json) -> Json:
@@ -156,7 +175,7 @@ class ObjectWriter:
 
     def _commit_change(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
         kind = route.kind
-        stamps.count_generation(kind, body, stored.served(kind.resource.api_version, kind.convert)[0])
+        stamps.count_generation(kind, body, reads.served(kind, stored))
         body = stamps.ordered(self._for_storage(kind, body))
         if stamps.is_same(body, stored.body):
             return stored
@@ -216,10 +235,6 @@ def _copy(kind: Kind, stored: Stored) -> Json:
     """The body in the version of a kind, to be changed."""
     copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert)[1])
     return copy
-
-
-def _served(kind: Kind, stored: Stored) -> Body:
-    return stored.served(kind.resource.api_version, kind.convert)[0]
 
 
 def _mapping(sent: object) -> Json:

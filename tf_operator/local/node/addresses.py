@@ -56,7 +56,6 @@ class Addresses:
 
     def port(self, place: ServicePort, uid: str) -> int:
         """The port of the place, kept at least until this pod releases it."""
-        self._users.setdefault(place, set()).add(uid)
         if place not in self._ports:
             tried = islice(self._candidates, len(_RANGE))
             found = next((port for port in tried if port not in self._taken and self._is_free(port)), None)
@@ -64,6 +63,7 @@ class Addresses:
                 raise NoPortLeft(f"no port of this machine is free between {_RANGE.start} and {_RANGE.stop}")
             self._ports[place] = found
             self._taken.add(found)
+        self._users.setdefault(place, set()).add(uid)
         return self._ports[place]
 
     def release(self, uid: str) -> None:
@@ -84,8 +84,8 @@ class PodNames(NamedTuple):
     hosts: Container[str]
     """The names that are Services of the namespace, as far as the node has seen them; others are recognised by
     ``.svc``."""
-    own: ObjectKey
-    """The Service, or else the pod, by which others reach this one."""
+    own: Callable[[], ObjectKey]
+    """The Service, or else the pod, by which others reach this one, as far as that is known by now."""
     own_ports: Collection[int]
     """Its container ports."""
 
@@ -95,7 +95,7 @@ class PodNames(NamedTuple):
 
     def port_of(self, port: int) -> int:
         """Where a container port of this pod is."""
-        return self.addresses.port(ServicePort(self.own, port), self.uid) if port in self.own_ports else port
+        return self.addresses.port(ServicePort(self.own(), port), self.uid) if port in self.own_ports else port
 
     def _own(self, match: re.Match[str]) -> str:
         port = int(match["port"])

@@ -91,8 +91,7 @@ class ContainerProcess:
         self._container_id = f"process://{pid}"
         self._listener.on_run_started(self.container, self._container_id)
         if not self._has_ended.is_set():
-            for probe in probes.probes_of(self.container):
-                self._begin(self._probe(probe))
+            self._begin_probes(has_started=not self.container.has_probe("startupProbe"))
             if hook := self._hook("postStart"):
                 self._begin(self._post_start(hook))
 
@@ -108,7 +107,7 @@ class ContainerProcess:
         """It has ended."""
         code, number = (128 - status, -status) if status < 0 else (status, 0)
         self._log.close()
-        reason = "Error" if code else "Completed"
+        reason = "OOMKilled" if code == 137 and self._is_over_limit() else "Error" if code else "Completed"
         self._finish(
             End(
                 code,
@@ -125,7 +124,14 @@ class ContainerProcess:
         self._log.close()
         self._cancel()
         self._has_ended.set()
+        if group := self._launch.group:
+            with suppress(OSError):  # a probe may run in it; the node removes it at its end
+                Path(group).rmdir()
         self._listener.on_run_ended(self.container, end)
+
+    def _is_over_limit(self) -> bool:
+        limits, group = self._parts.limits, self._launch.group
+        return bool(limits and group and limits.has_killed(Path(group)))
 
     def _message(self, code: int) -> str:
         """The termination message: what the program wrote, or else the end of its log."""
@@ -139,6 +145,12 @@ class ContainerProcess:
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._running.append(self._tasks.create_task(work, name=self._identity))
+
+    def _begin_probes(self, *, has_started: bool) -> None:
+        """The startup probe is alone until it has succeeded."""
+        for probe in probes.probes_of(self.container):
+            if has_started is (probe.kind != "startupProbe"):
+                self._begin(self._probe(probe))
 
     def _cancel(self) -> None:
         for task in self._running:
@@ -192,6 +204,7 @@ class ContainerProcess:
                 last = verdict
                 self._listener.on_verdict(self.container, probe, problem)
                 if verdict and probe.kind == "startupProbe":
+                    self._begin_probes(has_started=True)
                     return
             await self._parts.clock.sleep(probe.period)
 

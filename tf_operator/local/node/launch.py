@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tf_operator.job.constants import TF_CONFIG
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
 from tf_operator.local.node.downward import Capacity, field_value, resource_value
 from tf_operator.local.node.processes import Launch
@@ -147,7 +148,8 @@ def _texts(spec: Body) -> list[str]:
 
 def _inherited(around: Surroundings) -> dict[str, str]:
     """What the environment brings that stands for the image."""
-    variables = dict(around.interpreter.variables)
+    # Without a cluster of the user's own: a lone program would wait for it.
+    variables = {name: value for name, value in around.interpreter.variables.items() if name != TF_CONFIG}
     folder = os.path.dirname(around.interpreter.python)  # noqa: PTH120 (a virtual environment's link is not resolved)
     volumes = {f"TF_OPERATOR_VOLUME_{_variable(mount.volume)}": mount.source for mount in around.mounts}
     ports = {f"TF_OPERATOR_PORT_{port}": str(real) for port, real in around.ports.items()}

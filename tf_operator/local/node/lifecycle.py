@@ -60,11 +60,9 @@ def ending_of(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: dateti
     """Why all containers of the pod have to end, if they have to."""
     if pod.deletion:
         return Ending.DELETED
-    if _is_completed(pod, runtimes):
-        return Ending.COMPLETED
     if pod.deadline_seconds is not None and now >= since + timedelta(seconds=pod.deadline_seconds):
         return Ending.DEADLINE
-    return None
+    return Ending.COMPLETED if _is_completed(pod, runtimes) else None
 
 
 def is_initialized(pod: LocalPod, runtimes: Runtimes) -> bool:

@@ -1,16 +1,17 @@
 """The output of containers: files with a time before each line, one for each run, rotated by size; and its readers.
 
 A run's file is ``<restarts>.log``; when it is full it becomes ``<restarts>.log.1`` in place of an older one, so a run
-keeps between one and two times the limit. The runs before the previous one are removed. ``NodeLogs.read`` is what
-``kubectl logs`` asks for: whole lines, in order, with or without the times.
+keeps between one and two times the limit. The runs before the previous one are removed. ``NodeLogs`` is the
+``LogSource`` of the API server: whole lines, in order, with or without the times.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,11 +22,8 @@ MOST_BYTES = 10 * 1024 * 1024
 LONGEST_LINE = 16 * 1024
 """A longer one is cut into several, as by a container runtime."""
 _PIECE = 64 * 1024
+_LINES = 256
 _FALLBACK_LINES, _FALLBACK_BYTES = 80, 2048
-
-
-class NoSuchLog(Exception):
-    """There is no log of that container; the text says why."""
 
 
 class ContainerLog:
@@ -108,7 +106,6 @@ class LogWish:
 
     tail_lines: int | None = None
     since: datetime | None = None
-    limit_bytes: int | None = None
     with_times: bool = False
 
 
@@ -143,45 +140,50 @@ class NodeLogs:
         limit_bytes: int | None = None,
         timestamps: bool = False,
     ) -> AsyncIterator[bytes]:
-        """The lines that are asked for; raises ``NoSuchLog`` before the first one."""
+        """The lines that are asked for, in pieces. Nothing if there is no such log: the pod's status says why."""
         log = self._log(namespace, pod, container, previous=previous)
+        if log is None:
+            return
         since = self._clock.now() - timedelta(seconds=since_seconds) if since_seconds is not None else None
-        wish = LogWish(tail_lines, since, limit_bytes, with_times=timestamps)
+        wish = LogWish(tail_lines, since, with_times=timestamps)
         left = limit_bytes
-        async for line in self._lines(log, wish, follow=follow and not previous):
+        async for lines in self._pieces(log, wish, follow=follow and not previous):
+            piece = b"".join(lines)[:left]
+            if piece:
+                yield piece
             if left is not None:
-                line, left = line[:left], left - len(line[:left])  # noqa: PLW2901 (cut to what is left)
-            yield line
-            if left == 0:
-                return
+                left -= len(piece)
+                if not left:
+                    return
 
-    def _log(self, namespace: str, pod: str, container: str, *, previous: bool) -> ContainerLog:
-        runs = self._pods.get((namespace, pod), {}).get(container)
-        if not runs:
-            raise NoSuchLog(f'container "{container}" in pod "{pod}" is waiting to start')
-        if previous and len(runs) < 2:
-            raise NoSuchLog(f'previous terminated container "{container}" in pod "{pod}" not found')
-        return runs[-2] if previous else runs[-1]
+    def _log(self, namespace: str, pod: str, container: str, *, previous: bool) -> ContainerLog | None:
+        runs = self._pods.get((namespace, pod), {}).get(container, ())
+        wanted = 2 if previous else 1
+        return runs[-wanted] if len(runs) >= wanted else None
 
-    async def _lines(self, log: ContainerLog, wish: LogWish, *, follow: bool) -> AsyncIterator[bytes]:
+    async def _pieces(self, log: ContainerLog, wish: LogWish, *, follow: bool) -> AsyncIterator[list[bytes]]:
         with ExitStack() as files:
             rotations, file = log.rotations, files.enter_context(log.path.open("rb"))
             all_now = _all(log.path, file) if wish.tail_lines is None else _last_lines(log.path, wish.tail_lines, file)
-            for count, line in enumerate(all_now):
-                if _is_since(line, wish.since):
-                    yield _shown(line, wish)
-                if count % 256 == 255:
-                    await self._clock.sleep(0)  # others have their turn in a long log
+            for lines in _batches(all_now):
+                yield [_shown(line, wish) for line in lines if _is_since(line, wish.since)]
+                await self._clock.sleep(0)  # others have their turn in a long log
             while follow:
                 changed, is_last, now = log.changed, log.is_closed, log.rotations
-                for line in file:
-                    yield _shown(line.rstrip(b"\n"), wish)
+                for lines in _batches(line.rstrip(b"\n") for line in file):
+                    yield [_shown(line, wish) for line in lines]
                 if now > rotations:
                     rotations, file = now, files.enter_context(log.path.open("rb"))
                 elif is_last:
                     return
                 else:
                     await changed.wait()
+
+
+def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    rest = iter(lines)
+    while batch := list(islice(rest, _LINES)):
+        yield batch
 
 
 def _all(path: Path, now: BinaryIO) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from tf_operator.local.node.containers import LocalPod
 from tf_operator.local.node.downward import Capacity
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.logs import MOST_BYTES, NodeLogs
+from tf_operator.local.node.memory_limits import MemoryLimits
 from tf_operator.local.node.processes import Processes
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import Severity, reference_to
@@ -53,6 +54,8 @@ class NodeParts:
     processes: Processes
     addresses: Addresses
     logs: NodeLogs
+    limits: MemoryLimits | None
+    """``None`` where the system has none for this user."""
 
     def event(self, pod: LocalPod, reason: str, message: str, severity: Severity = "Normal") -> None:
         """Report something about a pod."""

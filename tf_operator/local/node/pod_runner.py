@@ -15,7 +15,7 @@ from typing import Any
 from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.container_process import ContainerProcess
-from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod
+from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod, mapping_of
 from tf_operator.local.node.launch import CannotStart, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
 from tf_operator.local.node.logs import ContainerLog
@@ -27,8 +27,11 @@ from tf_operator.local.node.volumes import Configs
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import Body
+from tf_operator.planning import quantity
 
 _log = Logger(__name__)
+_PAUSE = 1.0
+"""After a request that failed."""
 _RETRY = timedelta(seconds=2)
 """After something that a container needs was missing. Ten times as long after ten attempts."""
 
@@ -61,6 +64,8 @@ class PodRunner:
                 await self._wait(None)
             if not self._is_gone:
                 await self._confirm_deletion()
+            while not self._is_gone:
+                await self._wait(None)  # a finalizer holds it
             writing.cancel()
         await asyncio.to_thread(shutil.rmtree, self._parts.settings.pod_folder(self._pod), ignore_errors=True)
 
@@ -172,7 +177,7 @@ class PodRunner:
             self._parts,
             container=container,
             pod=self._pod,
-            launch=program,
+            launch=replace(program, group=self._group(container, restarts)),
             log=log,
             message_file=message_file,
             listener=self,
@@ -182,6 +187,13 @@ class PodRunner:
         self._runs[container.name] = run
         self._runtimes[container.name] = runtime.asked()
         run.start()
+
+    def _group(self, container: LocalContainer, restarts: int) -> str:
+        """The control group of a run, if it has a limit and the system keeps it."""
+        wanted = mapping_of(mapping_of(container.spec, "resources"), "limits").get("memory")
+        limit, limits = quantity.parse(wanted), self._parts.limits
+        group = limits.make(f"{self._pod.uid}-{container.name}-{restarts}", int(limit)) if limit and limits else None
+        return str(group) if group else ""
 
     def _warn_unseen(self, container: LocalContainer, mounts: list[str]) -> None:
         for volume in mounts:
@@ -212,5 +224,13 @@ class PodRunner:
         """Say that nothing of the pod is left: the API server may forget it."""
         if not pod_report.is_final(self._pod.body):
             await self._writer.wait_written()
-        with suppress(errors.NotFound, errors.Conflict):
-            await self._parts.client.delete(PODS, self._pod.key, uid=self._pod.uid, grace_seconds=0)
+        while True:
+            try:
+                await self._parts.client.delete(PODS, self._pod.key, uid=self._pod.uid, grace_seconds=0)
+            except (errors.NotFound, errors.Conflict):
+                return  # it is gone, or another pod has its name
+            except errors.ApiError as error:
+                _log.warning("a pod that has ended cannot be deleted", pod=str(self._pod.key), error=str(error))
+                await self._parts.clock.sleep(_PAUSE)
+            else:
+                return

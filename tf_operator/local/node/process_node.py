@@ -9,15 +9,16 @@ import asyncio
 import os
 import platform
 import shutil
+import traceback
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from tf_operator.local.node import pod_report
+from tf_operator.local.node import memory_limits, pod_report
 from tf_operator.local.node.addresses import Addresses, PodNames
-from tf_operator.local.node.containers import list_of, local_pod, mapping_of, spec_of
+from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
 from tf_operator.local.node.downward import Capacity
 from tf_operator.local.node.logs import NodeLogs
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
@@ -36,6 +37,8 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body, ObjectKey, controller_of, labels_of, metadata_of, rfc3339, text_of, uid_of
 
 _log = Logger(__name__)
+_PAUSE = 1.0
+"""After a failure."""
 
 
 class SeenObject(msgspec.Struct, frozen=True):
@@ -67,6 +70,7 @@ class ProcessNode:
             processes=Processes(settings.folder / "processes"),
             addresses=Addresses(start=os.getpid() * 97),
             logs=NodeLogs(clock),
+            limits=memory_limits.find(),
         )
         self.logs = self._parts.logs
         self._pods = Informer(PODS, client=client, clock=clock, decode=read_object)
@@ -85,10 +89,12 @@ class ProcessNode:
                 self._pods.add_handler(self)
                 tasks.create_task(self._parts.recorder.run(), name="events of the node")
                 tasks.create_task(self._services.run(), name="services of the node")
-                tasks.create_task(self._pods.run(), name="pods of the node")
+                tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(self._register(), name="register the node")
         finally:
             self._parts.processes.close()
+            if self._parts.limits:
+                self._parts.limits.close()
             shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
 
     def on_add(self, item: SeenObject) -> None:
@@ -115,6 +121,11 @@ class ProcessNode:
         if runner := self._runners.get(last.metadata.uid):
             runner.on_gone()
 
+    async def _watch_pods(self) -> None:
+        """Watch pods, once the names of Services are known that may occur in them."""
+        await self._services.wait_synced()
+        await self._pods.run()
+
     def _take(self, body: Body) -> None:
         if pod_report.is_final(body) and not text_of(metadata_of(body), "deletionTimestamp"):
             return
@@ -124,29 +135,32 @@ class ProcessNode:
             pod.uid,
             pod.key.namespace,
             hosts=_NamesIn(self._services, pod.key.namespace),
-            own=self._service_of(body) or pod.key,
+            own=lambda: self._service_of(body) or pod.key,
             own_ports=container_ports(pod),
         )
-        self._greet(body)
+        self._greet(pod)
         self._runners[pod.uid] = runner = PodRunner(self._parts, body, names)
         self._spawn(self._run(runner, body), f"pod {pod.key}")
 
-    def _greet(self, body: Body) -> None:
+    def _greet(self, pod: LocalPod) -> None:
         """Say once for each job what stands for its images."""
-        owner = controller_of(body)
-        who = owner.uid if owner else uid_of(body)
+        owner = controller_of(pod.body)
+        who = owner.uid if owner else pod.uid
         if who not in self._greeted:
             self._greeted.add(who)
-            interpreter = self._parts.settings.interpreter.of(local_pod(body))
-            name = f"{owner.kind} {owner.name}" if owner else f"pod {local_pod(body).key.name}"
+            interpreter = self._parts.settings.interpreter.of(pod)
+            name = f"{owner.kind} {owner.name}" if owner else f"pod {pod.key.name}"
             _log.info("images are not used: programs run in this environment", of=name, python=interpreter.python)
+            message = f"images are not used: the programs of {name} run in the environment of {interpreter.python}"
+            self._parts.event(pod, "ImageNotUsed", message)
 
     async def _run(self, runner: PodRunner, body: Body) -> None:
         pod = local_pod(body)
         try:
             await runner.run()
         except Exception as error:  # noqa: BLE001 (a pod that no node could run harms no other)
-            _log.exception("a pod cannot be run", pod=str(pod.key))
+            # As text: a log that renders the local variables of a huge pod stops the loop for a minute.
+            _log.error("a pod cannot be run", pod=str(pod.key), trace=traceback.format_exc())
             runner.on_gone()
             await self._fail(body, error)
         finally:
@@ -155,6 +169,8 @@ class ProcessNode:
             self._parts.logs.forget(pod.key.namespace, pod.key.name)
 
     async def _fail(self, body: Body, error: Exception) -> None:
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
         status = pod_report.rejected("NodeFailure", f"{type(error).__name__}: {error}", now=self._parts.clock.now())
         patch = {"metadata": {"uid": uid_of(body)}, "status": status}
         with suppress(errors.ApiError):
@@ -181,8 +197,16 @@ class ProcessNode:
             "target": target,
         }
         path = requests.path_of(PODS, metadata.key, "binding")
-        with suppress(errors.NotFound, errors.Conflict):
-            await self._parts.client.send(Request("create", "POST", path, body=msgspec.json.encode(body)))
+        while True:
+            try:
+                await self._parts.client.send(Request("create", "POST", path, body=msgspec.json.encode(body)))
+            except (errors.NotFound, errors.Conflict):
+                return  # it is gone, or has a node
+            except errors.ApiError as error:
+                _log.warning("a pod cannot be bound", pod=str(metadata.key), error=str(error))
+                await self._parts.clock.sleep(_PAUSE)
+            else:
+                return
 
     async def _register(self) -> None:
         """Create the Node, or take the one of an earlier run; it is ready at once."""

@@ -6,7 +6,6 @@ its output is slowed down, and nobody else.
 """
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -18,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from tf_operator.local.node import spawner
 from tf_operator.machinery.log import Logger
@@ -38,6 +39,8 @@ class Launch:
     cwd: str
     visible: Callable[[str], str] = str
     """What a word of another command in the same container becomes: a probe's, a hook's."""
+    group: str = ""
+    """The folder of its control group, if it has one."""
 
 
 class ProcessWatcher(Protocol):
@@ -88,7 +91,8 @@ class Processes:
     def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
         """Start a program; ``identity`` is never used again."""
         self._watchers[identity] = watcher
-        self._ask({"start": identity, "argv": launch.argv, "env": launch.env, "cwd": launch.cwd})
+        program = {"argv": launch.argv, "env": launch.env, "cwd": launch.cwd, "group": launch.group}
+        self._ask({"start": identity, **program})
 
     def signal(self, identity: str, number: int) -> None:
         """Send a signal to the main process; SIGKILL to the whole group."""
@@ -128,7 +132,7 @@ class Processes:
 
     def _ask(self, request: Mapping[str, Any]) -> None:
         was_idle = not self._unsent
-        self._unsent += json.dumps(request).encode() + b"\n"
+        self._unsent += msgspec.json.encode(request) + b"\n"
         if was_idle:
             self._write_requests()
 
@@ -162,7 +166,7 @@ class Processes:
         *lines, rest = self._received.split(b"\n")
         self._received = bytearray(rest)
         for line in lines:
-            self._on_reply(json.loads(line))
+            self._on_reply(msgspec.json.decode(line))
         if not data:
             self._on_spawner_died()
 

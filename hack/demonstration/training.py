@@ -1,0 +1,151 @@
+"""``hack/demo``: a real training on this machine, without a cluster. Runs on any Python 3.11, without a package.
+
+It makes a virtual environment from hack/requirements/demo.txt (the operator and TensorFlow), and types the command
+that a reader would type. Exit codes: that of ``tfjob run``; 1 if the environment cannot be made; 128 and the number of
+the signal that interrupted it.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
+
+from lab.tools.progress import Progress, Step, duration
+
+ROOT: Final = Path(__file__).parents[2]
+LOCK: Final = ROOT / "hack/requirements/demo.txt"
+VENV: Final = Path(".venv-demo")
+PROGRAMS: Final = Path("manifests/examples/training")
+JOB: Final = PROGRAMS / "lost-worker.yaml"
+DESCRIPTION: Final = """\
+Trains a small network with TensorFlow on this machine: a chief, two workers and a parameter server; one worker is lost
+on the way. There is no cluster, no container and no image: the operator, an API server and a node that runs pods as
+processes live in the command. With --real (and then --help) the operator runs on a real control plane instead."""
+OVERTURE: Final = """\
+A TFJob without a cluster: a chief, two workers and a parameter server learn to read digits, as processes of this
+machine; one worker is killed on the way. The first time, TensorFlow is downloaded before: 700 MB on disk, minutes.
+"""
+NEXT: Final = """
+What to type next:
+
+  source {venv}/bin/activate
+  tfjob plan -f {job}                  # what the operator makes of it
+  tfjob local up                       # a server that stays, for kubectl, too
+  tfjob run manifests/examples/single-worker.yaml
+  tfjob run {job} --context NAME       # the same job in a cluster with the operator
+"""
+
+
+class Interrupted(BaseException):
+    """A signal asked us to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Show it, and return the exit code."""
+    argparse.ArgumentParser(prog="hack/demo", description=DESCRIPTION).parse_args(arguments)
+    began = time.monotonic()
+    # What is compiled has to stay: four processes import TensorFlow.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.chdir(ROOT)
+    progress = Progress(sys.stdout, prefix="demo")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        print(OVERTURE, flush=True)
+        if not _is_whole():
+            with progress.step("installing the operator and TensorFlow") as step:
+                _install(step)
+        code = _run(progress)
+    except Interrupted as interrupted:
+        return interrupted.exit_code
+    except (OSError, subprocess.CalledProcessError) as error:
+        progress.say(f"failed: {error}")
+        return 1
+    progress.say(f"it took {duration(time.monotonic() - began)}; nothing runs any more")
+    print(NEXT.format(venv=VENV, job=JOB), flush=True)
+    return code
+
+
+def _run(progress: Progress) -> int:
+    command = ["tfjob", "run", str(JOB), "--mount", f"/training={PROGRAMS}", "-v"]
+    progress.say(f"{shlex.join(command)}\n")
+    with _running([str(VENV / "bin" / command[0]), *command[1:]]) as process:
+        return process.wait()
+
+
+def _install(step: Step) -> None:
+    """Make the virtual environment; what is half made is removed."""
+    try:
+        venv.create(VENV, clear=True, with_pip=True)
+        python = str(VENV / "bin" / "python")
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
+        _pip([*pip, "--require-hashes", "--requirement", str(LOCK)], step)
+        _pip([*pip, "--no-deps", "--no-build-isolation", "--editable", "."], step)
+        _marker().write_text(_wanted())
+    except BaseException:
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise
+
+
+def _pip(command: list[str], step: Step) -> None:
+    """Run pip, and show what it is at."""
+    lines = []
+    with _running(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout or ():
+            lines.append(line)
+            if line.startswith("Installing collected"):
+                step.note("unpacking")
+            elif line.lstrip().startswith(("Downloading", "Using cached")):
+                step.note(" ".join(line.split())[:60])
+        if code := process.wait():
+            sys.stdout.writelines(["\n", *lines[-15:]])
+            raise subprocess.CalledProcessError(code, command[:4])
+
+
+@contextlib.contextmanager
+def _running(command: list[str], **options: object) -> Iterator["subprocess.Popen[str]"]:
+    """A program that does not outlive us. At a terminal, Ctrl-C is for it, too, and it ends by itself."""
+    process: subprocess.Popen[str] = subprocess.Popen(command, **options)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait()
+
+
+def _marker() -> Path:
+    return VENV / ".whole"
+
+
+def _is_whole() -> bool:
+    return _marker().is_file() and _marker().read_text() == _wanted()
+
+
+def _wanted() -> str:
+    """What the environment was made from."""
+    return hashlib.sha256(LOCK.read_bytes() + (ROOT / "setup.cfg").read_bytes()).hexdigest()
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)
+    raise Interrupted(number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,371 @@
+"""Pods as processes: what a kubelet does with them, on the embedded API server and a node of this machine."""
+
+import asyncio
+import math
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from support.settle import eventually
+from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.node.launch import Interpreter
+from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
+from tf_operator.local.node.process_node import ProcessNode, machine_capacity
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.events.event_object import EVENTS
+from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.transport import errors, requests
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.requests import Resource, Scope
+from tf_operator.meta import ObjectKey
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+CONFIG_MAPS, SECRETS = Resource("", "v1", "configmaps", "ConfigMap"), Resource("", "v1", "secrets", "Secret")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
+
+
+class Machine:
+    """An API server and its node."""
+
+    def __init__(self, folder):
+        self.clock, self.folder = SystemClock(), folder
+        server = ApiServer(self.clock, kinds=built_in.kinds())
+        budget = TokenBucket(self.clock, qps=math.inf, burst=1)
+        self.client = ApiClient(InProcess(server, self.clock), clock=self.clock, budget=budget)
+
+    async def start(self):
+        python = Interpreter(sys.executable, dict(os.environ))
+        settings = NodeSettings(self.folder, python, machine_capacity(), first_backoff=0.2)
+        self.node = ProcessNode(self.client, clock=self.clock, settings=settings)
+        self.has_limits = self.node._parts.limits is not None
+        self.running = asyncio.get_running_loop().create_task(self.node.run())
+
+    async def stop(self):
+        self.running.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.running
+
+    async def pod(self, name, script="", *, policy="Never", main=None, finalizers=(), **spec):
+        main = {"name": "main", "image": "any", "command": ["sh", "-c", script], **(main or {})}
+        metadata = {"name": name, "labels": {"pod": name}, "finalizers": [*finalizers]}
+        body = {"metadata": metadata, "spec": {"containers": [main], **spec}}
+        body["spec"] |= {"restartPolicy": policy, "terminationGracePeriodSeconds": 1}
+        return await self.client.create(PODS, "default", body)
+
+    async def get(self, name):
+        return await self.client.get(PODS, ObjectKey("default", name))
+
+    async def wait(self, name, is_so):
+        async def check():
+            pod = await self.get(name)
+            assert is_so(pod), pod["status"]
+            return pod
+
+        return await eventually(check, every=0.01)
+
+    async def phase(self, name, phase):
+        return await self.wait(name, lambda pod: pod["status"]["phase"] == phase)
+
+    async def gone(self, name):
+        async def check():
+            with suppress(errors.NotFound):
+                return not await self.get(name)
+            return True
+
+        await eventually(check, every=0.01)
+
+    async def delete(self, pod, grace=None):
+        key = ObjectKey("default", pod["metadata"]["name"])
+        await self.client.delete(PODS, key, uid=pod["metadata"]["uid"], grace_seconds=grace)
+
+    async def log(self, name, container="main", **wish):
+        return b"".join([line async for line in self.node.logs.read("default", name, container, **wish)]).decode()
+
+    async def events(self, name):
+        scope = Scope("default", field_selector=f"involvedObject.name={name}")
+        raw = await self.client.send(requests.list_page(EVENTS, scope, limit=500))
+        return {entry["reason"]: entry["message"] for entry in requests.msgspec.json.decode(raw)["items"]}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def machine(tmp_path_factory):
+    found = Machine(tmp_path_factory.mktemp("node"))
+    await found.client.create(NAMESPACES, "", {"metadata": {"name": "default"}})
+    await found.start()
+    yield found
+    await found.stop()
+    assert [file for file in found.folder.rglob("*") if file.is_file()] == []
+
+
+def state(pod):
+    """The status of the main container; before there is one, a container that is not there yet."""
+    (found,) = pod["status"].get("containerStatuses") or [{"ready": False, "restartCount": 0, "state": {}}]
+    return found
+
+
+async def test_a_pod_is_bound_and_run_and_ends_as_its_program_does(machine):
+    await machine.pod("good", "echo hello; exit 0")
+    await machine.pod("bad", "echo why > /dev/termination-log; exit 3")
+    await machine.pod("killed", "sleep 0 & kill -9 $$$$")  # $$ is one dollar in a pod
+    good, bad, killed = [
+        await machine.phase(name, phase)
+        for name, phase in (("good", "Succeeded"), ("bad", "Failed"), ("killed", "Failed"))
+    ]
+    assert good["spec"]["nodeName"] == "local"
+    assert state(good)["state"]["terminated"]["reason"] == "Completed"
+    assert await machine.log("good") == "hello\n"
+    ended = state(bad)["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "why\n")
+    assert {"exitCode": 137, "signal": 9}.items() <= state(killed)["state"]["terminated"].items()
+    await eventually(lambda: has_event(machine, "good", "ImageNotUsed"))
+    node = await machine.client.get(NODES, ObjectKey("", "local"))
+    assert {"type": "Ready", "status": "True"}.items() <= node["status"]["conditions"][0].items()
+
+
+async def test_a_program_finds_its_environment_volumes_and_neighbours(machine):
+    await machine.client.create(CONFIG_MAPS, "default", {"metadata": {"name": "c"}, "data": {"file": "content"}})
+    await machine.client.create(SECRETS, "default", {"metadata": {"name": "s"}, "stringData": {"key": "hidden"}})
+    volumes = [{"name": "config", "configMap": {"name": "c"}}, {"name": "scratch", "emptyDir": {}}]
+    env = [
+        {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
+        {"name": "PEER", "value": "other.default.svc:2222"},
+    ]
+    mounts = [{"name": "config", "mountPath": "/etc/config"}, {"name": "scratch", "mountPath": "/scratch"}]
+    main = {"env": env, "volumeMounts": mounts, "workingDir": "/scratch"}
+    script = 'echo "$NAME $SECRET $PEER $(cat /etc/config/file)"; touch here; basename $(pwd); ls; python -c "print(1)"'
+    await machine.pod("whole", script, main=main, volumes=volumes)
+    await machine.phase("whole", "Succeeded")
+    first, *rest = (await machine.log("whole")).splitlines()
+    assert first.startswith("whole hidden 127.0.0.1:")
+    assert first.endswith(" content")
+    assert rest == ["scratch", "here", "1"]
+
+
+async def test_pods_reach_each_other_by_the_names_of_their_services(machine):
+    service = {"clusterIP": "None", "selector": {"pod": "server"}, "ports": [{"name": "web", "port": 2222}]}
+    await machine.client.create(SERVICES, "default", {"metadata": {"name": "server"}, "spec": service})
+    peers = {"name": "PEERS", "value": '{"ps": ["server.default.svc:2222"]}'}
+    serve = "import json, os, http.server as h; a, p = json.loads(os.environ['PEERS'])['ps'][0].split(':')"
+    command = ["python", "-c", f"{serve}\nh.HTTPServer((a, int(p)), h.SimpleHTTPRequestHandler).serve_forever()"]
+    probe = {"httpGet": {"port": "web"}, "periodSeconds": 1}
+    port = {"name": "web", "containerPort": 2222}
+    server = await machine.pod(
+        "server", main={"command": command, "env": [peers], "readinessProbe": probe, "ports": [port]}
+    )
+    await machine.wait("server", lambda pod: state(pod)["ready"])
+    ask = "import urllib.request as u; print(u.urlopen('http://server.default:2222/').status)"
+    await machine.pod("client", main={"command": ["python3", "-c", ask]})
+    await machine.phase("client", "Succeeded")
+    assert await machine.log("client") == "200\n"
+    await machine.delete(server)
+    await machine.gone("server")
+
+
+async def test_init_containers_and_sidecars_run_in_their_order(machine):
+    def container(name, script, **fields):
+        return {"name": name, "image": "any", "command": ["sh", "-c", script], **fields}
+
+    shared = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    inits = [
+        container("first", "echo first >> /v/order", **shared),
+        container(
+            "side",
+            "trap 'echo side-end >> /v/order; exit 0' TERM; echo side >> /v/order; while :; do sleep 0.02; done",
+            restartPolicy="Always",
+            startupProbe={"exec": {"command": ["grep", "side", "/v/order"]}, "periodSeconds": 1},
+            **shared,
+        ),
+        container("second", "echo second >> /v/order", **shared),
+    ]
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "order"}}
+    claims = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+    resources = {"requests": {"storage": "1Gi"}}
+    claim = {"metadata": {"name": "order"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
+    await machine.client.create(claims, "default", claim)
+    await machine.pod("ordered", "echo main >> /v/order", main=shared, initContainers=inits, volumes=[volume])
+    pod = await machine.phase("ordered", "Succeeded")
+    order = machine.folder / "claims/default/order/order"
+    assert order.read_text().split() == ["first", "side", "second", "main", "side-end"]
+    order.unlink()
+    assert [entry["ready"] for entry in pod["status"]["initContainerStatuses"]] == [True, False, True]
+
+
+async def test_a_failing_container_is_started_again_with_back_off(machine):
+    pod = await machine.pod("restless", 'echo "run $TF_OPERATOR_CONTAINER"; exit 1', policy="OnFailure")
+    await machine.wait("restless", lambda pod: "waiting" in state(pod)["state"])
+    pod = await machine.wait("restless", lambda pod: state(pod)["restartCount"] >= 2)
+    assert pod["status"]["phase"] == "Running"
+    assert state(pod)["lastState"]["terminated"]["exitCode"] == 1
+    assert await machine.log("restless", previous=True) != await machine.log("restless")
+    await eventually(lambda: has_event(machine, "restless", "BackOff"))
+    await machine.delete(pod)
+    await machine.gone("restless")
+
+
+async def has_event(machine, name, reason):
+    return (await machine.events(name)).get(reason)
+
+
+@pytest.mark.parametrize(
+    ("script", "seconds"), [("trap 'echo bye; exit 0' TERM; :", 30), ("trap '' TERM; :", 1)], ids=["polite", "stubborn"]
+)
+async def test_a_deleted_pod_is_gone_when_its_processes_are(machine, script, seconds):
+    name = f"deleted-{seconds}"
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo hook >> /tmp-dir/hook"]}}}
+    mounts = [{"name": "t", "mountPath": "/tmp-dir"}]
+    (machine.folder.parent / name).mkdir()
+    volumes = [{"name": "t", "hostPath": {"path": str(machine.folder.parent / name)}}]
+    pod = await machine.pod(
+        name,
+        f"{script}; echo up; while :; do sleep 0.02; done",
+        main={"lifecycle": hook, "volumeMounts": mounts},
+        volumes=volumes,
+    )
+    following = asyncio.get_running_loop().create_task(follow(machine, name))
+    await machine.phase(name, "Running")
+    await eventually(lambda: said(machine, name, "up"))
+    await machine.delete(pod, seconds)
+    await machine.gone(name)
+    assert (machine.folder.parent / name / "hook").read_text() == "hook\n"
+    assert await following == ("up\nbye\n" if seconds == 30 else "up\n")
+
+
+async def follow(machine, name):
+    await machine.phase(name, "Running")
+    return await machine.log(name, follow=True)
+
+
+async def said(machine, name, text):
+    return text in await machine.log(name)
+
+
+async def test_a_deleted_pod_with_a_finalizer_stays_until_that_is_gone(machine):
+    pod = await machine.pod("held", "exec sleep 100", finalizers=["example.org/hold"])
+    await machine.phase("held", "Running")
+    await machine.delete(pod)
+    key, before = ObjectKey("default", "held"), await machine.phase("held", "Failed")
+    await machine.clock.sleep(0.1)
+    assert await machine.get("held") == before
+    await machine.client.merge_patch(PODS, key, {"metadata": {"finalizers": None}})
+    await machine.gone("held")
+    await eventually(lambda: not machine.folder.joinpath("pods", pod["metadata"]["uid"]).exists())
+
+
+async def test_a_pod_deleted_by_force_leaves_no_process(machine):
+    pod = await machine.pod("forced", "trap '' TERM; echo $$$$; while :; do sleep 0.02; done")
+    await eventually(lambda: running(machine, "forced"))
+    await eventually(lambda: said(machine, "forced", "\n"))
+    pid = int(await machine.log("forced"))
+    await machine.delete(pod, 0)
+    await eventually(lambda: not Path(f"/proc/{pid}").exists())
+
+
+async def running(machine, name):
+    return (await machine.get(name))["status"]["phase"] == "Running"
+
+
+async def test_probes_make_a_container_ready_and_restart_it(machine):
+    check = {"periodSeconds": 1, "failureThreshold": 1}
+    # Liveness would fail until the startup probe has succeeded.
+    probes = {
+        "startupProbe": {"exec": {"command": ["test", "-e", "ready"]}, "periodSeconds": 1},
+        "readinessProbe": {"exec": {"command": ["test", "-e", "ready"]}, **check},
+        "livenessProbe": {"exec": {"command": ["sh", "-c", "test -e alive && ! test -e sick"]}, **check},
+    }
+    pod = await machine.pod(
+        "probed", "rm -f sick; sleep 0.2; touch alive ready; exec sleep 100", policy="Always", main=probes
+    )
+    await machine.wait("probed", lambda pod: state(pod)["ready"])
+    (work,) = machine.folder.glob(f"pods/{pod['metadata']['uid']}/work/main")
+    (work / "ready").unlink()
+    await machine.wait("probed", lambda pod: not state(pod)["ready"])
+    (work / "sick").touch()
+    pod = await machine.wait("probed", lambda pod: state(pod)["restartCount"] == 1 and state(pod)["ready"])
+    assert state(pod)["lastState"]["terminated"]["exitCode"] == 143
+    await machine.delete(pod, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "main", "reason", "message"),
+    [
+        ("no-command", {"command": None}, "CreateContainerError", "has no command"),
+        (
+            "no-config",
+            {"envFrom": [{"configMapRef": {"name": "late"}}]},
+            "CreateContainerConfigError",
+            '"late" not found',
+        ),
+    ],
+)
+async def test_a_container_that_cannot_be_created_says_why(machine, name, main, reason, message):
+    pod = await machine.pod(name, "exit 0", main=main)
+    pod = await machine.wait(name, lambda pod: pod["status"].get("containerStatuses"))
+    waiting = state(pod)["state"]["waiting"]
+    assert (waiting["reason"], message in waiting["message"]) == (reason, True)
+    await machine.delete(pod)
+    await machine.gone(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "main", "reason"),
+    [
+        ("no-program", {"command": ["no-such-program"]}, "StartError"),
+        ("null-byte", {"command": ["a\0b"]}, "StartError"),
+    ],
+)
+async def test_a_program_that_cannot_be_started_fails_its_pod(machine, name, main, reason):
+    await machine.pod(name, main=main)
+    assert state(await machine.phase(name, "Failed"))["state"]["terminated"]["reason"] == reason
+
+
+async def test_a_pod_that_breaks_its_runner_fails_and_harms_no_other(machine):
+    await machine.pod("broken", " ".join(f"a{number}.default.svc:1" for number in range(12_001)))
+    await machine.pod("neighbour", "exit 0")
+    await machine.phase("neighbour", "Succeeded")
+    assert "NoPortLeft" in (await machine.phase("broken", "Failed"))["status"]["message"]
+
+
+async def test_the_end_of_a_log_is_the_message_of_a_failure_if_the_container_wants_it(machine):
+    main = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    await machine.pod("talking", "echo one; echo two; exit 1", main=main)
+    assert state(await machine.phase("talking", "Failed"))["state"]["terminated"]["message"] == "one\ntwo"
+
+
+async def test_a_container_over_its_limit_of_memory_is_killed_where_the_system_keeps_limits(machine):
+    main = {"resources": {"limits": {"memory": "64Mi"}}, "command": ["python", "-c", "len(b'x' * 200_000_000)"]}
+    await machine.pod("greedy", main=main)
+    pod = await machine.wait("greedy", lambda pod: "terminated" in state(pod)["state"])
+    ended = state(pod)["state"]["terminated"]
+    expected = ("OOMKilled", 137) if machine.has_limits else ("Completed", 0)
+    assert (ended["reason"], ended["exitCode"]) == expected
+
+
+async def test_a_pod_past_its_deadline_fails(machine):
+    await machine.pod("late", "exec sleep 100", activeDeadlineSeconds=1)
+    assert (await machine.phase("late", "Failed"))["status"]["reason"] == "DeadlineExceeded"
+
+
+async def test_a_volume_whose_path_cannot_be_replaced_is_reported(machine):
+    mounts = [{"name": "data", "mountPath": "/opt/data"}]
+    await machine.pod(
+        "unseen", "ls -d $TF_OPERATOR_VOLUME_DATA", main={"volumeMounts": mounts}, volumes=[{"name": "data"}]
+    )
+    await machine.phase("unseen", "Succeeded")
+    assert "TF_OPERATOR_VOLUME_DATA" in await eventually(lambda: has_event(machine, "unseen", "MountNotVisible"))
+
+
+async def test_pods_go_on_under_the_next_node(machine):
+    await machine.pod("survivor", "exec sleep 100", policy="Always")
+    await machine.phase("survivor", "Running")
+    await machine.stop()
+    assert list(machine.folder.glob("pods/*")) == []
+    await machine.start()
+    pod = await machine.wait("survivor", lambda pod: state(pod)["restartCount"] == 1)
+    assert state(pod)["lastState"]["terminated"]["reason"] == "ContainerStatusUnknown"

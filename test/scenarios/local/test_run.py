@@ -1,0 +1,153 @@
+"""``tfjob run`` without a cluster, as people type it: its output, its exit code, and that it leaves nothing behind."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.settle import eventually
+
+HEAVY = {"aiohttp", "cryptography", "kubernetes", "prometheus_client", "rich", "sqlite3", "structlog"}
+"""Packages that take longer to import than a training may take to start."""
+LOST_ONCE = """\
+if [ "$REPLICA" = 1 ]; then
+    if mkdir /shared/lost; then echo lost; kill -9 $$$$; fi
+    touch /shared/back
+fi 2>/dev/null
+until [ -e /shared/back ]; do sleep 0.05; done; echo "on $TF_CONFIG"
+"""
+REPLICA = {"fieldRef": {"fieldPath": "metadata.labels['training.kubeflow.org/replica-index']"}}
+
+
+def job(script, **replicas):
+    """The manifest of a job whose replicas run a shell script; they share a folder."""
+    container = {
+        "name": "tensorflow",
+        "image": "none",
+        "command": ["sh", "-c", script],
+        "env": [{"name": "REPLICA", "valueFrom": REPLICA}],
+        "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+    }
+    volume = {"name": "shared", "persistentVolumeClaim": {"claimName": "shared"}}
+    template = {"spec": {"containers": [container], "volumes": [volume], "terminationGracePeriodSeconds": 1}}
+    spec = {kind: {"replicas": n, "restartPolicy": "ExitCode", "template": template} for kind, n in replicas.items()}
+    claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}}
+    objects = (
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "shared"}, "spec": claim},
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "TFJob",
+            "metadata": {"name": "j"},
+            "spec": {"tfReplicaSpecs": spec, "runPolicy": {"cleanPodPolicy": "Running"}},
+        },
+    )
+    return yaml.dump_all(objects)
+
+
+class Machine:
+    """A place of its own for one command: what is left there, was left by it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self._files = {name: folder / name for name in ("tmp", "state", "home")}
+        for path in self._files.values():
+            path.mkdir()
+
+    async def start(self, *arguments, manifest="", **variables):
+        """Begin ``tfjob``; its manifest comes from standard input."""
+        tmp, state, home = (str(path) for path in self._files.values())
+        environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+        environment |= {"TMPDIR": tmp, "XDG_STATE_HOME": state, "HOME": home, **variables}
+        command = [sys.executable, "-m", "tf_operator.cli", *arguments]
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment)
+        process.stdin.write(manifest.encode())
+        process.stdin.close()
+        return process
+
+    async def run(self, *arguments, **options):
+        """The exit code of a command, its output and its errors."""
+        process = await self.start(*arguments, **options)
+        output, errors = await process.communicate()
+        return process.returncode, output.decode(), errors.decode()
+
+    def remains(self):
+        """Files, and processes that have this place in their environment."""
+        found = [*self._files["tmp"].iterdir(), *filter(Path.is_file, self._files["state"].rglob("*"))]
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended
+                if f"TMPDIR={self._files['tmp']}".encode() in (process / "environ").read_bytes():
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Where a command runs."""
+    return Machine(tmp_path)
+
+
+async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machine):
+    code, output, errors = await machine.run(
+        *("run", "-v", "-"), manifest=job(LOST_ONCE, Chief=1, Worker=2, PS=1), PYTHONPROFILEIMPORTTIME="1"
+    )
+
+    said = [line for line in errors.splitlines() if not line.startswith("import time:")]
+    assert (code, said[-1]) == (0, "TFJob default/j has succeeded: TFJob default/j successfully completed."), errors
+    assert re.fullmatch("without a cluster: images are not used, programs run with .*python.*", said[0])
+    printed = re.findall(r"^([\w-]+) +\| (\w+)", output, re.MULTILINE)
+    assert sorted(printed) == sorted(
+        [("chief-0", "on"), ("ps-0", "on"), ("worker-0", "on"), ("worker-1", "lost"), ("worker-1", "on")]
+    )
+    assert re.search(r'"ps":\["127\.0\.0\.1:\d+"\]', output)
+    assert machine.remains() == []
+
+    before, started, _ = errors.partition("ms  process started\n")
+    assert started
+    imported = {name.partition(".")[0] for name in re.findall(r"^import time:.*\| +([\w.]+)$", before, re.MULTILINE)}
+    assert imported & HEAVY == set()
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$$$; sleep 9", 137)], ids=["exit", "signal"])
+async def test_the_exit_code_is_that_of_the_replica_that_failed(machine, script, code):
+    manifest = job(script, Worker=1).replace("ExitCode", "Never")
+
+    assert (await machine.run("run", "-", manifest=manifest))[0] == code
+    assert machine.remains() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda it: it.name)
+async def test_nothing_is_left_of_a_command_that_is_interrupted(machine, number):
+    process = await machine.start("run", "-", manifest=job("echo here; sleep 100 & sleep 100", Worker=2))
+    assert b"here" in await process.stdout.readline()
+
+    process.send_signal(number)
+    await process.communicate()
+
+    assert process.returncode == (130 if number is signal.SIGINT else -number)
+    await eventually(lambda: not machine.remains())
+
+
+async def test_a_local_server_that_runs_is_used_and_keeps_the_job(machine):
+    assert (await machine.run("local", "up"))[0] == 0
+    try:
+        assert (await machine.run("run", "-", manifest=job("exit 0", Chief=1)))[0] == 0
+        assert (await machine.run("get", "j", "-o", "name"))[:2] == (0, "tfjob.kubeflow.org/j\n")
+    finally:
+        down = await machine.run("local", "down", "--purge")
+
+    assert down[0] == 0
+    assert machine.remains() == []
+
+
+async def test_flags_of_this_machine_and_a_named_cluster_exclude_each_other(machine):
+    manifest = job("exit 0", Worker=1)
+
+    assert (await machine.run("run", "-", "--mount=/a=/", "--context=c", manifest=manifest))[0] == 2
+    assert (await machine.run("run", "-", "--python=/no/such", manifest=manifest))[0] == 2

@@ -1,0 +1,131 @@
+"""``tfjob local up`` and ``down``: a server that outlives its command, and its own death."""
+
+import base64
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+import yaml
+
+from support.settle import eventually
+from tf_operator.local.process_identity import start_time
+from tf_operator.local.state import StateFolder
+
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Local:
+    """One state folder, by its command line and its kubeconfig."""
+
+    def __init__(self, folder):
+        self.folder = StateFolder(folder)
+
+    def tfjob(self, verb, *arguments):
+        command = [
+            sys.executable,
+            "-m",
+            "tf_operator.cli",
+            "local",
+            verb,
+            f"--state-dir={self.folder.path}",
+            *arguments,
+        ]
+        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+
+    @property
+    def pid(self):
+        return self.folder.server().process.pid
+
+    def ask(self, path, body=None):
+        """An answer, with nothing but what is in the kubeconfig."""
+        config = yaml.safe_load(self.folder.kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        headers = {"Authorization": f"Bearer {user['token']}", "Content-Type": "application/json"}
+        request = urllib.request.Request(cluster["server"] + path, json.dumps(body).encode() if body else None, headers)
+        with urllib.request.urlopen(request, timeout=30, context=ssl.create_default_context(cadata=authority)) as reply:
+            return json.load(reply)
+
+
+@pytest.fixture
+def local(tmp_path):
+    found = Local(tmp_path / "tf-operator" / "local")
+    yield found
+    found.tfjob("down", "--purge")
+
+
+def processes_with(text):
+    """Of all on this machine: those whose command line has it, but for this one."""
+    found = subprocess.run(["ps", "-wweo", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in found.splitlines() if text in line and str(os.getpid()) != line.split()[0]]
+
+
+def sleeper(name, mark):
+    command = [sys.executable, "-c", f"import time; time.sleep(1000) # {mark}"]
+    program = {"name": "main", "image": "any", "command": command}
+    return {"metadata": {"name": name}, "spec": {"containers": [program], "terminationGracePeriodSeconds": 1}}
+
+
+async def test_a_server_that_was_killed_goes_on_where_it_was(local, tmp_path):
+    mark = f"mark-{tmp_path.name}"
+    up = local.tfjob("up")
+    assert (up.returncode, up.stderr) == (0, "")
+    assert f"export KUBECONFIG={local.folder.kubeconfig}" in up.stdout
+    address, first = local.folder.server().address, local.pid
+    before = local.ask(CONFIGS, {"metadata": {"name": "kept"}, "data": {"a": "b"}})
+    local.ask(PODS, sleeper("busy", mark))
+    await eventually(lambda: processes_with(mark))
+
+    again = local.tfjob("up")
+    assert (again.returncode, local.pid) == (0, first)
+    assert "runs already" in again.stdout
+
+    os.kill(first, signal.SIGKILL)
+    await eventually(lambda: not start_time(first))
+    assert local.tfjob("status").returncode == 1
+    assert local.tfjob("kubeconfig").returncode == 1
+
+    assert local.tfjob("up").returncode == 0
+    assert local.folder.server().address == address
+    assert local.ask(f"{CONFIGS}/kept") == before
+    after = local.ask(CONFIGS, {"metadata": {"name": "new"}})
+    assert int(after["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize("end", ["down", "killed"])
+async def test_nothing_runs_afterwards_and_a_purge_leaves_nothing(local, tmp_path, end):
+    mark = f"mark-{tmp_path.name}"
+    assert local.tfjob("up").returncode == 0
+    server = local.pid
+    local.ask(PODS, sleeper("busy", mark))
+    await eventually(lambda: processes_with(mark))
+    if end == "killed":
+        os.kill(server, signal.SIGKILL)
+
+    down = local.tfjob("down")
+    assert (down.returncode, down.stderr) == (0, "")
+    assert not start_time(server)
+    assert not processes_with(mark)
+    assert not processes_with(str(local.folder.path))
+    assert local.folder.journal.exists()
+
+    assert local.tfjob("down", "--purge").returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_cannot_start_says_why(local):
+    local.folder.create()
+    (local.folder.path / "journal.sqlite").mkdir()
+    up = local.tfjob("up")
+
+    assert up.returncode == 1
+    assert "has not started" in up.stderr
+    assert f"{local.folder.journal} cannot be used (unable to open database file)" in up.stderr
+    assert "Traceback" not in up.stderr
+    (local.folder.path / "journal.sqlite").rmdir()

@@ -1,0 +1,231 @@
+"""The verbs of ``tfjob`` on an embedded API server: what they print, what they change, and their exit codes."""
+
+import asyncio
+import json
+import os
+import signal
+
+import pytest
+import yaml
+
+from support.builders import tfjob
+from support.embedded_jobs import PODS, TFJOBS, EmbeddedJobs
+from support.fake_clock import FakeClock
+from tf_operator.cli import kube_yaml, main, run_command, session, target
+from tf_operator.cli.run_job import RunOptions
+from tf_operator.machinery.clock import SystemClock
+
+CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    found = EmbeddedJobs(SystemClock())
+    monkeypatch.setattr(session, "make_jobs", lambda arguments, _: found.client(namespace=arguments.namespace))
+    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the cluster of a test"))
+    return found
+
+
+@pytest.fixture
+def call(cluster, capsys):
+    """Call it with a command line: exit code, and what was printed."""
+
+    def run(line):
+        code = main.main(line.split())
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return run
+
+
+def two_jobs(cluster):
+    """One that runs, with a pod that has printed something, and one that has failed."""
+    job = cluster.job("a", status={"replicaStatuses": {"Worker": {"active": 1}}})
+    cluster.report("a", "Running")
+    cluster.event(cluster.pod(job, "worker-0"), "FailedMount", "no secret")
+    cluster.logs["a-worker-0"] = [b"step 1\nstep 2\n"]
+    cluster.job("b", status={"conditions": [{"type": "Failed", "status": "True", "message": "no\x1b data"}]})
+
+
+VERBS = {
+    "list -o name": (0, "tfjob.kubeflow.org/a\ntfjob.kubeflow.org/b\n"),
+    "list -A": (0, "NAMESPACE   NAME   STATE     READY   RESTARTS   AGE\n"),
+    "list -o wide": (0, "It is Running."),
+    "list": (0, "b      Failed    0/2     0          0s"),
+    "get b -o wide": (0, "no? data"),
+    "get b a -o name": (0, "tfjob.kubeflow.org/b\ntfjob.kubeflow.org/a\n"),
+    "list -n nowhere": (0, "There is no TFJob in namespace nowhere.\n"),
+    "get c": (1, 'tfjob: tfjobs.kubeflow.org "c" not found; tfjob list shows the jobs, -n names another namespace\n'),
+    "get a -v": (0, "using the cluster of a test: in-process, namespace default\n"),
+    "events a": (0, "Warning   FailedMount   pod/a-worker-0   no secret\n"),
+    "events b": (0, "There are no events of TFJob default/b"),
+    "explain a": (0, "Waits for: the operator, which has not made a pod for chief-0\n"),
+    "logs a": (0, "worker-0 | step 1\nworker-0 | step 2\n"),
+    "logs a --replica worker-0": (0, "step 1\nstep 2\n"),
+    "logs b": (0, "TFJob default/b has printed nothing yet; tfjob explain b says why\n"),
+    "wait b": (1, "TFJob default/b failed: no"),
+    "wait a --for running": (0, "TFJob default/a running: It is Running.\n"),
+    "wait a --timeout 0.01s": (124, "tfjob: TFJob default/a was not finished within 0.01 s\n"),
+    "restart a": (0, "worker-0: pod a-worker-0 deleted; the operator replaces it\n"),
+    "restart b": (1, "tfjob: TFJob b has failed: submit it again to run it again\n"),
+    "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended; go on with: tfjob resume a\n"),
+    "resume a": (0, "TFJob default/a is resumed\n"),
+    "scale a --replicas 3": (0, "TFJob default/a scaled to 3 Worker\n"),
+    "delete a b": (0, "TFJob default/a deleted\nTFJob default/b deleted\n"),
+    "delete c --ignore-not-found": (0, ""),
+    "top a": (1, "tfjob: this cluster has no metrics API; install the metrics-server\n"),
+}
+
+
+@pytest.mark.parametrize(("line", "outcome"), VERBS.items(), ids=VERBS.keys())
+def test_a_verb_says_what_it_has_done_and_how_it_ended(cluster, call, line, outcome):
+    two_jobs(cluster)
+
+    code, printed = call(line)
+
+    assert (code, outcome[1] in printed) == (outcome[0], True), printed
+
+
+def test_programs_get_jobs_in_full(cluster, call):
+    two_jobs(cluster)
+
+    stored = cluster.find(TFJOBS, "a")
+    assert json.loads(call("get a -o json")[1]) == stored
+    assert yaml.safe_load(call("get a -o yaml")[1])["spec"] == stored["spec"]
+    assert [item["metadata"]["name"] for item in json.loads(call("list -o json")[1])["items"]] == ["a", "b"]
+    assert json.loads(call("events a -o json")[1])["items"][0]["object"] == "pod/a-worker-0"
+
+
+USAGE = {
+    "wait a --timeout soon": "'soon' is no time; write 90s, 10m or 2h",
+    "scale a --replicas -1": "--replicas",
+    "wait a --for nothing": "invalid choice: 'nothing'",
+    "frobnicate": "invalid choice: 'frobnicate'",
+    "get": "JOB",
+}
+
+
+@pytest.mark.parametrize(("line", "said"), USAGE.items(), ids=USAGE.keys())
+def test_wrong_usage_ends_with_2(call, capsys, line, said):
+    with pytest.raises(SystemExit) as ended:
+        call(line)
+
+    assert (ended.value.code, said in capsys.readouterr().err) == (2, True)
+
+
+def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(tfjob('j').workers(1).body())}")
+
+    code, said = call(f"submit {path}")
+    assert (code, "PersistentVolumeClaim" in said) == (1, True)  # without discovery no claim can be created
+
+    path.write_text(kube_yaml.write(tfjob("j").workers(1).body()))
+    assert call(f"submit {path} -o name") == (0, "tfjob.kubeflow.org/j\n")
+    assert call(f"submit {path}")[1].endswith("already exists; delete it (tfjob delete), or choose another name\n")
+    path.write_text(kube_yaml.write(tfjob("k").workers(-1).body()))
+    assert call(f"submit {path}") == (
+        1,
+        f"{path}: spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is -1\n",
+    )
+    assert call(f"submit {tmp_path}/none")[0] == 2
+    path.write_text(kube_yaml.write(CLAIM))
+    assert "contains no TFJob" in call(f"run {path}")[1]
+    path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
+    assert "contains 2 jobs, and run takes one" in call(f"run {path}")[1]
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run a job on a cluster in virtual time: the task, and a function for what it has said."""
+    cluster = EmbeddedJobs(FakeClock())
+    (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("j").chief().workers(1).body()))
+    arguments = main.make_parser("run").parse_args(["run", f"{tmp_path}/job.yaml", "-v"])
+
+    async def follow(options):
+        async with cluster.client() as jobs:
+            return await run_command.follow(jobs, run_command.read(arguments), arguments, options=options)
+
+    def begin(**options):
+        return asyncio.ensure_future(follow(RunOptions(**options)))
+
+    return cluster, begin, capsys.readouterr
+
+
+async def test_run_follows_a_job_to_its_end(run):
+    cluster, begin, printed = run
+    running = begin()
+    await cluster.clock.idle()
+    cluster.logs["j-chief-0"] = [b"step 1\n"]
+    cluster.pod(cluster.find(TFJOBS, "j"), "chief-0")
+    cluster.report("j", "Running")
+    await cluster.clock.advance(3)
+    ended = {"name": "tensorflow", "state": {"terminated": {"exitCode": 3, "startedAt": None}}}
+    cluster.move("j-chief-0", "Failed", containerStatuses=[ended])
+    cluster.report("j", "Failed", firstFailure={"pod": "j-chief-0", "exitCode": 3})
+    await cluster.clock.advance(3)
+
+    assert await running == 3
+    output, notes = printed()
+    assert output == "chief-0  | step 1\n"
+    lines = notes.splitlines()
+    assert [line.rpartition("  ")[2] for line in lines if " ms  " in line] == [
+        "job submitted",
+        "pod created",
+        "process started",
+    ]
+    notes = [line for line in lines if " ms  " not in line]
+    assert notes[-2:] == ["TFJob default/j has failed: It is Failed.", "tfjob explain j says what to do next"]
+    assert sorted(notes[:-2]) == [
+        "TFJob default/j is running",
+        "TFJob default/j submitted",
+        "chief-0: ended with exit code 3",
+        "chief-0: is running",
+        "chief-0: is starting",
+    ]
+
+
+LEFT = "goes on. Follow it: tfjob logs j -f -n default\nStop it: tfjob delete j -n default\n"
+STOPPED = "is stopped and deleted\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "said"),
+    [
+        ({}, "", LEFT),
+        ({"is_lasting": False}, "", STOPPED),
+        ({"is_interactive": True}, "s\n", STOPPED),
+        ({"is_interactive": True}, "\nl\n", LEFT),
+    ],
+    ids=["nobody is there", "it cannot be left", "to be stopped", "to go on, then to be left"],
+)
+async def test_ctrl_c_stops_or_leaves_the_job(run, monkeypatch, options, answer, said):
+    cluster, begin, printed = run
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as typed, os.fdopen(writer, "w") as keyboard:
+        monkeypatch.setattr("sys.stdin", typed)
+        running = begin(**options)
+        await cluster.clock.idle()
+        for line in answer.splitlines(keepends=True) or [""]:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.05)
+            keyboard.write(line)
+            keyboard.flush()
+            await asyncio.sleep(0.05)
+        code = await running
+
+    assert (code, cluster.find(TFJOBS, "j") is not None) == (130, said == LEFT)
+    assert said in printed().err
+
+
+async def test_run_ends_when_its_job_is_deleted(run):
+    cluster, begin, printed = run
+    running = begin()
+    await cluster.clock.idle()
+    async with cluster.client() as jobs:
+        await jobs.delete("j")
+    await cluster.clock.advance(3)
+
+    assert await running == 1
+    assert "was deleted before it had ended" in printed().err
+    assert cluster.find(PODS, "j-chief-0") is None

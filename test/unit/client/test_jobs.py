@@ -1,0 +1,187 @@
+"""The client of training jobs, on an embedded API server."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from support.builders import tfjob
+from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
+from support.fake_clock import FakeClock
+from tf_operator.client import AlreadyExists, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout
+from tf_operator.machinery.clock import SystemClock
+
+ENDED = {"state": {"terminated": {"exitCode": 0}}, "name": "tensorflow"}
+
+
+@pytest.fixture
+def cluster():
+    return EmbeddedJobs(FakeClock())
+
+
+@pytest.fixture
+async def jobs(cluster):
+    async with cluster.client() as found:
+        yield found
+
+
+async def test_a_job_is_submitted_once_and_read_as_it_is_stored(jobs, cluster):
+    job = await jobs.submit(tfjob("j").workers(2).body())
+
+    assert (job.name, job.namespace, job.phase, job.replicas["Worker"].wanted) == ("j", "default", JobPhase.NEW, 2)
+    with pytest.raises(AlreadyExists):
+        await jobs.submit(tfjob("j").workers(2).body())
+    with pytest.raises(NotPossible, match="Pod of v1 is no training job"):
+        await jobs.submit({"apiVersion": "v1", "kind": "Pod"})
+
+    cluster.report("j", "Running", replicaStatuses={"Worker": {"active": 1, "succeeded": 1}})
+    found = await jobs.get(job)
+    assert (found.phase, found.message) == (JobPhase.RUNNING, "It is Running.")
+    assert (found.replicas["Worker"].active, found.exit_code) == (1, None)
+    assert await jobs.list() == (found,)
+
+
+async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, cluster):
+    cluster.job()
+    running, ended = (asyncio.ensure_future(jobs.wait("j", until=until)) for until in (JobPhase.RUNNING, None))
+    late = asyncio.ensure_future(jobs.wait("j", until=JobPhase.SUSPENDED, timeout=90))
+    await cluster.clock.idle()
+    cluster.report("j", "Running")
+    await cluster.clock.advance(90)
+    assert (await running).phase is JobPhase.RUNNING
+    with pytest.raises(WaitTimeout, match="was not suspended within 90 s") as seen:
+        await late
+    assert seen.value.job.phase is JobPhase.RUNNING
+    assert not ended.done()
+
+    cluster.report("j", "Failed", firstFailure={"pod": "j-worker-0", "exitCode": 3})
+    await cluster.clock.idle()
+    assert ((await ended).phase, (await ended).exit_code) == (JobPhase.FAILED, 3)
+    assert (await jobs.wait("j", until=JobPhase.RUNNING)).is_finished
+
+    cluster.job("gone")
+    waiting = asyncio.ensure_future(jobs.wait("gone"))
+    await cluster.clock.idle()
+    await jobs.delete("gone")
+    await cluster.clock.idle()
+    with pytest.raises(NotFound, match="TFJob default/gone was deleted"):
+        await waiting
+
+
+async def test_pods_of_others_that_carry_the_label_are_not_the_jobs(jobs, cluster):
+    job = cluster.job()
+    for replica in ("worker-0", "chief-0", "sidecar"):
+        cluster.pod(job, replica)
+    cluster.pod({"metadata": {"name": "j", "uid": "another"}}, "worker-7")
+
+    found = await jobs.pods("j")
+
+    assert [(pod.replica, pod.node, pod.is_running) for pod in found] == [
+        ("chief-0", "n", True),
+        ("worker-0", "n", True),
+    ]
+
+
+async def test_a_restart_deletes_what_runs_and_nothing_that_has_ended(jobs, cluster):
+    job = cluster.job()
+    cluster.pod(job, "chief-0", "Succeeded", containerStatuses=[ENDED])
+    cluster.pod(job, "worker-0")
+
+    assert [pod.replica for pod in await jobs.restart("j")] == ["worker-0"]
+    assert "deletionTimestamp" not in cluster.find(PODS, "j-chief-0")["metadata"]
+    assert cluster.find(PODS, "j-worker-0") is None or cluster.find(PODS, "j-worker-0")["metadata"]["deletionTimestamp"]
+
+    never = {"tfReplicaSpecs": {"Worker": {"restartPolicy": "Never"}}}
+    cluster.pod(cluster.job("n", **never), "worker-0")
+    with pytest.raises(NotPossible, match="worker-0 has restartPolicy Never, so the job would fail"):
+        await jobs.restart("n")
+
+
+async def test_a_job_is_suspended_resumed_and_scaled_until_it_has_ended(jobs, cluster):
+    cluster.job(
+        tfReplicaSpecs={"Worker": None, "worker": {"replicas": 1, **tfjob("t").workers(1).replica_specs["Worker"]}}
+    )
+
+    assert (await jobs.suspend("j")).spec.run_policy.is_suspended
+    assert not (await jobs.resume("j")).spec.run_policy.is_suspended
+    await jobs.scale("j", 5)
+    assert cluster.find(TFJOBS, "j")["spec"]["tfReplicaSpecs"]["worker"]["replicas"] == 5
+    with pytest.raises(NotPossible, match="has no replicas of type PS: it has Chief, worker"):
+        await jobs.scale("j", 5, type="PS")
+
+    cluster.report("j", "Succeeded")
+    with pytest.raises(NotPossible, match="j has succeeded: submit it again"):
+        await jobs.suspend("j")
+
+
+async def test_events_are_of_this_job_and_its_pods(jobs, cluster):
+    job = cluster.job()
+    pod = cluster.pod(job, "worker-0")
+    foreign = cluster.pod({"metadata": {"name": "other", "uid": "another"}}, "worker-0")
+    cluster.event(job, "FailedCreatePod", "quota")
+    cluster.event({**job, "metadata": {**job["metadata"], "uid": "before"}}, "Old", "of a job of that name before")
+    cluster.event(pod, "FailedMount", "no secret")
+    cluster.event(foreign, "Other", "of another job")
+
+    assert {event.reason for event in await jobs.events("j")} == {"FailedCreatePod", "FailedMount"}
+    assert [event.reason for event in await jobs.events("j", with_pods=False)] == ["FailedCreatePod"]
+
+
+async def test_logs_of_what_has_begun_are_read_one_after_the_other(jobs, cluster):
+    job = cluster.job()
+    cluster.pod(job, "chief-0", "Pending")
+    cluster.pod(job, "worker-0")
+    cluster.logs["j-worker-0"] = [b"one\n", b"two\nthr", b"ee"]
+
+    async with aclosing(jobs.logs("j")) as lines:
+        assert [(line.replica, line.text) async for line in lines] == [
+            ("worker-0", "one"),
+            ("worker-0", "two"),
+            ("worker-0", "three"),
+        ]
+    with pytest.raises(NotPossible, match="has no pod of worker-9; it has pods of: chief-0, worker-0"):
+        await anext(jobs.logs("j", replica="worker-9"))
+
+
+async def test_followed_logs_have_every_run_of_every_replica_until_the_job_has_ended(jobs, cluster):
+    job = cluster.job()
+    cluster.pod(job, "chief-0")
+    cluster.logs = {"j-chief-0": [b"first\n"], "j-worker-0": [b"late\n"]}
+    seen = []
+
+    async def follow():
+        async with aclosing(jobs.logs("j", follow=True)) as lines:
+            seen.extend([line.text async for line in lines])
+
+    following = asyncio.ensure_future(follow())
+    await cluster.clock.idle()
+    cluster.pod(job, "worker-0")
+    await cluster.clock.idle()
+    restarted = RUNNING | {"restartCount": 1}
+    cluster.logs["j-chief-0"] = [b"second\n"]
+    cluster.move("j-chief-0", "Running", containerStatuses=[restarted])
+    await cluster.clock.idle()
+    assert not following.done()
+    cluster.report("j", "Succeeded")
+    await cluster.clock.advance(3)
+    await following
+    assert seen == ["first", "late", "second"]
+
+
+def test_a_program_without_an_event_loop_uses_the_same_client(tmp_path):
+    cluster = EmbeddedJobs(SystemClock())
+    job = cluster.job()
+    cluster.pod(job, "worker-0")
+    cluster.logs["j-worker-0"] = [b"one\n", b"two\n"]
+
+    with TFJobs(transport=cluster.client()._transport) as jobs:
+        assert [line.text for line in jobs.logs("j")] == ["one", "two"]
+        assert next(jobs.watch("j")).name == "j"
+        with pytest.raises(NotPossible):
+            list(jobs.logs("j", replica="worker-9"))
+        with pytest.raises(WaitTimeout):
+            jobs.wait("j", timeout=0.01)
+        jobs.delete("j")
+        with pytest.raises(NotFound):
+            jobs.get("j")
+    jobs.close()

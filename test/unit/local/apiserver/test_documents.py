@@ -1,0 +1,79 @@
+"""Discovery, OpenAPI and the version: what ``kubectl`` asks before it does anything."""
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from tf_operator.dialects import registry
+from tf_operator.local.apiserver import built_in, definitions, documents
+from tf_operator.machinery.transport.requests import Request
+
+KINDS = (*built_in.KINDS, *definitions.defined(registry.DEFAULT.crd.load("v1beta1")))
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+
+
+def _get(path: str, accept: str = "application/json") -> tuple[Any, str]:
+    response = documents.answer(Request("get", "GET", path, accept=accept), KINDS)
+    assert response is not None
+    return msgspec.json.decode(response.body), response.content_type
+
+
+def test_the_groups_name_their_versions_with_the_newest_first() -> None:
+    groups = {group["name"]: group for group in _get("/apis")[0]["groups"]}
+    assert [version["version"] for version in groups["kubeflow.org"]["versions"]] == ["v1", "v1beta1"]
+    assert groups["kubeflow.org"]["preferredVersion"]["version"] == "v1"
+    assert _get("/apis/kubeflow.org")[0] | {"kind": "APIGroup"} == groups["kubeflow.org"] | {
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+    }
+    assert _get("/api")[0]["versions"] == ["v1"]
+
+
+def test_a_version_lists_its_resources_and_their_subresources() -> None:
+    found = {entry["name"]: entry for entry in _get("/apis/kubeflow.org/v1")[0]["resources"]}
+    assert set(found) == {"tfjobs", "tfjobs/status", "tfjobs/scale"}
+    assert found["tfjobs"]["shortNames"] == ["tfj"]
+    assert found["tfjobs/scale"]["kind"] == "Scale"
+    assert {"pods/binding", "pods/log", "pods/status"} < {e["name"] for e in _get("/api/v1")[0]["resources"]}
+
+
+@pytest.mark.parametrize(("root", "group"), [("/api", ""), ("/apis", "kubeflow.org")])
+def test_aggregated_discovery_says_all_at_once(root: str, group: str) -> None:
+    found, content_type = _get(root, AGGREGATED)
+    assert content_type == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    items = {item["metadata"].get("name", ""): item for item in found["items"]}
+    assert ("" in items) is (root == "/api")
+    resources = {entry["resource"]: entry for entry in items[group]["versions"][0]["resources"]}
+    entry = resources["tfjobs" if group else "pods"]
+    assert entry["scope"] == "Namespaced"
+    assert "status" in {part["subresource"] for part in entry["subresources"]}
+
+
+def test_kubectl_finds_what_it_needs_for_explain_and_for_validation_by_the_server() -> None:
+    urls = _get("/openapi/v3")[0]["paths"]
+    assert urls["apis/kubeflow.org/v1"]["serverRelativeURL"].startswith("/openapi/v3/apis/kubeflow.org/v1?hash=")
+    found = _get("/openapi/v3/apis/kubeflow.org/v1")[0]
+    patch = found["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{name}"]["patch"]
+    assert "fieldValidation" in {parameter["name"] for parameter in patch["parameters"]}
+    kind = {"group": "kubeflow.org", "version": "v1", "kind": "TFJob"}
+    assert patch["x-kubernetes-group-version-kind"] == kind
+    schema = found["components"]["schemas"]["org.kubeflow.v1.TFJob"]
+    assert schema["x-kubernetes-group-version-kind"] == [kind]
+    assert "runPolicy" in schema["properties"]["spec"]["properties"]
+
+
+def test_the_fields_of_built_in_kinds_are_described_with_all_that_they_refer_to() -> None:
+    schemas = _get("/openapi/v3/api/v1")[0]["components"]["schemas"]
+    references = set(re.findall(r"#/components/schemas/([\w.]+)", msgspec.json.encode(schemas).decode()))
+    assert references <= set(schemas)
+    assert schemas["core.v1.Pod"]["properties"]["spec"]["$ref"] == "#/components/schemas/V1PodSpec"
+    assert "containers" in schemas["V1PodSpec"]["properties"]
+
+
+def test_there_is_a_version_and_nothing_at_other_paths() -> None:
+    assert _get("/version")[0]["gitVersion"].startswith("v1.")
+    for path in ("/", "/apis/nobody.example", "/apis/kubeflow.org/v7", "/openapi/v2", "/openapi/v3/api/v7"):
+        assert documents.answer(Request("get", "GET", path), KINDS) is None
+    assert documents.answer(Request("create", "POST", "/version"), KINDS) is None

@@ -1,0 +1,85 @@
+"""Rules in CEL: evaluation, messages, transitions, and what happens without the engine."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from tf_operator.local.apiserver import rules
+from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.local.apiserver.rules import Rules
+
+
+def _schema(**rule: object) -> dict[str, Any]:
+    return {"properties": {"spec": {"type": "object", "x-kubernetes-validations": [{"message": "m"} | rule]}}}
+
+
+def _causes(schema: dict[str, Any], new: object, old: object = None) -> list[str]:
+    stored = None if old is None else {"spec": old}
+    return [str(cause) for cause in Rules(schema).check({"spec": new}, stored)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "spec", "causes"),
+    [
+        ({"rule": "self.a == 1"}, {"a": 1}, []),
+        ({"rule": "self.a == 1"}, {"a": 2}, ["spec: Invalid value: m"]),
+        ({"rule": "self.a == 1", "message": ""}, {"a": 2}, ["spec: Invalid value: failed rule: self.a == 1"]),
+        ({"rule": "false", "fieldPath": ".a.b", "reason": "FieldValueRequired"}, {}, ["spec.a.b: Required value: m"]),
+        ({"rule": "false", "reason": "FieldValueForbidden"}, {}, ["spec: Forbidden: m"]),
+        ({"rule": "false", "messageExpression": "'has ' + string(self.a)"}, {"a": 2}, ["spec: Invalid value: has 2"]),
+        ({"rule": "false", "messageExpression": "self.b"}, {}, ["spec: Invalid value: m"]),
+        ({"rule": "self.?a.orValue('B').lowerAscii() == 'b'"}, {}, []),
+        ({"rule": "self.l.map(x, x.n).sum() <= 3"}, {"l": [{"n": 1}, {"n": 3}]}, ["spec: Invalid value: m"]),
+        ({"rule": "self.l.isSorted() && self.l.min() == 1 && self.l.max() == 2"}, {"l": [1, 2]}, []),
+    ],
+)
+def test_a_rule_refuses_what_it_is_false_for(rule: dict[str, str], spec: object, causes: list[str]) -> None:
+    assert _causes(_schema(**rule), spec) == causes
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("self.x == 1", 'Key not found in map : "x" evaluating rule: m'),
+        ("self.", "rule compile error"),
+        ("quantity(self.a) > 1", "rule compile error"),
+        ("self.__namespace__ == 1", "names that are escaped with underscores are not supported"),
+        ("1", "evaluating rule: m"),
+    ],
+)
+def test_a_rule_that_cannot_be_evaluated_refuses(rule: str, text: str) -> None:
+    (cause,) = _causes(_schema(rule=rule), {"a": 1})
+    assert text in cause
+
+
+@pytest.mark.parametrize(
+    ("rule", "old", "is_refused"),
+    [
+        ({"rule": "self == oldSelf"}, None, False),
+        ({"rule": "self == oldSelf"}, {"a": 1}, True),
+        ({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, None, True),
+        ({"rule": "oldSelf.hasValue() && oldSelf.value().a == 1", "optionalOldSelf": True}, {"a": 1}, False),
+        ({"rule": "self.a == 1"}, {"a": 2}, False),
+    ],
+)
+def test_a_transition_rule_compares_with_what_is_stored(rule: dict[str, Any], old: object, is_refused: bool) -> None:
+    """The last one is no such rule: what has not changed is not refused."""
+    assert bool(_causes(_schema(**rule), {"a": 2}, old)) is is_refused
+
+
+def test_rules_inside_of_maps_and_lists_name_their_place() -> None:
+    item = {"type": "object", "x-kubernetes-validations": [{"rule": "self.n > 0", "message": "m"}]}
+    keyed = {"type": "array", "items": item, "x-kubernetes-list-map-keys": ["k"]}
+    schema = {"properties": {"map": {"additionalProperties": keyed}}}
+    body = {"map": {"x": [{"k": 1, "n": 1}, {"k": 2, "n": 0}]}}
+    assert [cause.field for cause in Rules(schema).check(body, None)] == ["map[x][1]"]
+    assert list(Rules(schema).check({"map": {"x": [{"k": 2, "n": 0}]}}, body)) == []
+
+
+def test_without_the_engine_nothing_is_accepted_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    rules._environment.cache_clear()
+    with pytest.raises(ApiFailure, match="cel-expr-python is not installed"):
+        _causes(_schema(rule="true"), {})
+    assert _causes({"properties": {"spec": {"type": "object"}}}, {}) == []

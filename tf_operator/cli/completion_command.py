@@ -1,0 +1,29 @@
+"""``tfjob completion``: what a shell has to know of the commands, as a script made from the parser."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import completion, main
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``completion`` into the grammar."""
+    parser = commands.add_parser(
+        "completion",
+        help="print a script that completes commands in a shell",
+        description="Prints a script for a shell: source <(tfjob completion bash), source <(tfjob completion zsh), or"
+        " tfjob completion fish | source. Names of jobs are completed, too.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("shell", choices=tuple(completion.SHELLS), metavar="SHELL", help="bash, zsh or fish")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script."""
+    sys.stdout.write(completion.SHELLS[arguments.shell](completion.read(main.make_parser())))
+    return 0

@@ -1,0 +1,165 @@
+"""What is right and what is missing in a cluster, from what its API server says: findings, each with what to do."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from tf_operator.cli import output
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.meta import Body, key_of, metadata_of, parse_time
+
+INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/default"
+UPGRADE_CRD: Final = "upgrade the operator's chart, or run tf-operator crd --apply"
+_MOST_FIELDS: Final = 3
+_RIGHTS: Final = (
+    ("", "create list watch patch delete"),
+    ("pods", "list watch delete"),
+    ("pods/log", "get"),
+    ("events", "list"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    is_well: bool | None
+    """``None``: it cannot be known."""
+    what: str
+    step: str = ""
+
+    @classmethod
+    def well(cls, what: str) -> "Finding":
+        """Something is as it should be."""
+        return cls(is_well=True, what=what)
+
+    @classmethod
+    def wrong(cls, what: str, step: str) -> "Finding":
+        """Something is missing, and what to do."""
+        return cls(is_well=False, what=what, step=step)
+
+    @classmethod
+    def unknown(cls, what: str, step: str = "") -> "Finding":
+        """Something cannot be known."""
+        return cls(is_well=None, what=what, step=step)
+
+    def __str__(self) -> str:
+        mark = {True: "ok  ", False: "FAIL", None: "?   "}[self.is_well]
+        return f"{mark} {output.printable(self.what)}" + (f"\n     -> {self.step}" if self.step else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Something that a verb of ``tfjob`` has to be allowed."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f'/{self.subresource}' if self.subresource else ''}"
+
+    def review(self, namespace: str) -> dict[str, Any]:
+        """The question to the API server."""
+        asked = {"namespace": namespace, "verb": self.verb, "group": self.group, "resource": self.resource}
+        return {"spec": {"resourceAttributes": asked | {"subresource": self.subresource}}}
+
+
+def rights(api: ServedAPI) -> tuple[Right, ...]:
+    """What the verbs need for the jobs of an API."""
+    found = []
+    for path, verbs in _RIGHTS:
+        resource, _, subresource = path.partition("/")
+        group = "" if resource else api.resource.group
+        found += [Right(verb, group, resource or api.resource.plural, subresource) for verb in verbs.split()]
+    return tuple(found)
+
+
+def of_rights(denied: Collection[Right], namespace: str) -> Finding:
+    """What may not be done."""
+    if not denied:
+        return Finding.well(f"you have all rights that tfjob needs in namespace {namespace}")
+    listed = ", ".join(map(str, denied))
+    step = f"ask an administrator for the role edit in namespace {namespace}"
+    return Finding.wrong(f"you may not, in namespace {namespace}: {listed}", step)
+
+
+def of_crd(api: ServedAPI, crd: Body) -> Finding:
+    """Whether the definition in the cluster is that of this release."""
+    version = api.resource.version
+    stored, ours = _schema(crd, version), _schema(api.crd.load(), version)
+    if stored is None or ours is None:
+        return Finding.wrong(f"the CRD {api.resource} does not serve {version}", UPGRADE_CRD)
+    missing = sorted(set(_fields(ours)) - set(_fields(stored)))
+    if missing:
+        listed = ", ".join(missing[:_MOST_FIELDS])
+        more = f" and {len(missing) - _MOST_FIELDS} more" if len(missing) > _MOST_FIELDS else ""
+        what = f"the CRD {api.resource} is older, or another product's: it lacks {listed}{more}"
+        return Finding.wrong(what, UPGRADE_CRD)
+    return Finding.well(f"the CRD {api.resource} is that of this release, or newer")
+
+
+def of_operator(leases: Iterable[Body], deployments: Iterable[Body], now: datetime) -> Iterator[Finding]:
+    """Whether an operator runs: who leads, and whether its pods are available."""
+    count = 0
+    for body in deployments:
+        count += 1
+        yield _of_deployment(body)
+    for body in leases:
+        count += 1
+        yield _of_lease(body, now)
+    if not count:
+        yield Finding.wrong("no operator is installed: there is neither its Deployment nor its Lease", INSTALL)
+
+
+def _of_deployment(body: Body) -> Finding:
+    key, wanted = key_of(body), _number(body, "spec", "replicas")
+    available = _number(body, "status", "availableReplicas")
+    what = f"the operator's Deployment {key} has {available} of {wanted} pods available"
+    step = f"kubectl -n {key.namespace} describe pods; kubectl -n {key.namespace} logs deployment/{key.name}"
+    return Finding.well(what) if available else Finding.wrong(what, step)
+
+
+def _of_lease(body: Body, now: datetime) -> Finding:
+    key, spec = key_of(body), body.get("spec")
+    found = spec if isinstance(spec, Mapping) else {}
+    renewed, holder = parse_time(found.get("renewTime")), found.get("holderIdentity") or "nobody"
+    limit = _number(body, "spec", "leaseDurationSeconds") or 15
+    age = (now - renewed).total_seconds() if renewed else None
+    if age is not None and age <= 2 * limit and holder != "nobody":
+        return Finding.well(f"{holder} leads, and renewed the Lease {key} {max(0, int(age))} s ago")
+    ago = f"was renewed {output.age(renewed, now)} ago" if renewed else "was never renewed"
+    return Finding.wrong(f"nobody leads: the Lease {key} {ago}", f"kubectl -n {key.namespace} get pods")
+
+
+def _schema(crd: Body, version: str) -> Mapping[str, Any] | None:
+    for entry in crd["spec"]["versions"]:
+        if entry["name"] == version and entry.get("served"):
+            found: Mapping[str, Any] = entry["schema"]["openAPIV3Schema"]
+            return found
+    return None
+
+
+def _fields(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """The fields of a schema, without those of pod templates, which are Kubernetes' own."""
+    for name, below in schema.get("properties", {}).items():
+        if name in {"template", "metadata"}:
+            continue
+        yield f"{path}{name}"
+        yield from _fields(below, f"{path}{name}.")
+    for nested in ("items", "additionalProperties"):
+        if isinstance(below := schema.get(nested), Mapping):
+            yield from _fields(below, path)
+
+
+def crd_name(api: ServedAPI) -> str:
+    """The name of an API's definition."""
+    return str(metadata_of(api.crd.load())["name"])
+
+
+def _number(body: Body, part: str, name: str) -> int:
+    below = body.get(part)
+    found = below.get(name) if isinstance(below, Mapping) else None
+    return found if isinstance(found, int) else 0

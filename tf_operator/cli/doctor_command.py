@@ -1,0 +1,119 @@
+"""``tfjob doctor``: what a cluster lacks for training jobs, or its user's rights; each with what to do."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final
+
+from tf_operator.cli import diagnosis, session, target
+from tf_operator.cli.diagnosis import Finding, Right
+from tf_operator.cli.target import Target
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, discovery
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.transport.requests import Resource, Scope
+from tf_operator.meta import Body, ObjectKey
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+_CRDS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
+)
+_REVIEWS: Final = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False
+)
+_LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+_DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+_OURS: Final = "app.kubernetes.io/name=tf-operator"
+_KUBEFLOWS: Final = "control-plane=kubeflow-training-operator"
+_LEASE_NAMES: Final = ("tf-operator", "1ca428e5.training-operator.kubeflow.org")
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``doctor`` into the grammar."""
+    parser = commands.add_parser(
+        "doctor",
+        help="find out what is missing in a cluster",
+        description="Looks at the API server, the CRD, the operator and your rights, and says what to do about what is"
+        " missing.",
+        epilog="exit codes: 0 nothing is missing; 1 something is",
+        allow_abbrev=False,
+    )
+    target.add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look at everything."""
+    chosen = target.choose(arguments)
+
+    async def verb(jobs: AsyncTFJobs, _: argparse.Namespace) -> int:
+        is_well = True
+        async for finding in findings(jobs, chosen):
+            sys.stdout.write(f"{finding}\n")
+            is_well = is_well and finding.is_well is not False
+        return 0 if is_well else session.FAILED
+
+    return session.run(arguments, verb, chosen=chosen)
+
+
+async def findings(jobs: AsyncTFJobs, chosen: Target) -> AsyncIterator[Finding]:
+    """What was found, in the order in which things depend on each other."""
+    said = await discovery.version(jobs.client)
+    yield Finding.well(f"the API server {said.get('gitVersion', '')} at {jobs.host} answers; it is {chosen.why}")
+    yield await _crd(jobs)
+    if chosen.is_local:
+        yield Finding.well("the operator runs in the local server")
+    else:
+        async for finding in _operator(jobs):
+            yield finding
+    yield await _rights(jobs)
+
+
+async def _crd(jobs: AsyncTFJobs) -> Finding:
+    key = ObjectKey("", diagnosis.crd_name(jobs.api))
+    try:
+        return diagnosis.of_crd(jobs.api, await jobs.client.get(_CRDS, key))
+    except NotFound:
+        return Finding.wrong(f"{jobs.api.resource} are not served: there is no such CRD", diagnosis.INSTALL)
+    except Forbidden:
+        served = await discovery.served(jobs.client, jobs.api.resource.api_version)
+        if any(entry.name == jobs.api.resource.plural for entry in served):
+            return Finding.unknown(f"{jobs.api.resource} are served; of which release, you may not see")
+        return Finding.wrong(f"{jobs.api.resource} are not served", diagnosis.INSTALL)
+
+
+async def _operator(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
+    try:
+        deployments = [
+            body for selector in (_OURS, _KUBEFLOWS) for body in await _all(jobs, _DEPLOYMENTS, Scope("", selector))
+        ]
+        scopes = [Scope("", field_selector=f"metadata.name={name}") for name in _LEASE_NAMES]
+        leases = [body for scope in scopes for body in await _all(jobs, _LEASES, scope)]
+    except Forbidden:
+        yield Finding.unknown("whether an operator runs, you may not see", "ask an administrator to run tfjob doctor")
+        return
+    for finding in diagnosis.of_operator(leases, deployments, SystemClock().now()):
+        yield finding
+
+
+async def _all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body]:
+    return (await changes.list_all(jobs.client, resource, scope)).items
+
+
+async def _rights(jobs: AsyncTFJobs) -> Finding:
+    asked = diagnosis.rights(jobs.api)
+    try:
+        answers = await asyncio.gather(*(_is_allowed(jobs, right) for right in asked))
+    except ApiError as error:
+        return Finding.unknown(f"your rights cannot be checked: {error}")
+    return diagnosis.of_rights(
+        [right for right, is_allowed in zip(asked, answers, strict=True) if not is_allowed], jobs.namespace
+    )
+
+
+async def _is_allowed(jobs: AsyncTFJobs, right: Right) -> bool:
+    reply = await jobs.client.create(_REVIEWS, "", right.review(jobs.namespace))
+    status = reply.get("status")
+    return isinstance(status, dict) and status.get("allowed") is True

@@ -1,0 +1,58 @@
+"""``tfjob init``: writes a commented manifest to begin with."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import session, starter
+from tf_operator.job.constants import MOST_REPLICAS
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``init`` into the grammar."""
+    parser = commands.add_parser(
+        "init",
+        help="write a manifest to begin with",
+        description="Writes a commented manifest with the replicas that are asked for. It runs as it is; its program"
+        " only says which replica it is.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: standard output")
+    parser.add_argument("--name", default="my-job", metavar="NAME", help="name of the job; default: my-job")
+    parser.add_argument("--workers", type=_number, default=1, metavar="N", help="number of workers; default: 1")
+    parser.add_argument("--ps", type=_number, default=0, metavar="N", help="number of parameter servers; default: 0")
+    parser.add_argument("--chief", action="store_true", help="with a chief, which alone decides success")
+    parser.add_argument("--image", default=starter.IMAGE, metavar="IMAGE", help=f"default: {starter.IMAGE}")
+    parser.set_defaults(run=run)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= MOST_REPLICAS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of replicas")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the manifest; a file that is there is not overwritten."""
+    if not (arguments.chief or arguments.workers):
+        return session.failed("a job needs a chief or a worker: --workers 1", session.USAGE)
+    text = starter.manifest(
+        arguments.name, image=arguments.image, workers=arguments.workers, ps=arguments.ps, has_chief=arguments.chief
+    )
+    if arguments.file == "-":
+        sys.stdout.write(text)
+        return 0
+    try:
+        with Path(arguments.file).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return session.failed(f"{arguments.file} is there already; choose another file", session.USAGE)
+    except OSError as error:
+        return session.failed(f"cannot write {arguments.file}: {error.strerror}", session.USAGE)
+    name = arguments.file
+    session.say(f"{name} written. Check it: tfjob plan -f {name}. Run it: tfjob run {name}")
+    return 0

@@ -1,0 +1,58 @@
+"""``tfjob run`` without a cluster: the API server, the operator and the node in this process, for one job.
+
+When the command ends, nothing is left: no process, no port, no folder. ``tfjob local up`` is for what shall stay.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+from tf_operator.app import local
+from tf_operator.app.local import LocalCluster
+from tf_operator.cli import run_command, session
+from tf_operator.cli.manifests import Manifest
+from tf_operator.cli.milestones import Milestones
+from tf_operator.cli.run_job import RunOptions
+from tf_operator.client import AsyncTFJobs
+from tf_operator.dialects import registry
+from tf_operator.local import scratch
+from tf_operator.local.state import StateFolder
+
+SERVED_AFTER: Final = 1.0
+"""Seconds after the start of the job."""
+
+
+def run(arguments: argparse.Namespace, found: Sequence[Manifest]) -> int:
+    """Run the job among these objects; the exit code."""
+    session.say(f"without a cluster: images are not used, programs run with {arguments.python or sys.executable}")
+    with scratch.folder() as folder:
+        return session.ended(lambda: _run(arguments, found, folder))
+
+
+async def _run(arguments: argparse.Namespace, found: Sequence[Manifest], folder: StateFolder) -> int:
+    reached = Milestones(session.say, is_on=arguments.verbose)
+    apis = tuple(api for api in registry.SERVED if any(api.has(manifest.body) for manifest in found))
+    options = local.LocalOptions(folder, local.this_interpreter(), apis)
+    async with local.live(options, on_step=reached.reached) as cluster:
+        jobs = AsyncTFJobs(arguments.namespace, kind=arguments.kind, transport=cluster.transport, clock=cluster.clock)
+        kept = RunOptions(is_lasting=False, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+        async with jobs:
+            serving = asyncio.get_running_loop().create_task(_serve(cluster, folder, reached))
+            try:
+                return await run_command.follow(jobs, found, arguments, options=kept, milestones=reached)
+            finally:
+                serving.cancel()
+                await asyncio.wait([serving])
+
+
+async def _serve(cluster: LocalCluster, folder: StateFolder, reached: Milestones) -> None:
+    """Serve kubectl and the other verbs, in time for whoever looks on; a job of a moment needs none of it."""
+    await cluster.clock.sleep(SERVED_AFTER)
+    # In a thread: it takes half a second, and what the job prints must not wait for that.
+    await asyncio.to_thread(import_module, "tf_operator.local.endpoint")
+    async with local.published(cluster, folder):
+        reached.reached(f"for kubectl: export KUBECONFIG={folder.kubeconfig}")
+        await asyncio.get_running_loop().create_future()

@@ -1,0 +1,66 @@
+"""``tfjob top``: the CPU and memory that the replicas of a job use."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from tf_operator.cli import output, session, target
+from tf_operator.client import AsyncTFJobs, JobPod, NotFound, NotPossible, changes, pods
+from tf_operator.machinery.transport.requests import Resource
+from tf_operator.meta import Body, key_of
+from tf_operator.planning import quantity
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+
+_METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
+_MEBIBYTE: Final = 1024 * 1024
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``top`` into the grammar."""
+    parser = commands.add_parser(
+        "top",
+        help="show the CPU and memory that a job uses",
+        description="Shows what the replicas of a job use, as the metrics API says. Needs the metrics-server.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="JOB", help="name of the job")
+    target.add_arguments(parser)
+    parser.set_defaults(run=lambda arguments: session.run(arguments, _top))
+
+
+async def _top(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    job = await jobs.get(session.name_of(arguments.name))
+    found = await jobs.pods(job)
+    try:
+        listed = await changes.list_all(jobs.client, _METRICS, pods.scope_of(job))
+    except NotFound:
+        raise NotPossible("this cluster has no metrics API; install the metrics-server") from None
+    sys.stdout.writelines(table(found, listed.items))
+    return 0
+
+
+def table(found: tuple[JobPod, ...], metrics: list[Body]) -> list[str]:
+    """A line for each replica of which there are figures."""
+    usage = {key_of(body).name: body for body in metrics}
+    rows = [[pod.replica, pod.name, *_used(usage[pod.name]), pod.node] for pod in found if pod.name in usage]
+    return list(output.table(["REPLICA", "POD", "CPU", "MEMORY", "NODE"], rows))
+
+
+def _used(body: Body) -> tuple[str, str]:
+    containers = body.get("containers")
+    usages = [_usage(entry) for entry in containers] if isinstance(containers, list) else []
+    cpu, memory = (sum(_amount(usage.get(name)) for usage in usages) for name in ("cpu", "memory"))
+    return f"{round(cpu * 1000)}m", f"{round(memory / _MEBIBYTE)}Mi"
+
+
+def _usage(container: object) -> Mapping[str, Any]:
+    found = container.get("usage") if isinstance(container, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _amount(found: object) -> float:
+    parsed = quantity.parse(found)
+    return float(parsed) if parsed is not None else 0.0

@@ -1,0 +1,141 @@
+"""What is sent, as a body of the kind that the path names; what cannot be is refused in the words of kube-apiserver."""
+
+from typing import Any
+
+import msgspec
+
+from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.local.apiserver.registry import Registry
+from tf_operator.machinery.transport.requests import JSON, Request
+
+ACCEPTED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
+_SHOWN = 30
+_FRAME = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_NO_VERSION = "couldn't get version/kind; json parse error: "
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    """The types of ``metadata``'s fields; a client's mistake ends here."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[dict[str, Any]] | None = None
+
+
+def media_type(request: Request) -> str:
+    """What the body is said to be."""
+    return request.content_type.partition(";")[0].strip() or JSON
+
+
+def sent_object(request: Request, kind: Kind) -> Json:
+    """The object in a body that is JSON or YAML."""
+    body, media = request.body or b"", media_type(request)
+    if media not in ACCEPTED[:2]:
+        raise failures.unsupported_media_type(ACCEPTED)
+    check_size(body)
+    if media != JSON:
+        body = _json_of(body)
+    return _decoded(body, kind)
+
+
+def check_size(body: bytes) -> None:
+    """413 for what is too large."""
+    if len(body) > failures.LONGEST_BODY:
+        raise failures.too_large()
+
+
+def _json_of(text: bytes) -> bytes:
+    import yaml  # noqa: PLC0415 (few clients send it, and none of those that start a job)
+
+    try:
+        return msgspec.json.encode(yaml.safe_load(text))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
+        raise failures.bad_request(f"error converting YAML to JSON: {error}") from error
+
+
+def _decoded(body: bytes, kind: Kind) -> Json:
+    shown = body[:_SHOWN].decode(errors="replace") if body[:1] == b"{" else body[:_SHOWN].hex()
+    shown = (shown + " ..." if len(body) > _SHOWN else shown) or "<empty>"
+    unrecognized = f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
+    problem = parse_problem(body)
+    if problem:
+        raise failures.bad_request(f"{unrecognized}{_NO_VERSION}{problem} ({shown})")
+    sent: Json = msgspec.json.decode(body) or {}
+    if kind.is_custom and not sent.get("kind"):
+        whole = body.decode(errors="replace")
+        raise failures.bad_request(f"{unrecognized}Object 'Kind' is missing in '{whole}' ({shown})")
+    return sent
+
+
+def parse_problem(body: bytes) -> str:
+    """Why a body is no JSON object, as Go says it; empty if it is one (or ``null``)."""
+    try:
+        sent = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return "unexpected end of JSON input" if "truncated" in str(error) else str(error)
+    if sent is None or isinstance(sent, dict):
+        return ""
+    named = {list: "array", str: "string", bool: "bool"}.get(type(sent), "number")
+    return f"json: cannot unmarshal {named} into Go value of type {_FRAME}"
+
+
+def options_problem(body: bytes) -> ApiFailure | None:
+    """What is wrong with the frame of options in a body."""
+    check_size(body)
+    problem = parse_problem(body)
+    return failures.bad_request(f"{_NO_VERSION}{problem}") if problem else None
+
+
+def framed(kind: Kind, sent: object, registry: Registry) -> Json:
+    """A body with its kind, and with metadata of the right types; 400 if it is another kind."""
+    resource = kind.resource
+    if not isinstance(sent, dict):
+        raise failures.bad_request(f"the object provided is no {resource.kind}")
+    api_version = sent.get("apiVersion") or resource.api_version
+    named = sent.get("kind") or resource.kind
+    if (api_version, named) != (resource.api_version, resource.kind):
+        raise failures.bad_request(_mismatch(kind, str(api_version), str(named), registry=registry))
+    metadata = {} if sent.get("metadata", ...) is ... else sent["metadata"]
+    try:
+        msgspec.convert(metadata, _Metadata)
+    except msgspec.ValidationError as error:
+        why = f"json: cannot unmarshal metadata: {error}"
+        raise failures.bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
+        ) from error
+    return {**sent, "kind": named, "apiVersion": api_version, "metadata": metadata}
+
+
+def is_of(kind: Kind, body: object) -> bool:
+    """Whether a whole body is of a kind."""
+    resource = kind.resource
+    named = (body.get("apiVersion"), body.get("kind")) if isinstance(body, dict) else None
+    return named == (resource.api_version, resource.kind)
+
+
+def _mismatch(kind: Kind, api_version: str, named: str, *, registry: Registry) -> str:
+    resource = kind.resource
+    if kind.is_custom:
+        if api_version != resource.api_version:
+            return (
+                f"the API version in the data ({api_version}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        return f"the kind in the data ({named}) does not match the expected kind ({resource.kind})"
+    version = api_version.rpartition("/")[2]
+    if registry.of_kind(api_version, named) is None:
+        why = f'no kind "{named}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    else:
+        group = resource.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{named}) to ({group}.{resource.kind}): unknown conversion"
+    return f'{named} in version "{version}" cannot be handled as a {resource.kind}: {why}'

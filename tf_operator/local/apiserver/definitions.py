@@ -1,0 +1,297 @@
+"""CustomResourceDefinitions: the kind itself, and the kinds that its objects define.
+
+Objects of several versions are converted in this process, by the code of ``tfjob convert``; a CRD of anybody else can
+only have versions that differ in nothing (``conversion.strategy: None``).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from tf_operator.local.apiserver import built_in_columns, causes, json_path, names, object_meta, schema_causes, schemas
+from tf_operator.local.apiserver.ages import age
+from tf_operator.local.apiserver.kinds import Column, Json, Kind, ScalePaths
+from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
+from tf_operator.local.apiserver.rules import Rules
+from tf_operator.meta import Body, GroupVersionResource, parse_time, rfc3339
+
+RESOURCE: Final = GroupVersionResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
+)
+_SCOPES: Final = ("Cluster", "Namespaced")
+_BLOCKING: Final = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_NOT_CHECKED: Final = causes.invalid(
+    "<nil>",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation",
+)
+_AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def kind() -> Kind:
+    """The kind of the definitions themselves."""
+    return Kind(
+        RESOURCE,
+        "customresourcedefinition",
+        ("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=frozenset({"status"}),
+        has_generation=True,
+        prepare=_prepare,
+        validate=_validate,
+        columns=built_in_columns.DEFINITIONS,
+        has_age_column=False,
+        merge_keys={"metadata.ownerReferences": "uid", "metadata.finalizers": "", "status.conditions": "type"},
+        defines=defined,
+    )
+
+
+def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
+    object_meta.decode(body["metadata"])
+    spec = body["spec"] = body.get("spec") or {}
+    found = spec["names"] = spec.get("names") or {}
+    if found.get("kind"):
+        found.setdefault("singular", found["kind"].lower())
+        found.setdefault("listKind", f"{found['kind']}List")
+    spec.setdefault("conversion", {"strategy": "None"})
+    status = body.get("status") or {}
+    if stored is None or not status.get("conditions"):
+        status["conditions"] = [
+            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
+        ]
+    storage = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
+    status["acceptedNames"] = found
+    status["storedVersions"] = list(dict.fromkeys([*status.get("storedVersions", ()), *storage]))
+    return body | {"status": status}
+
+
+def _condition(name: str, reason: str, message: str, now: datetime) -> Json:
+    when = {"lastTransitionTime": rfc3339(now)}
+    return {"type": name, "status": "True", **when, "reason": reason, "message": message}
+
+
+def _validate(body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
+    return (*object_meta.check(body["metadata"], is_built_in=True), *_check(body["spec"], body, stored))
+
+
+def _check(spec: Body, body: Body, stored: Body | None) -> Iterator[FieldCause]:
+    plural, group, scope = spec["names"].get("plural", ""), spec.get("group", ""), spec.get("scope", "")
+    if body["metadata"].get("name") != f"{plural}.{group}":
+        yield causes.invalid("metadata.name", body["metadata"].get("name"), 'must be spec.names.plural+"."+spec.group')
+    named = {"spec.group": group, "spec.names.plural": plural, "spec.names.kind": spec["names"].get("kind")}
+    yield from (causes.required(field) for field, value in named.items() if not value)
+    if scope not in _SCOPES:
+        yield causes.not_supported("spec.scope", scope, _SCOPES)
+    versions = spec.get("versions") or ()
+    if sum(version.get("storage") is True for version in versions) != 1:
+        yield causes.invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+    for index, version in enumerate(versions):
+        yield from _check_version(version, f"spec.versions[{index}]")
+    before: Body = spec if stored is None else stored["spec"]
+    for name in ("group", "scope"):
+        if spec.get(name) != before.get(name):
+            yield causes.invalid(f"spec.{name}", spec.get(name), "field is immutable")
+
+
+def _check_version(version: Body, path: str) -> Iterator[FieldCause]:
+    name = version.get("name", "")
+    for problem in names.label_1035(name):
+        yield causes.invalid(f"{path}.name", name, problem)
+    if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        yield causes.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+    lists = {"additionalPrinterColumns": "jsonPath", "selectableFields": "jsonPath"}
+    for field, key in lists.items():
+        for index, entry in enumerate(version.get(field) or ()):
+            try:
+                json_path.compiled(entry.get(key, ""))
+            except json_path.PathError as error:
+                yield causes.invalid(f"{path}.{field}[{index}].{key}", entry.get(key), str(error))
+
+
+def defined(definition: Body) -> tuple[Kind, ...]:
+    """A kind for each version that the definition serves."""
+    spec = definition["spec"]
+    versions = spec["versions"]
+    storage = _resource(spec, next(version["name"] for version in versions if version.get("storage")))
+    convert = _converter(spec) if len(versions) > 1 else None
+    return tuple(
+        replace(
+            _defined(spec, version),
+            stored_as=None if version["name"] == storage.version else storage,
+            convert=convert,
+        )
+        for version in versions
+        if version.get("served")
+    )
+
+
+def _resource(spec: Body, version: str) -> GroupVersionResource:
+    found, is_namespaced = spec["names"], spec["scope"] == "Namespaced"
+    return GroupVersionResource(spec["group"], version, found["plural"], found["kind"], is_namespaced=is_namespaced)
+
+
+def _defined(spec: Body, version: Body) -> Kind:
+    found: Body = spec["names"]
+    schema: schemas.Schema = version["schema"]["openAPIV3Schema"]
+    subresources: Body = version.get("subresources") or {}
+    objects = _CustomObjects(schema)
+    selectable = [entry["jsonPath"] for entry in version.get("selectableFields") or ()]
+    return Kind(
+        _resource(spec, version["name"]),
+        found.get("singular") or found["kind"].lower(),
+        tuple(found.get("shortNames") or ()),
+        categories=tuple(found.get("categories") or ()),
+        subresources=frozenset(subresources),
+        has_generation=True,
+        prepare=objects.prepare,
+        validate=objects.validate,
+        unknown_fields=objects.unknown_fields,
+        columns=tuple(map(_column, version.get("additionalPrinterColumns") or (_AGE,))),
+        has_age_column=False,
+        fields={path.removeprefix("."): _selector(path) for path in selectable},
+        schema=schema,
+        is_custom=True,
+        scale=_scale(subresources["scale"]) if "scale" in subresources else None,
+    )
+
+
+class _CustomObjects:
+    """What a schema does with the objects of its kind."""
+
+    def __init__(self, schema: schemas.Schema) -> None:
+        properties = {name: part for name, part in schema.get("properties", {}).items() if name != "metadata"}
+        self._schema = {**schema, "properties": properties}
+        self._rules = Rules(schema)
+        # Rules may ask for the name, so metadata stays for them; a schema cannot say more about it than the server.
+
+    def prepare(self, body: Json, _: Body | None, __: datetime) -> Json:
+        """Prune and fill."""
+        object_meta.decode(body["metadata"])
+        for _removed in schemas.prune(body, self._schema):
+            pass
+        schemas.fill(body, self._schema)
+        return body
+
+    def unknown_fields(self, sent: Body) -> tuple[str, ...]:
+        """What ``prepare`` will remove."""
+        copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
+        found = (*schemas.prune(copy, self._schema), *object_meta.unknown(copy.get("metadata")))
+        return tuple(f'unknown field "{path}"' for path in found)
+
+    def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
+        """All that is wrong; rules need an object that keeps the schema."""
+        old = schemas.MISSING if stored is None else stored
+        broken = schemas.violations(body, self._schema, old=old)
+        found = [
+            *object_meta.check(body["metadata"]),
+            *map(schema_causes.cause, broken),
+            *map(schema_causes.cause, schemas.repeated(body, self._schema)),
+        ]
+        if not any(cause.reason in _BLOCKING for cause in found):
+            return (*found, *self._rules.check(body, stored))
+        return (*found, *((_NOT_CHECKED,) if self._rules.exist else ()))
+
+
+def _scale(paths: Body) -> ScalePaths:
+    def parts(name: str) -> tuple[str, ...]:
+        return tuple(part for part in paths.get(name, "").split(".") if part)
+
+    return ScalePaths(parts("specReplicasPath"), parts("statusReplicasPath"), parts("labelSelectorPath"))
+
+
+def _selector(path: str) -> Callable[[Body], str]:
+    find = json_path.compiled(path)
+
+    def read(body: Body) -> str:
+        found = find(body)
+        return _text(found[0]) if found else ""
+
+    return read
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _column(entry: Mapping[str, Any]) -> Column:
+    find, kind_of_cell = json_path.compiled(entry["jsonPath"]), entry["type"]
+
+    def cell(body: Body, now: datetime) -> object:
+        found = find(body)
+        return _CELLS[kind_of_cell](found[0], now) if found and kind_of_cell in _CELLS else None
+
+    return Column(
+        entry["name"],
+        kind_of_cell,
+        cell,
+        format=entry.get("format", ""),
+        description=entry.get("description", _description(entry["jsonPath"])),
+        priority=entry.get("priority", 0),
+    )
+
+
+def _description(path: str) -> str:
+    return f"Custom resource definition column (in JSONPath format): {path}"
+
+
+def _number(value: object, _: datetime) -> object:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _integer(value: object, _: datetime) -> object:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+_CELLS: Final[Mapping[str, Callable[[Any, datetime], object]]] = {
+    "string": lambda value, _: _text(value),
+    "integer": _integer,
+    "number": _number,
+    "boolean": lambda value, _: value if isinstance(value, bool) else None,
+    "date": lambda value, now: age(parse_time(value), now) if isinstance(value, str) else None,
+}
+
+
+def _converter(spec: Body) -> Callable[[Body, str], Json]:
+    group, name = spec["group"], spec["names"]["kind"]
+    strategy = (spec.get("conversion") or {}).get("strategy", "None")
+
+    def convert(body: Body, api_version: str) -> Json:
+        if body["apiVersion"] == api_version:
+            return dict(body)
+        if known := _conversion(group, name):
+            return known(body, api_version)
+        if strategy != "None":
+            message = f"the embedded API server calls no webhook to convert {name}.{group} (use --real)"
+            raise ApiFailure(500, "InternalError", message)
+        return {**body, "apiVersion": api_version}
+
+    return convert
+
+
+@cache
+def _conversion(group: str, name: str) -> Callable[[Body, str], Json] | None:
+    """The conversion of an API that the operator serves."""
+    from tf_operator.dialects import registry  # noqa: PLC0415 - only for definitions with several versions
+    from tf_operator.dialects.served import ConversionError  # noqa: PLC0415
+
+    apis = (*registry.SERVED, *registry.ON_REQUEST)
+    found = [api for api in apis if (api.resource.group, api.resource.kind) == (group, name)]
+    if not any(api.conversion.versions for api in found):
+        return None
+
+    def convert(body: Body, api_version: str) -> Json:
+        versions = {api_version.rpartition("/")[2], body["apiVersion"].rpartition("/")[2]}
+        api = next((api for api in found if api.resource.version in versions), found[0])
+        try:
+            return api.conversion.convert(body, api_version.rpartition("/")[2])
+        except ConversionError as error:
+            message = f"conversion for {body['apiVersion']}, Kind={name} failed: {error}"
+            raise ApiFailure(500, "InternalError", message) from None
+
+    return convert

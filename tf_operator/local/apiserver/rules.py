@@ -1,0 +1,206 @@
+"""``x-kubernetes-validations``: the rules of a CRD in CEL, evaluated by Google's C++ engine (cel-expr-python).
+
+The package is imported, and a rule compiled, when an object is checked for the first time: neither may cost start-up
+time. Without the package nothing is accepted unchecked: the request fails, and says what to install.
+
+Rules see untyped values, as their JSON is: a ``date-time`` is a text and not a timestamp. A rule with a function of
+Kubernetes' own libraries that is not here (``quantity``, ``url``, ``ip`` ...) cannot be compiled and refuses objects.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from tf_operator.local.apiserver import causes
+from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
+from tf_operator.local.apiserver.schemas import MISSING, Schema, below, correlated, property_of
+
+_MISSING_ENGINE: Final = (
+    "the rules (x-kubernetes-validations) of this kind cannot be checked: the Python package cel-expr-python is not"
+    " installed; 'pip install tf-operator[local]' brings it for Python 3.11 to 3.13 on Linux (glibc) and macOS;"
+    " elsewhere use a real API server (--real)"
+)
+_OPTIONAL: Final = "cel.bind(oldSelf, __exists ? optional.of(__old) : optional.none(), (\n{}\n))"
+_RESERVED_NAME: Final = "__"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One rule, compiled."""
+
+    text: str
+    is_transition: bool
+    """Needs an old value: it is not evaluated without one."""
+    is_optional: bool
+    """Sees the old value as an optional."""
+    expression: Any
+    problem: str
+    """Why it could not be compiled."""
+    message: str
+    message_expression: Any
+    field: str
+    reason: str
+
+
+class Rules:
+    """The rules of one schema, at any depth."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._has_rules: dict[int, bool] = {}
+        self._compiled: dict[int, tuple[_Rule, ...]] = {}
+
+    @property
+    def exist(self) -> bool:
+        """Whether there are any."""
+        return self._is_ruled(self._schema)
+
+    def check(self, body: Mapping[str, Any], stored: Mapping[str, Any] | None) -> Iterator[FieldCause]:
+        """What is wrong with a body that keeps the schema; raises ``ApiFailure`` without the engine."""
+        yield from self._walk(body, MISSING if stored is None else stored, self._schema, path="")
+
+    def _is_ruled(self, schema: Schema) -> bool:
+        """Whether there is a rule at this place or below."""
+        known = self._has_rules.get(id(schema))
+        if known is None:
+            below_it = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
+            known = bool(schema.get("x-kubernetes-validations")) or any(
+                self._is_ruled(part) for part in below_it if isinstance(part, Mapping)
+            )
+            self._has_rules[id(schema)] = known
+        return known
+
+    def _walk(self, value: Any, old: Any, schema: Schema, *, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - JSON
+        if value is None or not self._is_ruled(schema):
+            return
+        yield from self._evaluate(value, old, schema, path)
+        if isinstance(value, Mapping):
+            properties = schema.get("properties", {})
+            for name, item in value.items():
+                if (found := property_of(schema, name)) is not None:
+                    place = below(path, name) if name in properties else f"{path}[{name}]"
+                    yield from self._walk(item, correlated(old, name), found, path=place)
+        elif isinstance(value, list):
+            items = schema.get("items", {})
+            for index, item in enumerate(value):
+                yield from self._walk(item, correlated(old, item, schema), items, path=f"{path}[{index}]")
+
+    def _evaluate(self, value: object, old: object, schema: Schema, path: str) -> Iterator[FieldCause]:
+        texts: Sequence[Mapping[str, Any]] = schema.get("x-kubernetes-validations", ())
+        if not texts:
+            return
+        if id(schema) not in self._compiled:
+            self._compiled[id(schema)] = tuple(map(_compile, texts))
+        is_new = old is MISSING
+        data = {"self": value, "oldSelf": None if is_new else old, "__old": None if is_new else old}
+        data["__exists"] = not is_new
+        for rule in self._compiled[id(schema)]:
+            if is_new and rule.is_transition:
+                continue
+            if not rule.is_transition and not rule.is_optional and value == old:
+                continue  # what has not changed is not refused now
+            if problem := _broken(rule, data):
+                yield _cause(rule, path, problem)
+
+
+def _broken(rule: _Rule, data: Mapping[str, object]) -> str:
+    """What to say if the rule does not hold."""
+    if rule.problem:
+        return f"rule compile error: {rule.problem}"
+    try:
+        result = rule.expression.eval(data=data)
+        kind, holds = result.type().name(), result.value()
+    except (RuntimeError, ValueError, OverflowError) as error:
+        return f"{error} evaluating rule: {rule.message or rule.text}"
+    if kind != "BOOL":
+        return f"{holds} evaluating rule: {rule.message or rule.text}"
+    return "" if holds else _message(rule, data)
+
+
+def _message(rule: _Rule, data: Mapping[str, object]) -> str:
+    if rule.message_expression is not None:
+        try:
+            result = rule.message_expression.eval(data=data)
+            text = str(result.value()).strip() if result.type().name() == "STRING" else ""
+        except (RuntimeError, ValueError, OverflowError):
+            text = ""
+        if text and "\n" not in text:
+            return text
+    return rule.message or f"failed rule: {rule.text}"
+
+
+def _cause(rule: _Rule, path: str, detail: str) -> FieldCause:
+    place = below(path, rule.field) if rule.field else path or "<nil>"
+    match rule.reason:
+        case "FieldValueRequired":
+            return causes.required(place, detail)
+        case "FieldValueForbidden":
+            return causes.forbidden(place, detail)
+    return causes.invalid(place, causes.NO_VALUE, detail, reason=rule.reason or "FieldValueInvalid")
+
+
+def _compile(rule: Mapping[str, Any]) -> _Rule:
+    text = rule["rule"].strip()
+    is_optional = rule.get("optionalOldSelf") is True
+    expression, problem = _compiled(text, is_optional=is_optional)
+    words = rule.get("messageExpression", "")
+    return _Rule(
+        text=text,
+        is_transition="oldSelf" in text and not is_optional,
+        is_optional=is_optional,
+        expression=expression,
+        problem=problem,
+        message=rule.get("message", "").strip(),
+        message_expression=_compiled(words, is_optional=is_optional)[0] if words else None,
+        field=rule.get("fieldPath", "").removeprefix("."),
+        reason=rule.get("reason", ""),
+    )
+
+
+def _compiled(text: str, *, is_optional: bool) -> tuple[Any, str]:
+    """The expression, or why there is none."""
+    if _RESERVED_NAME in text:
+        return None, "names that are escaped with underscores are not supported by the embedded API server (use --real)"
+    try:
+        return _environment().compile(_OPTIONAL.format(text) if is_optional else text), ""
+    except RuntimeError as error:
+        return None, str(error)
+
+
+@cache
+def _environment() -> Any:  # noqa: ANN401 - the engine has no types
+    try:
+        from cel_expr_python import cel  # noqa: PLC0415 - costs start-up time, and is optional
+        from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
+    except ImportError as error:
+        raise ApiFailure(500, "InternalError", _MISSING_ENGINE) from error
+    any_type = cel.Type.DYN
+    variables = dict.fromkeys(("self", "oldSelf", "__old"), any_type) | {"__exists": cel.Type.BOOL}
+    members: Mapping[str, Any] = {
+        "sum": lambda items: sum(map(_plain, items)),
+        "min": lambda items: min(map(_plain, items)),
+        "max": lambda items: max(map(_plain, items)),
+        "isSorted": lambda items: (plain := list(map(_plain, items))) == sorted(plain),
+    }
+    functions = [
+        cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(
+                    f"list_{name}",
+                    cel.Type.BOOL if name == "isSorted" else any_type,
+                    [cel.Type.List(any_type)],
+                    is_member=True,
+                    impl=function,
+                )
+            ],
+        )
+        for name, function in members.items()
+    ]
+    extensions = [ext_optional.ExtOptional(), ext_strings.ExtStrings(), ext_bindings.ExtBindings()]
+    return cel.NewEnv(variables=variables, extensions=extensions, functions=functions)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of the engine, or of Python
+    return value.plain_value() if hasattr(value, "plain_value") else value

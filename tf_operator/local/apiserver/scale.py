@@ -1,0 +1,73 @@
+"""The ``scale`` subresource: an ``autoscaling/v1`` Scale, read from and written to an object by paths."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.kinds import Json, Kind, ScalePaths
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.meta import Body
+
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_ABSENT = object()
+
+
+def scale_of(kind: Kind, body: Body) -> Json:
+    """The Scale of an object."""
+    paths = _paths(kind)
+    replicas = _at(body, paths.spec_replicas)
+    if not isinstance(replicas, int):
+        raise failures.internal(f'the spec replicas field "{_dotted(paths.spec_replicas)}" does not exist')
+    current = _at(body, paths.status_replicas)
+    status: Json = {"replicas": current if isinstance(current, int) else 0}
+    selector = _at(body, paths.label_selector) if paths.label_selector else _ABSENT
+    if isinstance(selector, str) and selector:
+        status["selector"] = selector
+    metadata = {name: body["metadata"][name] for name in _KEPT if name in body["metadata"]}
+    frame = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata}
+    return frame | {"spec": {"replicas": replicas}, "status": status}
+
+
+def scaled(kind: Kind, body: Body, scale: object) -> Json:
+    """The object with the number of a Scale that was sent, and its version, if it names one."""
+    paths = _paths(kind)
+    sent = scale if isinstance(scale, Mapping) else {}
+    replicas = _at(sent, ("spec", "replicas"))
+    replicas = 0 if replicas is _ABSENT else replicas
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise failures.bad_request("Scale.spec.replicas must be an integer")
+    field = _dotted(paths.spec_replicas)
+    if replicas < 0:
+        message = f"Invalid value: {replicas}: should be a non-negative integer"
+        raise failures.invalid(kind, body["metadata"]["name"], [FieldCause(field, "FieldValueInvalid", message)])
+    changed: Json = msgspec.json.decode(msgspec.json.encode(body))
+    version = _at(sent, ("metadata", "resourceVersion"))
+    if isinstance(version, str) and version:
+        changed["metadata"]["resourceVersion"] = version
+    parent = changed
+    for name in paths.spec_replicas[:-1]:
+        parent = parent.setdefault(name, {})
+        if not isinstance(parent, dict):
+            raise failures.internal(f'the spec replicas field "{field}" does not exist')
+    parent[paths.spec_replicas[-1]] = replicas
+    return changed
+
+
+def _paths(kind: Kind) -> ScalePaths:
+    if kind.scale is None:
+        raise failures.no_such_path()
+    return kind.scale
+
+
+def _at(body: object, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON
+    for name in path:
+        if not isinstance(body, Mapping) or name not in body:
+            return _ABSENT
+        body = body[name]
+    return body
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return "".join(f".{name}" for name in path)

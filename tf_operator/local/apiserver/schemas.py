@@ -1,0 +1,292 @@
+"""Structural schemas: what a CRD says about its objects.
+
+``prune`` drops what no schema knows, ``fill`` sets defaults, ``violations`` says what breaks the schema. All of them
+walk the value and not the schema, so a small object is cheap however large the CRD is. ``schema_causes`` words a
+violation as the server does.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from tf_operator.meta import parse_time
+
+Schema = Mapping[str, Any]
+Node = Any
+"""Any JSON."""
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_BITS: Final = {"int32": 32, "int64": 64}
+_NOTHING: Final[Schema] = {}
+MISSING: Final = object()
+"""No value, which is something else than ``null``."""
+_BEYOND_INT64: Final = 2**63
+_LARGEST_WHOLE: Final = 1e21
+_FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule of the schema that a value breaks."""
+
+    path: str
+    rule: str
+    """The keyword: ``type``, ``required``, ``enum``, ``maximum`` ..."""
+    value: object = None
+    limit: Any = None
+    """What the schema asks for."""
+
+
+def property_of(schema: Schema, name: str) -> Schema | None:
+    """The schema of one field of an object, if there is one."""
+    found: Schema | None = schema.get("properties", _NOTHING).get(name)
+    if found is None:
+        others = schema.get("additionalProperties")
+        return others if isinstance(others, Mapping) else _NOTHING if others is True else None
+    return found
+
+
+def prune(value: Node, schema: Schema | None, *, path: str = "", is_resource: bool = True) -> Iterator[str]:
+    """Remove what the schema does not know from a value, in place; gives the paths of what is removed.
+
+    Whole numbers lose their fraction of 0: Go writes them without.
+    """
+    if isinstance(value, list):
+        items = None if schema is None else schema.get("items")
+        for index, item in enumerate(value):
+            value[index] = _whole(item)
+            yield from prune(item, items, path=f"{path}[{index}]", is_resource=False)
+    if not isinstance(value, dict):
+        return
+    schema = _NOTHING if schema is None else schema
+    has_frame = is_resource or schema.get(_EMBEDDED, False)
+    for name in list(value):
+        if has_frame and name in _FRAME:
+            continue
+        found = property_of(schema, name)
+        if found is not None:
+            value[name] = _whole(value[name])
+            yield from prune(value[name], found, path=below(path, name), is_resource=False)
+        elif not schema.get(_PRESERVE):
+            del value[name]
+            yield below(path, name)
+
+
+def _whole(value: Node) -> Node:
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE else value
+
+
+def fill(value: Node, schema: Schema) -> None:
+    """Set defaults, in place; a field that is ``null`` and may not be is one that is missing."""
+    if isinstance(value, list):
+        for item in value:
+            fill(item, schema.get("items", _NOTHING))
+    elif isinstance(value, dict):
+        _fill_object(value, schema)
+
+
+def _fill_object(value: dict[str, Node], schema: Schema) -> None:
+    for name, known in schema.get("properties", _NOTHING).items():
+        if "default" in known and (name not in value or _is_dropped(value[name], known)):
+            value[name] = _copied(known["default"])
+    for name in list(value):
+        found = property_of(schema, name)
+        if found and _is_dropped(value[name], found):
+            del value[name]
+        elif found:
+            fill(value[name], found)
+
+
+def _is_dropped(value: Node, schema: Schema) -> bool:
+    return value is None and not schema.get("nullable")
+
+
+def _copied(value: Node) -> Node:
+    if isinstance(value, Mapping):
+        return {name: _copied(item) for name, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+def violations(value: Node, schema: Schema, path: str = "", old: Node = MISSING) -> Iterator[Violation]:
+    """Everything that the schema forbids, in the order of the real validator.
+
+    What an update leaves as it was is not checked: it may be older than the rule.
+    """
+    if old is not MISSING and value == old:
+        return
+    types = ("null",) if value is None and schema.get("nullable") else _types(schema)
+    if types and not any(_is_type(value, name) for name in types):
+        yield Violation(path, "type", type_name(value), types)
+        if value is None:
+            return
+    else:
+        yield from _broken_scalar(value, schema, path)
+    if isinstance(value, list) and (not types or "array" in types):
+        yield from _broken_list(value, schema, path, old)
+    yield from _combined(value, schema, path)
+    if "enum" in schema and value is not None and value not in schema["enum"]:
+        yield Violation(path, "enum", value, schema["enum"])
+    if isinstance(value, Mapping) and (not types or "object" in types):
+        yield from _broken_object(value, schema, path, old)
+
+
+def _broken_scalar(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
+    if isinstance(value, str):
+        yield from _broken_text(value, schema, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _broken_number(value, schema, path)
+
+
+def correlated(old: Node, key: Node, schema: Schema = _NOTHING) -> Node:
+    """What was stored in the place of a field, or of an item of a list with keys (``schema`` is that of the list)."""
+    if isinstance(old, Mapping):
+        return old.get(key, MISSING)
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    if not isinstance(old, list) or not keys or not isinstance(key, Mapping):
+        return MISSING
+    wanted = [key.get(name) for name in keys]
+    return next((o for o in old if isinstance(o, Mapping) and [o.get(name) for name in keys] == wanted), MISSING)
+
+
+def _types(schema: Schema) -> tuple[str, ...]:
+    if schema.get(_INT_OR_STRING):
+        return ("integer", "string")
+    return (schema["type"],) if schema.get("type") else ()
+
+
+def _is_type(value: Node, name: str) -> bool:
+    if name == "integer":
+        return is_integer(value)
+    if name == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type_name(value) == name
+
+
+def is_integer(value: object) -> bool:
+    """Whether it is a whole number of 64 bits."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < _BEYOND_INT64
+    return isinstance(value, int) and not isinstance(value, bool) and -_BEYOND_INT64 <= value < _BEYOND_INT64
+
+
+def type_name(value: object) -> str:
+    """The type of a JSON value, as a schema calls it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "integer" if is_integer(value) else "number"
+    names = {bool: "boolean", float: "number", str: "string", list: "array", type(None): "null"}
+    return names.get(type(value), "object")
+
+
+def _combined(value: object, schema: Schema, path: str) -> Iterator[Violation]:
+    for keyword in ("anyOf", "oneOf", "allOf", "not"):
+        if keyword not in schema:
+            continue
+        parts = [schema[keyword]] if keyword == "not" else schema[keyword]
+        fitting = sum(not any(violations(value, part, path)) for part in parts)
+        wanted = {"anyOf": fitting > 0, "oneOf": fitting == 1, "allOf": fitting == len(parts), "not": not fitting}
+        if not wanted[keyword]:
+            yield Violation(path, keyword, value, fitting)
+
+
+def _broken_text(value: str, schema: Schema, path: str) -> Iterator[Violation]:
+    if len(value) > schema.get("maxLength", len(value)):
+        yield Violation(path, "maxLength", value, schema["maxLength"])
+    if len(value) < schema.get("minLength", 0):
+        yield Violation(path, "minLength", value, schema["minLength"])
+    if "pattern" in schema and not _pattern(schema["pattern"]).search(value):
+        yield Violation(path, "pattern", value, schema["pattern"])
+    if not _has_format(value, schema.get("format", "")):
+        yield Violation(path, "format", value, schema["format"])
+
+
+@lru_cache(maxsize=1000)
+def _pattern(text: str) -> re.Pattern[str]:
+    """As Go reads it: ``$`` is the end of the text, and not the place before a last line end."""
+    return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", text))
+
+
+def _has_format(value: str, name: str) -> bool:
+    if name == "date-time":
+        return parse_time(value) is not None
+    if name == "date":
+        return re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None and parse_time(f"{value}T00:00:00Z") is not None
+    return True
+
+
+def _broken_number(value: float, schema: Schema, path: str) -> Iterator[Violation]:
+    bits = _BITS.get(schema.get("format", ""))
+    if bits and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        yield Violation(path, "format", value, schema["format"])
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if high is not None and (value > high or (value == high and schema.get("exclusiveMaximum"))):
+        yield Violation(path, "exclusiveMaximum" if schema.get("exclusiveMaximum") else "maximum", value, high)
+    if low is not None and (value < low or (value == low and schema.get("exclusiveMinimum"))):
+        yield Violation(path, "exclusiveMinimum" if schema.get("exclusiveMinimum") else "minimum", value, low)
+    if schema.get("multipleOf") and value % schema["multipleOf"]:
+        yield Violation(path, "multipleOf", value, schema["multipleOf"])
+
+
+def _broken_list(value: list[Any], schema: Schema, path: str, old: Node) -> Iterator[Violation]:
+    items = schema.get("items", _NOTHING)
+    for index, item in enumerate(value):
+        yield from violations(item, items, f"{path}[{index}]", correlated(old, item, schema))
+    if len(value) < schema.get("minItems", 0):
+        yield Violation(path, "minItems", value, schema["minItems"])
+    if len(value) > schema.get("maxItems", len(value)):
+        yield Violation(path, "maxItems", value, schema["maxItems"])
+
+
+def _broken_object(value: Mapping[str, Any], schema: Schema, path: str, old: Node) -> Iterator[Violation]:
+    if len(value) > schema.get("maxProperties", len(value)):
+        yield Violation(path, "maxProperties", value, schema["maxProperties"])
+    if len(value) < schema.get("minProperties", 0):
+        yield Violation(path, "minProperties", value, schema["minProperties"])
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield Violation(below(path, name), "required")
+    for name, item in value.items():
+        known = property_of(schema, name)
+        if known is not None:
+            yield from violations(item, known, below(path, name), correlated(old, name))
+
+
+def repeated(value: object, schema: Schema, path: str = "") -> Iterator[Violation]:
+    """Items of a set, or of a list with keys, that are there twice. Apart: the real server looks for them later."""
+    if isinstance(value, list):
+        yield from _repeated_items(value, schema, path)
+        items = schema.get("items", _NOTHING)
+        for index, item in enumerate(value):
+            yield from repeated(item, items, f"{path}[{index}]")
+    elif isinstance(value, Mapping):
+        properties = schema.get("properties", _NOTHING)
+        for name, item in value.items():
+            known = property_of(schema, name)
+            if known is not None and isinstance(item, Mapping | list):
+                yield from repeated(item, known, below(path, name) if name in properties else f"{path}[{name}]")
+
+
+def _repeated_items(items: list[Any], schema: Schema, path: str) -> Iterator[Violation]:
+    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys", ())
+    if kind not in ("map", "set"):
+        return
+    seen: list[Any] = []
+    known = schema.get("items", _NOTHING).get("properties", _NOTHING)
+    for index, item in enumerate(items):
+        if kind == "set":
+            key = item
+        elif isinstance(item, Mapping):
+            key = {name: item.get(name, known.get(name, _NOTHING).get("default")) for name in keys}
+            key = {name: part for name, part in key.items() if part is not None}
+        else:
+            continue
+        if key in seen:
+            yield Violation(f"{path}[{index}]", "duplicate", key)
+        seen.append(key)
+
+
+def below(path: str, name: str) -> str:
+    """The path of a field."""
+    return f"{path}.{name}" if path else name
