@@ -95,8 +95,6 @@ class ObjectWriter:
             return self.create(route, body, options)
         stored = reads.stored_at(self._store, route)
         _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
-        if not body["metadata"].get("resourceVersion") and (kind.is_custom or kind.must_name_version):
-            raise failures.version_required(kind, route.name)
         return self._replace(route, stored, body, options)
 
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
@@ -127,6 +125,8 @@ class ObjectWriter:
         kind, metadata = route.kind, body["metadata"]
         old = _copy(kind, stored)
         version = metadata.get("resourceVersion")
+        if not version and (kind.is_custom or kind.must_name_version):
+            raise failures.version_required(kind, route.name)
         _check_version(version or "")
         if version and version != old["metadata"]["resourceVersion"]:
             raise failures.conflict(kind, route.name)
