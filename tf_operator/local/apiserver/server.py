@@ -170,8 +170,7 @@ class ApiServer:
                 "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
             )
             raise ApiFailure(415, "UnsupportedMediaType", message)
-        accepted = _PATCHES[:2] if kind.is_custom else _PATCHES
-        if media not in accepted:
+        if media not in _PATCHES:
             raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         body = request.body or b""
         bodies.check_size(body)

@@ -111,7 +111,9 @@ def test_a_scale_is_read_from_an_object_and_written_to_it(server):
 
 
 def test_an_update_creates_where_the_kind_allows_it(server):
-    assert call(server, "PUT", f"{BOXES}/crate", toy("crate"))[0] == 201
+    elsewhere = {"metadata": {"name": "crate", "uid": "other"}}
+    assert call(server, "PUT", f"{BOXES}/crate", elsewhere)[0] == 409
+    assert call(server, "PUT", f"{BOXES}/crate", {"metadata": {"name": "crate", "resourceVersion": "1"}})[0] == 201
     assert call(server, "PUT", f"{BOXES}/crate", toy("crate", size=2))[0] == 200
     assert call(server, "PUT", f"{TOYS}/car", toy())[0] == 404
 
