@@ -27,6 +27,8 @@ class WriteOptions:
     field_validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
     """What the answer warns of: filled while the request is carried out."""
+    managed_fields: list[Json] | None = None
+    """What server-side apply records about who manages the object."""
 
     @classmethod
     def of(cls, verb: str, query: Mapping[str, str]) -> "WriteOptions":
@@ -68,6 +70,7 @@ class ObjectWriter:
         if metadata.get("resourceVersion"):
             raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
+        stamps.record_managers(metadata, options.managed_fields)
         self._check_namespace(kind, metadata.get("name", ""), route.namespace)
         if "status" in kind.subresources and kind.is_custom:
             body.pop("status", None)
@@ -131,6 +134,7 @@ class ObjectWriter:
         if causes:
             raise failures.invalid(kind, route.name, causes)
         stamps.carry_over(metadata, old["metadata"])
+        stamps.record_managers(metadata, options.managed_fields)
         body = self._merged(route, body, old)
         if route.subresource not in kind.changes:
             body = self._prepared(kind, body, reads.served(kind, stored), options)
