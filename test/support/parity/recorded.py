@@ -7,12 +7,13 @@ import json
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from lab.control_plane.plane import ControlPlane
-from lab.kubeconfig import access_from
+from lab.kubeconfig import Access, access_from
 from support.parity.normal import normal
 from support.parity.players import RealServer, play
 from support.parity.script import Conversation, conversations
@@ -23,16 +24,27 @@ FILES: Final = tuple(sorted((FOLDER / "conversations").glob("*.txt")))
 
 CRDS: Final = tuple(json.loads(file.read_text()) for file in sorted(Path(dialects.__file__).parent.glob("*/crd.json")))
 
+_AT_ONCE: Final = 8
 
-def answers_of(server: RealServer, file: Path) -> Iterator[tuple[Conversation, list[Any]]]:
-    """What a real server answers now to the conversations of a file, each in a namespace of its own."""
-    server.install(CRDS)
-    all_of_it = list(conversations(file))
+
+def answers_of(access: Access, files: Iterable[Path]) -> dict[str, dict[str, list[Any]]]:
+    """What a real server answers now, by file and conversation: each in a namespace of its own, several at once."""
+    cases = [(file.stem, conversation) for file in files for conversation in conversations(file)]
     token = secrets.token_hex(3)
-    namespaces = [f"parity-{token}-{number}" for number in range(len(all_of_it))]
-    server.make_namespaces(namespaces)
-    for conversation, namespace in zip(all_of_it, namespaces, strict=True):
-        yield conversation, normal(conversation, play(conversation, server, namespace), namespace)
+    namespaces = [f"parity-{token}-{number}" for number in range(len(cases))]
+    with RealServer(access) as server:
+        server.install(CRDS)
+        server.make_namespaces(namespaces)
+
+    def answers(case: tuple[str, Conversation], namespace: str) -> list[Any]:
+        with RealServer(access) as server:
+            return normal(case[1], play(case[1], server, namespace), namespace)
+
+    found: dict[str, dict[str, list[Any]]] = {}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for (file, conversation), result in zip(cases, pool.map(answers, cases, namespaces), strict=True):
+            found.setdefault(file, {})[conversation.name] = result
+    return found
 
 
 def recording(file: Path) -> dict[str, list[Any]]:
@@ -54,10 +66,11 @@ def lines(conversation: Conversation, answers: list[Any]) -> Iterator[str]:
         yield json.dumps(answer, ensure_ascii=False)
 
 
-def record(server: RealServer, files: Iterable[Path]) -> None:
+def record(access: Access, files: Sequence[Path]) -> None:
     """Write what the server answers."""
+    found = answers_of(access, files)
     for file in files:
-        text = [line for conversation, answers in answers_of(server, file) for line in lines(conversation, answers)]
+        text = [line for one in conversations(file) for line in lines(one, found[file.stem][one.name])]
         (FOLDER / "recorded" / file.name).write_text("\n".join(text) + "\n")
 
 
@@ -67,9 +80,8 @@ def main(names: list[str]) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         ControlPlane.up(Path(folder) / "plane", {"controller-manager"}) as plane,
-        RealServer(access_from(plane.kubeconfig("admin"))) as server,
     ):
-        record(server, files)
+        record(access_from(plane.kubeconfig("admin")), files)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
     l = GET pods
     w = WATCH pods?resourceVersion=<l.metadata.resourceVersion>
     PATCH/merge pods/a {metadata: {labels: {x: y}}}
-    READ w 1
+    READ w 1                  # one event; a name instead of a number: all up to the first of that object
     UNTIL 404 GET pods/a
     GET /api/v1 -> only pods, pods/status
 
@@ -86,6 +86,8 @@ class Step:
     body: str | None = None
     count: int = 0
     """How many events are read."""
+    last: str = ""
+    """Or else the name of the object whose first event is the last that is read; it ends the watch."""
     content_type: str = "application/json"
     accept: str = "application/json"
     only: tuple[str, ...] = ()
@@ -146,7 +148,8 @@ def step(line: str, fragments: Mapping[str, Any] = {}) -> Step:
     rest, _, filtered = found["rest"].partition(" -> ")
     if method == "READ":
         watch, count = rest.split()
-        return Step(line, label, until, method, watch, count=int(count))
+        is_last = not count.isdigit()
+        return Step(line, label, until, method, watch, count=0 if is_last else int(count), last=is_last * count)
     short, _, text = rest.partition(" ")
     target, api_version, kind = _target(short)
     mode, _, names = filtered.partition(" ")
