@@ -14,8 +14,10 @@ from support.parity.script import Conversation, Step, Value, at_path
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _TOO_OLD: Final = re.compile(r"(resource version: )\d+( \()\d+\)")
-_PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:precondition: |object meta: |record \())(\d+)")
-_AGE: Final = re.compile(r"\d+s")
+_PRECONDITION: Final = re.compile(
+    r"(ResourceVersion in (?:(?:the )?precondition|object meta|record)(?:: | \())(\d+)"
+)
+_AGE: Final = re.compile(r"(\d+[ydhms])+")
 _DAY: Final = 86400.0
 # What controllers put into every namespace, and the admission of service accounts into every pod.
 _OF_CONTROLLERS: Final = re.compile(r"kube-root-ca\.crt|kube-api-access-\w+")
