@@ -151,3 +151,11 @@ async def test_flags_of_this_machine_and_a_named_cluster_exclude_each_other(mach
 
     assert (await machine.run("run", "-", "--mount=/a=/", "--context=c", manifest=manifest))[0] == 2
     assert (await machine.run("run", "-", "--python=/no/such", manifest=manifest))[0] == 2
+
+
+async def test_what_the_local_server_refuses_is_one_sentence(machine):
+    manifest = f"{job('exit 0', Worker=1)}---\n{yaml.safe_dump({'apiVersion': 'v1', 'kind': 'Gadget'})}"
+
+    code, _, errors = await machine.run("run", "-", manifest=manifest)
+
+    assert (code, errors.splitlines()[-1][:53]) == (1, "tfjob: the API server has no Gadget of 'v1'; tfjob li")

@@ -9,16 +9,18 @@ import asyncio
 import json
 import os
 import re
+import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 import yaml
 
 from lab.control_plane.plane import ControlPlane
 from lab.tools.get import programs
+from support.settle import eventually
 from tf_operator.app import local
+from tf_operator.cli.main import main
 from tf_operator.dialects import registry
 from tf_operator.local import endpoint
 from tf_operator.local.apiserver import built_in
@@ -302,21 +304,63 @@ async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
     return folder.kubeconfig
 
 
+async def prepared(kubeconfig, cache):
+    """What each command says in a new namespace."""
+    cache.mkdir()
+    code, _, error = await kubectl(kubeconfig, cache, ["create", "namespace", NAMESPACE])
+    assert code == 0, error
+    return await played(kubeconfig, cache)
+
+
 async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        found = []
-        for name, kubeconfig in (
-            ("real", control_plane.kubeconfig("admin")),
-            ("embedded", await embedded(StateFolder(tmp_path / "state"), stack)),
-        ):
-            cache = tmp_path / name
-            cache.mkdir()
-            code, _, error = await kubectl(kubeconfig, cache, ["create", "namespace", NAMESPACE])
-            assert code == 0, error
-            found.append(await played(kubeconfig, cache))
+        kubeconfig = await embedded(StateFolder(tmp_path / "state"), stack)
+        found = await asyncio.gather(
+            prepared(control_plane.kubeconfig("admin"), tmp_path / "real"), prepared(kubeconfig, tmp_path / "embedded")
+        )
     differences = [
         f"kubectl {command}\n  real:     {real}\n  embedded: {own}"
         for (command, _), real, own in zip(COMMANDS, *found, strict=True)
         if real != own
     ]
     assert not differences, f"{len(differences)} of {len(COMMANDS)}:\n" + "\n".join(differences)
+
+
+LOUD = "import time\nfor n in range(4): print('line', n, flush=True); time.sleep(0.2)\nraise SystemExit(3)"
+
+
+async def test_kubectl_reads_what_processes_write(tmp_path: Path) -> None:
+    folder, cache = StateFolder(tmp_path / "state"), tmp_path / "cache"
+    cache.mkdir()
+    spec = {
+        "containers": [{"name": "a", "image": "any", "command": [sys.executable, "-c", LOUD]}],
+        "restartPolicy": "OnFailure",
+    }
+
+    async def logs(*arguments):
+        code, out, error = await kubectl(folder.kubeconfig, cache, ["logs", "p", *arguments])
+        assert code == 0, error
+        return out
+
+    async def restarted():
+        path = ["get", "pod", "p", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"]
+        return (await kubectl(folder.kubeconfig, cache, path))[1] == "1"
+
+    try:
+        assert main(["local", "up", f"--state-dir={folder.path}"]) == 0
+        await kubectl(folder.kubeconfig, cache, ["create", "namespace", NAMESPACE])
+        code, _, error = await kubectl(
+            folder.kubeconfig, cache, ["apply", "-f", "-"], yaml.safe_dump(manifest("Pod", "p", spec=spec))
+        )
+        assert code == 0, error
+        await kubectl(
+            folder.kubeconfig, cache, ["wait", "--for=jsonpath={.status.phase}=Running", "pod/p", "--timeout=20s"]
+        )
+
+        assert await logs("-f") == "line 0\nline 1\nline 2\nline 3\n"
+        await eventually(restarted, within=30)
+        assert await logs("--previous", "--tail=1") == "line 3\n"
+        assert re.fullmatch(r"\d{4}-\S+Z line 2\n\d{4}-\S+Z line 3\n", await logs("-p", "--timestamps", "--tail=2"))
+        assert await logs("--previous", "--limit-bytes=6") == "line 0"
+    finally:
+        assert main(["local", "down", "--purge", f"--state-dir={folder.path}"]) == 0

@@ -9,6 +9,7 @@ from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.machinery.transport.requests import JSON, Request
+from tf_operator.meta import metadata_of, text_of
 
 ACCEPTED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 _SHOWN = 30
@@ -26,8 +27,8 @@ class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
     finalizers: list[str] | None = None
     owner_references: list[dict[str, Any]] | None = None
 
@@ -103,6 +104,8 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
         raise failures.bad_request(f"the object provided is no {resource.kind}")
     api_version = sent.get("apiVersion") or resource.api_version
     named = sent.get("kind") or resource.kind
+    if kind.is_custom and api_version == resource.api_version and named != resource.kind:
+        raise failures.other_kind(kind, text_of(metadata_of(sent), "name"), str(named))
     if (api_version, named) != (resource.api_version, resource.kind):
         raise failures.bad_request(_mismatch(kind, str(api_version), str(named), registry=registry))
     metadata = {} if sent.get("metadata", ...) is ... else sent["metadata"]
@@ -113,6 +116,9 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
         raise failures.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
         ) from error
+    for name in ("labels", "annotations"):
+        if metadata.get(name):
+            metadata = {**metadata, name: {key: value or "" for key, value in metadata[name].items()}}
     return {**sent, "kind": named, "apiVersion": api_version, "metadata": metadata}
 
 
@@ -126,12 +132,8 @@ def is_of(kind: Kind, body: object) -> bool:
 def _mismatch(kind: Kind, api_version: str, named: str, *, registry: Registry) -> str:
     resource = kind.resource
     if kind.is_custom:
-        if api_version != resource.api_version:
-            return (
-                f"the API version in the data ({api_version}) does not match the expected API version "
-                f"({resource.api_version})"
-            )
-        return f"the kind in the data ({named}) does not match the expected kind ({resource.kind})"
+        wanted = resource.api_version
+        return f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
     version = api_version.rpartition("/")[2]
     if registry.of_kind(api_version, named) is None:
         why = f'no kind "{named}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'

@@ -22,7 +22,9 @@ Definitions = Mapping[str, Schema]
 _METADATA: Final = "V1ObjectMeta"
 _KEPT_EMPTY: Final = frozenset({"storageClassName", "volumeAttributesClassName"})
 """Texts that say something else when they are empty than when they are missing."""
+_KEPT_NULL: Final = frozenset({"lastProbeTime", "lastTransitionTime"})
 _GO_TYPES: Final = {"string": "string", "integer": "int32", "boolean": "bool", "number": "float64"}
+_QUANTITY: Final = r"'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _JSON_TYPES: Final = {"integer": "number", "boolean": "bool"}
 
 
@@ -40,7 +42,7 @@ def definition_of(resource: GroupVersionResource) -> str:
     return events.get(resource.group, "") if resource.plural == "events" else f"V1{resource.kind}"
 
 
-class Fields:
+class BuiltInFields:
     """The fields of one kind."""
 
     def __init__(self, resource: GroupVersionResource) -> None:
@@ -53,7 +55,7 @@ class Fields:
             for _unknown in self._walk(body):
                 pass
         except _WrongTypeError as error:
-            message = f'{self._kind} in version "{self._version}" cannot be handled as a {self._kind}: json: {error}'
+            message = f'{self._kind} in version "{self._version}" cannot be handled as a {self._kind}: {error}'
             raise ApiFailure(400, "BadRequest", message) from None
 
     def unknown(self, sent: Body) -> tuple[str, ...]:
@@ -78,17 +80,19 @@ class Fields:
 
 
 class _WrongTypeError(Exception):
-    """As Go's json package words it."""
+    """A value that Go's types cannot hold."""
 
-    def __init__(self, value: object, path: str, *, owner: str, go_type: str) -> None:
-        what = _JSON_TYPES.get(type_name(value), type_name(value))
-        super().__init__(f"cannot unmarshal {what} into Go struct field {owner}.{path} of type {go_type}")
+
+def _wrong_type(value: object, path: str, *, owner: str, go_type: str) -> _WrongTypeError:
+    """As Go's json package words it."""
+    what = _JSON_TYPES.get(type_name(value), type_name(value))
+    return _WrongTypeError(f"json: cannot unmarshal {what} into Go struct field {owner}.{path} of type {go_type}")
 
 
 def _decode_field(holder: Json, name: str, schema: Schema, path: str, *, owner: str) -> Iterator[str]:
     value = holder[name]
     if value is None:
-        if name != "lastProbeTime":
+        if name not in _KEPT_NULL:
             del holder[name]
         return
     if "oneOf" in schema:
@@ -108,7 +112,7 @@ def _decode(value: Any, schema: Schema, path: str, *, owner: str) -> Iterator[st
     wanted = schema.get("type", "")
     is_right = not wanted or type_name(value) == wanted or (wanted == "number" and type_name(value) == "integer")
     if not is_right:
-        raise _WrongTypeError(value, path, owner=owner, go_type=_go_type(schema, owner))
+        raise _wrong_type(value, path, owner=owner, go_type=_go_type(schema, owner))
     if isinstance(value, list):
         yield from _decode_items(value, schema["items"], path, owner=owner)
     elif isinstance(value, dict) and "properties" in schema:
@@ -125,9 +129,11 @@ def _decode(value: Any, schema: Schema, path: str, *, owner: str) -> Iterator[st
 
 
 def _quantity(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """A number as text; texts stay as they are."""
-    amount = quantity.parse(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    return value if amount is None else quantity.text(amount)
+    """A number as text; texts stay as they are, if they are quantities."""
+    amount = None if isinstance(value, bool) else quantity.parse(value)
+    if amount is None:
+        raise _WrongTypeError("quantities must match the regular expression " + _QUANTITY)
+    return value if isinstance(value, str) else quantity.text(amount)
 
 
 def _decode_items(items: list[Any], schema: Schema, path: str, *, owner: str) -> Iterator[str]:

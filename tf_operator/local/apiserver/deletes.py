@@ -155,13 +155,13 @@ def _check(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> N
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
             "The object might have been deleted and then recreated"
         )
-        raise failures.conflict(kind, name, why)
+        raise failures.precondition_failed(kind, name, why)
     if options.version and options.version != metadata["resourceVersion"]:
         why = (
             f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
             f"({metadata['resourceVersion']}). The object might have been modified"
         )
-        raise failures.conflict(kind, name, why)
+        raise failures.precondition_failed(kind, name, why)
 
 
 def _is_pending(kind: Kind, metadata: Body, asked: int | None) -> bool:

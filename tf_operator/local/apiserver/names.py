@@ -1,7 +1,7 @@
 """The rules for names, label keys and label values, in the words of the real server."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 _ALPHANUMERIC: Final = "alphanumeric characters"
@@ -63,14 +63,14 @@ def label_1035(name: str) -> Iterator[str]:
         yield _regex(rule, _DNS_1035_LABEL, "my-name", "abc-123")
 
 
-def qualified(key: str) -> Iterator[str]:
+def qualified(key: str, what: str = "a qualified name") -> Iterator[str]:
     """What is wrong with the key of a label or annotation, or with a finalizer."""
     prefix, slash, name = key.partition("/")
     if not slash:
         name = prefix
     elif "/" in name:
         rule = (
-            f"a qualified name must consist of {_ALPHANUMERIC}, '-', '_' or '.', and must start and end with an"
+            f"{what} must consist of {_ALPHANUMERIC}, '-', '_' or '.', and must start and end with an"
             " alphanumeric character"
         )
         yield (
@@ -140,3 +140,11 @@ def port_name(name: str) -> Iterator[str]:
         yield "must not contain consecutive hyphens"
     if name.startswith("-") or name.endswith("-"):
         yield "must not begin or end with a hyphen"
+
+
+def _without_dots(rule: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
+    return lambda name: iter(["must not contain dots"]) if "." in name else rule(name)
+
+
+object_label = _without_dots(label)
+"""What is wrong with the name of a namespace or service."""

@@ -90,9 +90,18 @@ class ApiServer:
         from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
 
         found = documents.answer(request, self.registry)
-        if found is None:
+        return self._no_document(request) if found is None else found
+
+    def _no_document(self, request: Request) -> Response:
+        """As the real server, which has a Status only for what it could serve."""
+        if request.method != "GET":
+            raise failures.method_not_allowed()
+        parts = request.path.strip("/").split("/")
+        if parts[0] == "api" or (
+            parts[0] == "apis" and any(kind.resource.group in parts[1:2] for kind in self.registry)
+        ):
             raise failures.no_such_path()
-        return found
+        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
         kind, query, now = route.kind, request.query, self._clock.now()
@@ -161,8 +170,7 @@ class ApiServer:
                 "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
             )
             raise ApiFailure(415, "UnsupportedMediaType", message)
-        accepted = _PATCHES[:2] if kind.is_custom else _PATCHES
-        if media not in accepted:
+        if media not in _PATCHES:
             raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         body = request.body or b""
         bodies.check_size(body)
@@ -180,14 +188,13 @@ class ApiServer:
         options = deletes.options_of(request)
         listed = routes.list_options(request.query, is_watch=False)
         selects = reads.selection(route.kind, listed)
-        collection = self.store.collection(str(route.kind.storage))
+        collection, meta = self.store.collection(str(route.kind.storage)), {"resourceVersion": str(self.store.version)}
         found = [collection.objects[path] for path in collection.paths(route.namespace)]
         found = [stored for stored in found if selects is None or selects(stored)]
         for stored in found:
             metadata = stored.body["metadata"]
             key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
             self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
-        meta = {"resourceVersion": str(self.store.version)}
         return view.many(found, meta, self._clock.now())
 
 

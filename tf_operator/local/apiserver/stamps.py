@@ -24,12 +24,14 @@ def ordered(body: Body) -> Json:
 
 def place(kind: Kind, metadata: Json, key: ObjectKey) -> None:
     """Make name and namespace those of the path; 400 if the body says otherwise."""
-    if key.name and metadata.get("name", key.name) != key.name:
+    if key.name and not metadata.get("name"):
+        raise failures.bad_request(
+            f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided"
+        )
+    if key.name and metadata["name"] != key.name:
         raise failures.bad_request(
             f"the name of the object ({metadata['name']}) does not match the name on the URL ({key.name})"
         )
-    if key.name:
-        metadata["name"] = key.name
     if metadata.get("namespace", key.namespace) != key.namespace and kind.resource.is_namespaced:
         raise failures.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"

@@ -28,6 +28,7 @@ _log = Logger(__name__)
 _PIECE = 16 * 1024
 _PAUSE = 0.004
 """After a full piece: 4 MiB of output in a second from each container, at most."""
+_CLOSED_WITHIN = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,12 @@ class Processes:
             self._detach()
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
-            self._process.wait()
+            try:
+                self._process.wait(_CLOSED_WITHIN)
+            except subprocess.TimeoutExpired:
+                _log.error("a process cannot be killed")  # it waits for a device or a network file system
+                self._process.kill()
+                self._process.wait()
 
     def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
         """Start a program; ``identity`` is never used again."""
@@ -161,6 +167,8 @@ class Processes:
             data, descriptors, _, _ = socket.recv_fds(self._replies, 1 << 16, 64)
         except BlockingIOError:
             return
+        except ConnectionError:
+            data, descriptors = b"", []
         self._descriptors.extend(descriptors)
         self._received += data
         *lines, rest = self._received.split(b"\n")

@@ -41,6 +41,7 @@ class Spawner:
     def __init__(self, replies: socket.socket, folder: Path) -> None:
         self._replies = replies
         self._folder = folder
+        self._pid = os.getpid()
         self._children: dict[int, str] = {}
         self._received = bytearray()
         self._libc = _libc() if _IS_LINUX else None
@@ -119,6 +120,8 @@ class Spawner:
             if where:
                 (Path(where) / "cgroup.procs").write_text("0")  # this very process
             self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != self._pid:
+                os._exit(127)  # it died before the line above
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             signal.set_wakeup_fd(-1)
@@ -204,7 +207,7 @@ def start_time_of(pid: int) -> str:
 def kill_left_over(folder: Path) -> list[int]:
     """Kill the process groups that an earlier spawner has left, and forget them; those that were there."""
     killed = []
-    for file in folder.iterdir():
+    for file in folder.glob("[0-9]*"):
         pid, started = int(file.name), file.read_text()
         if started and start_time_of(pid) == started:
             _kill_group(pid)

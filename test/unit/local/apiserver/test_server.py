@@ -111,7 +111,9 @@ def test_a_scale_is_read_from_an_object_and_written_to_it(server):
 
 
 def test_an_update_creates_where_the_kind_allows_it(server):
-    assert call(server, "PUT", f"{BOXES}/crate", toy("crate"))[0] == 201
+    elsewhere = {"metadata": {"name": "crate", "uid": "other"}}
+    assert call(server, "PUT", f"{BOXES}/crate", elsewhere)[0] == 409
+    assert call(server, "PUT", f"{BOXES}/crate", {"metadata": {"name": "crate", "resourceVersion": "1"}})[0] == 201
     assert call(server, "PUT", f"{BOXES}/crate", toy("crate", size=2))[0] == 200
     assert call(server, "PUT", f"{TOYS}/car", toy())[0] == 404
 
@@ -168,7 +170,12 @@ LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
         ),
         (("DELETE", f"{TOYS}/car", UID), (409, "Conflict", "precondition (other) does not match the UID in record (")),
         (("PATCH", f"{TOYS}/car", {}), (415, "UnsupportedMediaType", "")),
-        (("PUT", TOYS, toy()), (405, "MethodNotAllowed", "the server does not allow this method on the requested ")),
+        (("PUT", BOXES, toy()), (405, "MethodNotAllowed", "the server does not allow this method on the requested ")),
+        (("PUT", TOYS, toy()), (400, "BadRequest", "name must be provided")),
+        (
+            ("POST", f"{TOYS}/car/status", toy()),
+            (405, "MethodNotAllowed", "create is not supported on resources of kind"),
+        ),
         (("POST", "/api/v1/boxes", toy()), (405, "MethodNotAllowed", "")),
         (("POST", "/apis/toys.io/v1/toys", toy()), (404, "NotFound", "")),
     ],
