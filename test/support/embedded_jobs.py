@@ -4,6 +4,7 @@ The server is written to without an event loop, so that a command under test may
 """
 
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from support.builders import merge, tfjob
 from support.resources import Json
 from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver import built_in, definitions
 from tf_operator.local.apiserver.in_process import InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
@@ -27,19 +28,25 @@ TFJOBS = registry.DEFAULT.resource
 PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
-_JOBS = Kind(TFJOBS, "tfjob", subresources=frozenset({"status"}), has_generation=True)
 RUNNING = {"name": "tensorflow", "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
 RETRIED = "OnFailure"
 SPEC = {"containers": [{"name": "tensorflow", "image": "i"}], "nodeName": "n"}
 
 
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """Made once: the rules of a CRD take long to be compiled."""
+    return (*built_in.KINDS, *definitions.defined(registry.DEFAULT.crd.load()))
+
+
 class EmbeddedJobs:
-    """The server; ``logs`` has what the replicas have printed, by pod."""
+    """The server; ``logs`` has what the replicas have printed, by pod, and ``asked`` how it was read."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.server = ApiServer(clock, kinds=(*built_in.kinds(), _JOBS))
-        self.logs: dict[str, list[bytes]] = {}
+        self.server = ApiServer(clock, kinds=kinds())
+        self.logs: dict[str, list[bytes | Exception]] = {}
+        self.asked: list[Json] = []
         self._send(requests.create(NAMESPACES, "", {"metadata": {"name": "default"}}))
 
     def client(self, **options: Any) -> AsyncTFJobs:  # noqa: ANN401
@@ -88,8 +95,10 @@ class EmbeddedJobs:
 
     async def read(self, namespace: str, pod: str, container: str, **options: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
         """The log of a pod (a ``LogSource``); whoever follows gets nothing after it."""
-        lines = self.logs.get(pod, [])
-        for line in lines[-options["tail_lines"] :] if options.get("tail_lines") else lines:
+        self.asked.append(options)
+        for line in self.logs.get(pod, []):
+            if isinstance(line, Exception):
+                raise line
             yield line
 
     def _write(self, resource: Resource, name: str, patch: Json, subresource: str) -> Json:

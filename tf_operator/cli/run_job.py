@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
-from tf_operator.cli import log_lines, session
+from tf_operator.cli import log_lines, output, session
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_view import PlainView, RunView
 from tf_operator.client import ApiError, AsyncTFJobs, Job, JobEvent, JobPod
@@ -136,8 +136,9 @@ class JobRun:
         job = self._job
         if job.exit_code is None:
             return session.failed(f"{job.kind} {job.namespace}/{job.name} was deleted before it had ended")
-        said = f": {job.message}" if job.message else ""
-        session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{said}")
+        took = f" after {output.duration(job.finished - job.started)}" if job.finished and job.started else ""
+        said = f": {job.message}" if job.message and job.exit_code else ""
+        session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{took}{said}")
         if job.exit_code:
             session.say(f"tfjob explain {job.name} says what to do next")
         return job.exit_code

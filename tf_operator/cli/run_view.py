@@ -78,7 +78,7 @@ def state_of(pod: JobPod) -> str:
     """How a replica stands, in a few words."""
     if pod.is_terminating:
         return "is terminating"
-    if pod.state.is_starting:
+    if pod.is_starting:
         return "is starting"
     if pod.main and pod.main.exit_code is not None:
         return f"ended with exit code {pod.main.exit_code}"

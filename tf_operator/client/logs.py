@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from tf_operator.client import changes, pods
@@ -19,11 +20,12 @@ from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request, Scope
-from tf_operator.meta import ObjectKey, uid_of
+from tf_operator.meta import ObjectKey, parse_time, rfc3339, uid_of
 
 _GRACE: Final = 2.0
 """Seconds for the last lines of replicas that still run when the job has ended."""
 _BUFFER: Final = 1000
+_PAUSE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +48,51 @@ class LogOptions:
     tail: int | None = None
 
 
-def request(pod: JobPod, options: LogOptions, *, follow: bool) -> Request:
-    """The log of one container."""
-    query = {"container": options.container or pod.container}
+def request(pod: JobPod, options: LogOptions, *, follow: bool, since: datetime | None = None) -> Request:
+    """The log of one container, with a time in front of each line."""
+    query = {"container": options.container or pod.container, "timestamps": "true"}
     if follow:
         query["follow"] = "true"
     if options.previous:
         query["previous"] = "true"
-    if options.tail is not None:
+    if since is not None:
+        query["sinceTime"] = rfc3339(since)
+    elif options.tail is not None:
         query["tailLines"] = str(options.tail)
     return Request("get", "GET", requests.path_of(PODS, ObjectKey(pod.namespace, pod.name), "log"), query)
 
 
-async def read(
-    client: ApiClient, pod: JobPod, options: LogOptions, *, follow: bool = False
-) -> AsyncGenerator[LogLine, None]:
-    """The lines of one pod, as they come."""
+async def read(client: ApiClient, pod: JobPod, options: LogOptions) -> AsyncGenerator[LogLine, None]:
+    """The lines of one pod that are there."""
+    async with aclosing(_timed(client, pod, request(pod, options, follow=False))) as lines:
+        async for line, _ in lines:
+            yield line
+
+
+async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clock) -> AsyncGenerator[LogLine, None]:
+    """The lines of one run of a pod, as they come; when the connection breaks (proxies cut what is silent), again."""
+    last: datetime | None = None
+    while True:
+        after = last
+        try:
+            asked = request(pod, options, follow=True, since=after)
+            async with aclosing(_timed(client, pod, asked)) as lines:
+                async for line, time in lines:
+                    last = time or last
+                    # Servers count in seconds, so some lines come a second time.
+                    if after is None or time is None or time > after:
+                        yield line
+        except errors.NoReply:
+            await clock.sleep(_PAUSE)
+        else:
+            return
+
+
+async def _timed(
+    client: ApiClient, pod: JobPod, asked: Request
+) -> AsyncGenerator[tuple[LogLine, datetime | None], None]:
     splitter = responses.LineSplitter()
-    async with client.stream(request(pod, options, follow=follow)) as chunks:
+    async with client.stream(asked) as chunks:
         async for chunk in chunks:
             for line in splitter.feed(chunk):
                 yield _line(pod, line)
@@ -71,8 +100,12 @@ async def read(
             yield _line(pod, line)
 
 
-def _line(pod: JobPod, line: bytes) -> LogLine:
-    return LogLine(pod.replica, pod.name, line.decode(errors="replace").rstrip("\r"))
+def _line(pod: JobPod, line: bytes) -> tuple[LogLine, datetime | None]:
+    """A line, and when it was printed."""
+    text = line.decode(errors="replace").rstrip("\r")
+    stamp, _, rest = text.partition(" ")
+    time = parse_time(stamp)
+    return LogLine(pod.replica, pod.name, text if time is None else rest), time
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +194,9 @@ class LogFollower:
                 self._streams[pod.run] = tasks.create_task(self._stream(pod, options))
 
     async def _stream(self, pod: JobPod, options: LogOptions) -> None:
-        # A log that breaks off, or a container that is gone again: its replica goes on, and so do the others.
+        # A container that is gone again: its replica goes on, and so do the others.
         with suppress(errors.ApiError):
-            async with aclosing(read(self._client, pod, options, follow=True)) as lines:
+            async with aclosing(follow(self._client, pod, options, self._clock)) as lines:
                 async for line in lines:
                     await self._lines.put(line)
 

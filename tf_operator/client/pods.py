@@ -49,6 +49,11 @@ class JobPod:
         return self.state.pending_reason
 
     @property
+    def is_starting(self) -> bool:
+        """Whether it is Pending for no reason but that every pod is, at first."""
+        return self.phase == "Pending" and (self.state.is_starting or self.state.waits_since is None)
+
+    @property
     def is_terminating(self) -> bool:
         """Whether somebody has deleted it."""
         return self.state.is_terminating

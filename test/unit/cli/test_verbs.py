@@ -70,7 +70,7 @@ VERBS = {
     "restart b": (1, "tfjob: TFJob b has failed: submit it again to run it again\n"),
     "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended; go on with: tfjob resume a\n"),
     "resume a": (0, "TFJob default/a is resumed\n"),
-    "scale a --replicas 3": (0, "TFJob default/a scaled to 3 Worker\n"),
+    "scale a --replicas 3": (1, "can only change while the job is suspended (spec.runPolicy.suspend)"),
     "delete a b": (0, "TFJob default/a deleted\nTFJob default/b deleted\n"),
     "delete c --ignore-not-found": (0, ""),
     "top a": (1, "tfjob: this cluster has no metrics API; install the metrics-server\n"),

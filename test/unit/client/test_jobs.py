@@ -8,8 +8,9 @@ import pytest
 from support.builders import tfjob
 from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.client import AlreadyExists, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout
+from tf_operator.client import AlreadyExists, Invalid, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout
 from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.transport import errors
 
 ENDED = {"state": {"terminated": {"exitCode": 0}}, "name": "tensorflow"}
 
@@ -103,9 +104,11 @@ async def test_a_job_is_suspended_resumed_and_scaled_until_it_has_ended(jobs, cl
     )
 
     assert (await jobs.suspend("j")).spec.run_policy.is_suspended
-    assert not (await jobs.resume("j")).spec.run_policy.is_suspended
     await jobs.scale("j", 5)
     assert cluster.find(TFJOBS, "j")["spec"]["tfReplicaSpecs"]["worker"]["replicas"] == 5
+    assert not (await jobs.resume("j")).spec.run_policy.is_suspended
+    with pytest.raises(Invalid, match="can only change while the job is suspended"):
+        await jobs.scale("j", 6)
     with pytest.raises(NotPossible, match="has no replicas of type PS: it has Chief, worker"):
         await jobs.scale("j", 5, type="PS")
 
@@ -166,6 +169,30 @@ async def test_followed_logs_have_every_run_of_every_replica_until_the_job_has_e
     await cluster.clock.advance(3)
     await following
     assert seen == ["first", "late", "second"]
+
+
+async def test_a_log_that_breaks_off_is_followed_from_where_it_was(jobs, cluster):
+    """Each line has its time in front; a server is asked by the second, so it sends some lines again."""
+    job = cluster.job()
+    cluster.pod(job, "chief-0")
+    lines = [b"2026-01-01T00:00:00.%d00Z %s\n" % (number, text) for number, text in enumerate([b"one", b"", b"three"])]
+    cluster.logs["j-chief-0"] = [*lines[:2], errors.ReplyLost("cut")]
+    seen = []
+
+    async def follow():
+        async with aclosing(jobs.logs("j", follow=True, tail=10)) as found:
+            seen.extend([line.text async for line in found])
+
+    following = asyncio.ensure_future(follow())
+    await cluster.clock.idle()
+    cluster.logs["j-chief-0"] = lines
+    await cluster.clock.advance(1)
+    assert cluster.asked[-1]["since_seconds"] == 1
+    assert cluster.asked[-1]["tail_lines"] is None
+    cluster.report("j", "Succeeded")
+    await cluster.clock.advance(3)
+    await following
+    assert seen == ["one", "", "three"]
 
 
 def test_a_program_without_an_event_loop_uses_the_same_client(tmp_path):

@@ -1,0 +1,82 @@
+"""What ``tfjob doctor`` makes of what an API server says."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from support.embedded_jobs import EmbeddedJobs
+from tf_operator.cli import diagnosis, doctor_command, main, session, target
+from tf_operator.dialects import registry
+from tf_operator.machinery.clock import SystemClock
+
+API = registry.DEFAULT
+NOW = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
+
+
+def lease(renewed, holder="op-1"):
+    spec = {"renewTime": renewed, "holderIdentity": holder, "leaseDurationSeconds": 15}
+    return {"metadata": {"namespace": "tf-operator", "name": "tf-operator"}, "spec": spec}
+
+
+def deployment(available):
+    metadata = {"namespace": "tf-operator", "name": "tf-operator"}
+    return {"metadata": metadata, "spec": {"replicas": 2}, "status": {"availableReplicas": available}}
+
+
+OPERATORS = {
+    "it works": ([lease("2026-01-01T09:59:55Z")], [deployment(2)], [True, True], "op-1 leads, and renewed the Lease"),
+    "its pods do not run": ([], [deployment(0)], [False], "has 0 of 2 pods available"),
+    "its leader is gone": (
+        [lease("2026-01-01T09:50:00Z")],
+        [],
+        [False],
+        "nobody leads: the Lease tf-operator/tf-operator",
+    ),
+    "its leader has left": ([lease("2026-01-01T09:59:59Z", "")], [], [False], "nobody leads"),
+    "there is none": ([], [], [False], "no operator is installed"),
+}
+
+
+@pytest.mark.parametrize(("leases", "deployments", "well", "said"), OPERATORS.values(), ids=OPERATORS.keys())
+def test_an_operator_is_well_that_has_pods_and_a_leader(leases, deployments, well, said):
+    found = list(diagnosis.of_operator(leases, deployments, NOW))
+
+    assert [finding.is_well for finding in found] == well
+    assert said in "".join(map(str, found))
+    assert all(finding.is_well or finding.step for finding in found)
+
+
+def test_a_crd_that_lacks_fields_of_this_release_is_found():
+    crd = API.crd.load()
+    assert diagnosis.of_crd(API, crd).is_well
+    policy = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["runPolicy"]
+    policy["properties"]["more"] = {"type": "string"}
+    assert diagnosis.of_crd(API, crd).is_well
+
+    del policy["properties"]["startupDeadlineSeconds"]
+    assert "it lacks spec.runPolicy.startupDeadlineSeconds" in str(diagnosis.of_crd(API, crd))
+    crd["spec"]["versions"][0]["served"] = False
+    assert "does not serve v1" in str(diagnosis.of_crd(API, crd))
+
+
+def test_rights_that_are_missing_are_named():
+    asked = diagnosis.rights(API)
+    assert diagnosis.of_rights([], "team").is_well
+    found = diagnosis.of_rights([right for right in asked if right.verb in {"create", "get"}], "team")
+    assert "you may not, in namespace team: create tfjobs, get pods/log\n     -> ask an administrator" in str(found)
+
+
+def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
+    cluster = EmbeddedJobs(SystemClock())
+    monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
+    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the cluster of a test"))
+    monkeypatch.setattr(doctor_command.discovery, "version", version)
+
+    assert main.main(["doctor"]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert [line[:4].strip() for line in printed] == ["ok", "FAIL", "", "FAIL", "", "ok"]
+    assert printed[-1] == "ok   you have all rights that tfjob needs in namespace default"
+
+
+async def version(_):
+    return {"gitVersion": "v1.36.0"}

@@ -1,0 +1,42 @@
+"""The live table of a terminal."""
+
+import io
+import re
+
+import pytest
+
+from support.builders import tfjob
+from support.embedded_jobs import EmbeddedJobs
+from support.fake_clock import FakeClock
+from tf_operator.cli.run_table import LiveTable
+from tf_operator.client import JobEvent, LogLine
+from tf_operator.client.job import read_job
+from tf_operator.client.pods import read_pod
+from tf_operator.dialects import registry
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_the_table_shows_the_replicas_below_their_lines(monkeypatch, count):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream, cluster = io.StringIO(), EmbeddedJobs(FakeClock())
+    cluster.job()
+    stored = cluster.report("j", "Running", startTime="2025-12-31T23:58:00Z")
+    job = read_job(stored, registry.DEFAULT)
+    pods = [read_pod(job, cluster.pod(stored, f"worker-{index}"), registry.DEFAULT) for index in range(count)]
+    table = LiveTable(read_job(tfjob("j").body(), registry.DEFAULT), stream=stream, clock=FakeClock())
+
+    table.show_line(LogLine("worker-0", "j-worker-0", "loss \x1b[31m0.1\x1b[0m"))
+    table.show_event(JobEvent(None, "Warning", "R", "no [secret]", "Pod", "j-worker-0"))
+    table.show_event(JobEvent(None, "Normal", "R", "all is well", "Pod", "j-worker-0"))
+    table.show_job(job)
+    table.show_pods(tuple(pods))
+    table.close()
+
+    shown = stream.getvalue()
+    assert "worker-0 | loss 0.1\n" in shown
+    assert "warning: no [secret]\n" in shown
+    assert "all is well" not in shown
+    assert "TFJob default/j  Running  2m" in shown
+    assert re.search(r"worker-1 +is running +0 +n", shown)
+    assert ("20 more" in shown) is (count == 40)

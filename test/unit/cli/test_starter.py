@@ -1,0 +1,50 @@
+"""The manifest of ``tfjob init``: valid, and its programs run."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tf_operator.cli import kube_yaml, main, starter, validate
+
+SIZES = [(1, 0, False), (0, 0, True), (3, 2, True), (2, 1, False)]
+
+
+@pytest.mark.parametrize(("workers", "ps", "has_chief"), SIZES)
+def test_the_manifest_is_valid_and_has_the_replicas_that_were_asked_for(workers, ps, has_chief):
+    text = starter.manifest("j", image="i", workers=workers, ps=ps, has_chief=has_chief)
+    (body,) = kube_yaml.read(text)
+
+    seen = validate.check(body)
+
+    assert (seen.errors, seen.warnings) == ((), ())
+    counts = {str(spec.type): spec.count for spec in seen.job.replicas}
+    assert counts == {kind: n for kind, n in {"Chief": int(has_chief), "PS": ps, "Worker": workers}.items() if n}
+    assert text.count("# A container of this name decides") == 1
+
+
+def test_its_program_runs_and_says_which_replica_it_is():
+    (body,) = kube_yaml.read(starter.manifest("j", image="i", workers=2, ps=0, has_chief=False))
+    container = body["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    program = container["args"][0].replace("time.sleep(1)", "pass")
+    config = {"cluster": {"worker": ["a", "b"]}, "task": {"type": "worker", "index": 1}}
+
+    environment = os.environ | {"TF_CONFIG": json.dumps(config)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "I am worker 1 of {'worker': ['a', 'b']}\nstep 1\nstep 2\nstep 3\n"
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path, capsys):
+    path = tmp_path / "job.yaml"
+    assert main.main(["init", str(path), "--workers", "2"]) == 0
+    assert main.main(["plan", "-f", str(path)]) == 0
+    path.write_text("mine")
+
+    assert main.main(["init", str(path)]) == 2
+    assert path.read_text() == "mine"
+    assert main.main(["init", "--workers", "0"]) == 2
+    assert main.main(["init", str(tmp_path / "no" / "job.yaml")]) == 2
+    assert "is there already; choose another file" in capsys.readouterr().err
