@@ -1,10 +1,11 @@
-"""What controllers of a cluster do with what is stored: garbage collection, and the end of namespaces and of CRDs.
+"""What controllers of a cluster do with what is stored: garbage collection, the end of namespaces, CRDs and events.
 
 By the rules of Kubernetes' garbage collector: an object goes when its last owner has gone, owners are known by UID, and
 the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of dependents. The collector follows commits by
 ``on_change``, which only notes what is to be examined; ``step`` examines it.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
 from tf_operator.local.apiserver.store import Commit, Stored, VersionedStore
 from tf_operator.local.apiserver.writes import ObjectWriter
+from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body, OwnerRef, key_of, owners_of, uid_of
 
 Place = tuple[str, str]
@@ -24,8 +26,11 @@ Place = tuple[str, str]
 class Collector:
     """Deletes what has lost its owners, its namespace or its definition."""
 
-    def __init__(self, store: VersionedStore, registry: Registry, *, writer: ObjectWriter, deleter: Deleter) -> None:
+    def __init__(
+        self, store: VersionedStore, registry: Registry, *, writer: ObjectWriter, deleter: Deleter, clock: Clock
+    ) -> None:
         self._store = store
+        self._clock = clock
         self._registry = registry
         self._writer = writer
         self._deleter = deleter
@@ -38,6 +43,8 @@ class Collector:
         self._due: dict[Place, None] = {}
         self._terminating: dict[Place, bool] = {}
         """Objects that end step by step, and whether all of their content has been deleted or marked."""
+        self._expiring: deque[tuple[float, Place, int]] = deque()
+        """When which version of which object has outlived its time, in the order of the writes."""
         self.wake: Callable[[], object] | None = None
         """Called, from inside of the write, when there may be something to do."""
 
@@ -59,10 +66,16 @@ class Collector:
             self._places[uid_of(change.new.body)] = place
             if after:
                 self._due[place] = None
+            self._note_end(place, change.version)
             if change.new.body["metadata"].get("deletionTimestamp"):
                 self._on_terminating(place, change.new.body)
-        if self.wake is not None and (self._due or self._terminating):
+        if self.wake is not None and (self._due or self._terminating or self._has_expired()):
             self.wake()
+
+    def _note_end(self, place: Place, version: int) -> None:
+        kind = self._registry.stored_in(place[0])
+        if kind is not None and kind.seconds_to_live is not None:
+            self._expiring.append((self._clock.monotonic() + kind.seconds_to_live, place, version))
 
     def _on_gone(self, place: Place, body: Body) -> None:
         uid = uid_of(body)
@@ -92,7 +105,15 @@ class Collector:
             if kind is not None and stored is not None:
                 with suppress(ApiFailure):  # what may not be deleted stays, as in a cluster
                     self._examine(kind, place, stored)
+        while self._has_expired():
+            _, place, written = self._expiring.popleft()
+            kind, stored = self._registry.stored_in(place[0]), self._stored(place)
+            if kind is not None and stored is not None and stored.version == written:
+                self._delete(kind, stored, "Background")
         return self._store.version != version
+
+    def _has_expired(self) -> bool:
+        return bool(self._expiring) and self._expiring[0][0] <= self._clock.monotonic()
 
     def _stored(self, place: Place) -> Stored | None:
         return self._store.collection(place[0]).objects.get(place[1])

@@ -9,12 +9,18 @@ from tf_operator.meta import uid_of
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
 BOXES = "/api/v1/namespaces/team/boxes"
+NOTES = "/api/v1/namespaces/team/notes"
 MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
-def server():
-    return toy_kinds.server(FakeClock())
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def server(clock):
+    return toy_kinds.server(clock)
 
 
 def put(server, path, name, *, owners=(), finalizers=()):
@@ -176,6 +182,19 @@ def test_a_definition_goes_after_its_objects_and_their_dependents(server):
     assert call(server, "GET", apps)[0] == 404
     assert call(server, "GET", "/api/v1/definitions/apps")[0] == 404
     assert "deletionTimestamp" in call(server, "GET", f"{BOXES}/crate")[1]["metadata"]
+
+
+async def test_what_has_a_time_to_live_goes_after_its_last_write(server, clock):
+    put(server, NOTES, "first")
+    put(server, NOTES, "second")
+    await clock.advance(50)
+    call(server, "PATCH", f"{NOTES}/first", {"spec": {"again": True}}, content_type=MERGE)
+    await clock.advance(15)
+    settle(server)
+    assert names(server, NOTES) == ["first"]
+    await clock.advance(50)
+    settle(server)
+    assert names(server, NOTES) == []
 
 
 def test_a_collection_is_deleted_by_selector(server):
