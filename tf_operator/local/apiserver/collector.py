@@ -8,6 +8,7 @@ the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of depende
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from tf_operator.local.apiserver.deletes import CLEAN_UP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
@@ -19,6 +20,8 @@ from tf_operator.local.apiserver.writes import ObjectWriter
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body, OwnerRef, key_of, owners_of, uid_of
 
+MOST_AT_ONCE = 200
+"""Objects that one step examines, or deletes of a namespace: others share the event loop, and must not wait long."""
 Place = tuple[str, str]
 """Collection and path of an object."""
 
@@ -97,9 +100,10 @@ class Collector:
             self._terminating.pop(place, None)
 
     def step(self) -> bool:
-        """Examine what is due now; whether that has changed anything."""
-        version, due = self._store.version, self._due
-        self._due = {}
+        """Examine some of what is due; whether that has changed anything, or more is due."""
+        version, due = self._store.version, tuple(islice(self._due, MOST_AT_ONCE))
+        for place in due:
+            del self._due[place]
         for place in (*due, *self._terminating):
             kind, stored = self._registry.stored_in(place[0]), self._stored(place)
             if kind is not None and stored is not None:
@@ -110,7 +114,7 @@ class Collector:
             kind, stored = self._registry.stored_in(place[0]), self._stored(place)
             if kind is not None and stored is not None and stored.version == written:
                 self._delete(kind, stored, "Background")
-        return self._store.version != version
+        return bool(self._due) or self._store.version != version
 
     def _has_expired(self) -> bool:
         return bool(self._expiring) and self._expiring[0][0] <= self._clock.monotonic()
@@ -198,9 +202,7 @@ class Collector:
         name = key_of(stored.body).name
         kinds = [found for found in self._registry.stored if found.resource.is_namespaced]
         if not self._terminating.get(place):
-            self._terminating[place] = True
-            for found in kinds:
-                self._delete_all(found, name)
+            self._terminating[place] = all(self._delete_some(found, name) for found in kinds)
         if not any(self._has_objects(found, name) for found in kinds):
             self._writer.amend(_route(kind, stored), lambda body: body.update(spec={}))
 
@@ -208,19 +210,22 @@ class Collector:
         defined = kind.defines(stored.body) if kind.defines is not None else ()
         kinds = {str(found.storage): found for found in defined}
         if not self._terminating.get(place):
-            self._terminating[place] = True
-            for found in kinds.values():
-                self._delete_all(found, "")
+            self._terminating[place] = all(self._delete_some(found, "") for found in kinds.values())
         if not any(self._has_objects(found, "") for found in kinds.values()):
             self._drop_finalizer(kind, stored, CLEAN_UP)
 
     def _has_objects(self, kind: Kind, namespace: str) -> bool:
         return any(self._store.collection(str(kind.storage)).paths(namespace))
 
-    def _delete_all(self, kind: Kind, namespace: str) -> None:
+    def _delete_some(self, kind: Kind, namespace: str) -> bool:
+        """Delete some objects that are not terminating; whether these were all."""
         collection = self._store.collection(str(kind.storage))
-        for path in tuple(collection.paths(namespace)):
-            self._delete(kind, collection.objects[path], "Background")
+        objects = map(collection.objects.__getitem__, collection.paths(namespace))
+        alive = (stored for stored in objects if not stored.body["metadata"].get("deletionTimestamp"))
+        some = tuple(islice(alive, MOST_AT_ONCE))
+        for stored in some:
+            self._delete(kind, stored, "Background")
+        return len(some) < MOST_AT_ONCE
 
     # Writes
 

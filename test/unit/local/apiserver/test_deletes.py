@@ -5,6 +5,7 @@ import pytest
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call, events, watch
+from tf_operator.local.apiserver.collector import MOST_AT_ONCE
 from tf_operator.meta import uid_of
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
@@ -169,6 +170,22 @@ def test_a_namespace_goes_after_its_content(server):
     delete(server, f"{BOXES}/crate", gracePeriodSeconds=0)
     settle(server)
     assert call(server, "GET", team)[0] == 404
+
+
+def test_a_step_of_the_collector_is_bounded(server):
+    car = put(server, TOYS, "car")
+    for number in range(MOST_AT_ONCE + 1):
+        put(server, TOYS, f"of-car-{number:03}", owners=[owned_by(car)])
+        put(server, NOTES, f"{number:03}")
+    settle(server)
+    delete(server, f"{TOYS}/car")
+    for left in (1, 0):
+        assert server.collect()
+        assert len(names(server, TOYS)) == left
+    delete(server, "/api/v1/namespaces/team")
+    for left in (1, 0):
+        assert server.collect()
+        assert len(names(server, NOTES)) == left
 
 
 def test_a_definition_goes_after_its_objects_and_their_dependents(server):
