@@ -27,6 +27,8 @@ class WriteOptions:
     field_validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
     """What the answer warns of: filled while the request is carried out."""
+    causes: list[FieldCause] = field(default_factory=list)
+    """What is wrong already, before validation."""
     managed_fields: list[Json] | None = None
     """What server-side apply records about who manages the object."""
 
@@ -130,13 +132,11 @@ class ObjectWriter:
         _check_version(version or "")
         if version and version != old["metadata"]["resourceVersion"]:
             raise failures.conflict(kind, route.name)
-        causes = tuple(stamps.immutable_causes(metadata, old["metadata"]))
-        if causes:
-            raise failures.invalid(kind, route.name, causes)
+        options.causes.extend(stamps.immutable_causes(metadata, old["metadata"]))
         stamps.carry_over(metadata, old["metadata"])
         stamps.record_managers(metadata, options.managed_fields)
         body = self._merged(route, body, old)
-        if route.subresource not in kind.changes:
+        if route.subresource not in kind.changes or options.causes:
             body = self._prepared(kind, body, reads.served(kind, stored), options)
         return self._commit_change(route, stored, body, options)
 
@@ -173,7 +173,7 @@ class ObjectWriter:
                 raise failures.strict(kind, options.warnings)
         if kind.prepare is not None:
             body = kind.prepare(body, old, self._clock.now())
-        causes = () if kind.validate is None else kind.validate(body, old)
+        causes = [*options.causes, *(() if kind.validate is None else kind.validate(body, old))]
         if causes:
             raise failures.invalid(kind, name, causes)
         return body
