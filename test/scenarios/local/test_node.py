@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from support.settle import eventually
 from tf_operator.local.apiserver import built_in
-from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
@@ -30,14 +30,26 @@ CONFIG_MAPS, SECRETS = Resource("", "v1", "configmaps", "ConfigMap"), Resource("
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 
 
+class Gate(Edge):
+    """Holds requests for one path, while it is closed."""
+
+    def __init__(self):
+        self.held, self.opened, self.path = asyncio.Event(), asyncio.Event(), ""
+
+    async def on_request(self, request):
+        if self.path and request.path.endswith(self.path):
+            self.held.set()
+            await self.opened.wait()
+
+
 class Machine:
     """An API server and its node."""
 
     def __init__(self, folder):
-        self.clock, self.folder = SystemClock(), folder
+        self.clock, self.folder, self.gate = SystemClock(), folder, Gate()
         server = ApiServer(self.clock, kinds=built_in.KINDS)
         budget = TokenBucket(self.clock, qps=math.inf, burst=1)
-        self.client = ApiClient(InProcess(server, self.clock), clock=self.clock, budget=budget)
+        self.client = ApiClient(InProcess(server, self.clock, edge=self.gate), clock=self.clock, budget=budget)
 
     async def start(self):
         python = Interpreter(sys.executable, dict(os.environ))
@@ -265,6 +277,20 @@ async def test_a_pod_deleted_by_force_leaves_no_process(machine):
     pid = int(await machine.log("forced"))
     await machine.delete(pod, 0)
     await eventually(lambda: not Path(f"/proc/{pid}").exists())
+
+
+async def test_a_pod_deleted_by_force_while_it_is_prepared_never_runs(machine):
+    started = machine.folder.parent / "started"
+    machine.gate.path = "/configmaps/gated"
+    source = [{"configMapRef": {"name": "gated", "optional": True}}]
+    pod = await machine.pod("unborn", f"touch {started}", main={"envFrom": source})
+    await machine.gate.held.wait()
+    await machine.delete(pod, 0)
+    uid = pod["metadata"]["uid"]
+    await eventually(lambda: machine.node._runners[uid]._is_gone)
+    machine.gate.opened.set()
+    await eventually(lambda: uid not in machine.node._runners)
+    assert not started.exists()
 
 
 async def running(machine, name):
