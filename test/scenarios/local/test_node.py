@@ -283,7 +283,7 @@ async def test_a_pod_deleted_by_force_while_it_is_prepared_never_runs(machine):
     started = machine.folder.parent / "started"
     machine.gate.path = "/configmaps/gated"
     source = [{"configMapRef": {"name": "gated", "optional": True}}]
-    pod = await machine.pod("unborn", f"touch {started}", main={"envFrom": source})
+    pod = await machine.pod("unborn", f"trap '' TERM; sleep 0.2; touch {started}", main={"envFrom": source})
     await machine.gate.held.wait()
     await machine.delete(pod, 0)
     uid = pod["metadata"]["uid"]
