@@ -99,7 +99,7 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
     )
 
     said = [line for line in errors.splitlines() if not line.startswith("import time:")]
-    assert (code, said[-1]) == (0, "TFJob default/j has succeeded: TFJob default/j successfully completed."), errors
+    assert (code, said[-1][:29]) == (0, "TFJob default/j has succeeded"), errors
     assert re.fullmatch("without a cluster: images are not used, programs run with .*python.*", said[0])
     printed = re.findall(r"^([\w-]+) +\| (\w+)", output, re.MULTILINE)
     assert sorted(printed) == sorted(
