@@ -139,7 +139,7 @@ def _is_whole() -> bool:
 
 def _wanted() -> str:
     """What the environment was made from."""
-    return hashlib.sha256(LOCK.read_bytes() + (ROOT / "setup.cfg").read_bytes()).hexdigest()
+    return hashlib.sha256(LOCK.read_bytes()).hexdigest()
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -150,8 +151,8 @@ def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContex
 
 
 def this_interpreter() -> Interpreter:
-    """The one that runs this, with its variables."""
-    return Interpreter(sys.executable, dict(os.environ))
+    """The one that runs this, with its variables, in this folder."""
+    return Interpreter(sys.executable, dict(os.environ), str(Path.cwd()))
 
 
 def make_operator(

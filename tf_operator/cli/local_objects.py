@@ -1,11 +1,13 @@
 """What ``tfjob run`` adds to a manifest that is run on this machine: nothing that a cluster would not take, too.
 
 An image brings its programs and its Python along. Here no image is used, so both are somewhere on this machine:
-``--mount /training=programs`` puts a folder where the manifest expects it, ``--python venv`` names the interpreter.
+``--mount /training=programs`` puts a folder where the manifest expects it, ``--python venv`` names the interpreter, and
+``--env-file`` the variables that an image would set.
 """
 
 import argparse
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +16,7 @@ from tf_operator.local.node.launch import PYTHON_ANNOTATION
 from tf_operator.meta import Body
 
 _VOLUME: Final = "tfjob-run"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LISTS: Final = ("initContainers", "containers")
 
 
@@ -36,16 +39,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH=FOLDER",
         help="what the image has in PATH is in FOLDER here, as in /training=programs; may be repeated",
     )
+    group.add_argument(
+        "--env-file",
+        metavar="FILE",
+        help="variables of the programs, NAME=VALUE on each line; those of the manifest win",
+    )
 
 
 def prepared(body: Body, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The object, with the mounts and the interpreter of the flags in all of its pod templates."""
+    """The object, with mounts, variables and interpreter of the flags in all of its pod templates."""
     mounts = dict(map(parse_mount, arguments.mount))
+    variables = _variables(arguments.env_file) if arguments.env_file else {}
     python = _found(arguments.python, f"--python {arguments.python}") if arguments.python else None
     changed = copy.deepcopy(dict(body))
     templates = list(_templates(changed))
     for spec in {id(template["spec"]): template["spec"] for template in templates}.values():  # aliases share some
         _add_mounts(spec, mounts)
+        for container in _containers(spec) if variables else ():
+            own = container.get("env") or []
+            # In front: a variable of the manifest may use them.
+            container["env"] = [*({"name": name, "value": value} for name, value in variables.items()), *own]
     for template in templates if python else ():
         metadata = template["metadata"] = dict(template.get("metadata") or {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), PYTHON_ANNOTATION: str(python)}
@@ -61,6 +74,22 @@ def parse_mount(text: str) -> tuple[str, Path]:
     return inside.rstrip("/"), _found(here, f"--mount {text}")
 
 
+def _variables(name: str) -> dict[str, str]:
+    """The variables of a file; empty lines and those that begin with ``#`` mean nothing. A ``$`` is one."""
+    found = dict[str, str]()
+    for number, line in enumerate(_found(name, f"--env-file {name}").read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            variable, equals, value = line.partition("=")
+            if not equals or not _VARIABLE.fullmatch(variable.strip()):
+                raise LocalFlagError(f"--env-file {name}: line {number} must be NAME=VALUE")
+            found[variable.strip()] = value.replace("$", "$$")
+    return found
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    return (entry for field in _LISTS for entry in spec.get(field) or ())
+
+
 def _found(name: str, flag: str) -> Path:
     if not Path(name).exists():
         raise LocalFlagError(f"{flag}: there is no {name}")
@@ -72,7 +101,7 @@ def _add_mounts(spec: dict[str, Any], mounts: Mapping[str, Path]) -> None:
     for number, (inside, here) in enumerate(mounts.items()):
         name = f"{_VOLUME}-{number}"
         spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "hostPath": {"path": str(here)}}]
-        for container in (entry for field in _LISTS for entry in spec.get(field) or ()):
+        for container in _containers(spec):
             mount = {"name": name, "mountPath": inside}
             container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
 

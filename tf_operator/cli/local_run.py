@@ -20,6 +20,7 @@ from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
 from tf_operator.local.state import StateFolder
+from tf_operator.machinery import log
 
 SERVED_AFTER: Final = 1.0
 """Seconds after the start of the job."""
@@ -28,8 +29,16 @@ SERVED_AFTER: Final = 1.0
 def run(arguments: argparse.Namespace, found: Sequence[Manifest]) -> int:
     """Run the job among these objects; the exit code."""
     session.say(f"without a cluster: images are not used, programs run with {arguments.python or sys.executable}")
+    log.before_first_record(_configure_logs)
     with scratch.folder() as folder:
         return session.ended(lambda: _run(arguments, found, folder))
+
+
+def _configure_logs() -> None:
+    """What the operator warns of is no output of the job."""
+    from tf_operator.app import logs  # noqa: PLC0415 (most jobs run without a warning)
+
+    logs.configure("console", "warning")
 
 
 async def _run(arguments: argparse.Namespace, found: Sequence[Manifest], folder: StateFolder) -> int:

@@ -42,8 +42,9 @@ MODULES: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
-    # Imports leave no garbage, and looking for it takes a sixth of their time; ``session`` enables it for the work.
-    gc.disable()
+    if arguments is None:
+        # Imports leave no garbage, and looking for it takes a sixth of their time; ``session`` enables it for the work.
+        gc.disable()
     given = sys.argv[1:] if arguments is None else list(arguments)
     parser = make_parser(given[0] if given else "")
     chosen = parser.parse_args(given)

@@ -48,8 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     chosen = target.named(arguments)
     is_here = chosen is None
-    if chosen and (arguments.python or arguments.mount):
-        return session.failed(f"--python and --mount are for this machine, and {chosen.why} is used", session.USAGE)
+    if chosen and (arguments.python or arguments.mount or arguments.env_file):
+        rule = f"--python, --mount and --env-file are for this machine, and {chosen.why} is used"
+        return session.failed(rule, session.USAGE)
     try:
         found = [replace(it, body=local_objects.prepared(it.body, arguments)) for it in found] if is_here else found
     except LocalFlagError as error:

@@ -29,7 +29,6 @@ def run(arguments: argparse.Namespace, verb: Verb, *, chosen: Target | None = No
 
 def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     """Do the work of a command, and say what went wrong; the exit code."""
-    gc.freeze()
     gc.enable()
     try:
         return asyncio.run(work())

@@ -6,11 +6,12 @@ WARNING are dropped, as the standard library does it, by the level of its root l
 """
 
 import logging
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+_preparations: list[Callable[[], object]] = []
 _bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})  # noqa: B039 (it is never changed in place)
 
 
@@ -45,7 +46,14 @@ class Logger:
     def _structlog(self) -> Any:  # noqa: ANN401 (structlog's loggers have no common type)
         import structlog  # noqa: PLC0415 (a tenth of a second, without a record)
 
+        while _preparations:
+            _preparations.pop()()
         return structlog.get_logger(self._name).bind(**self._fields)
+
+
+def before_first_record(prepare: Callable[[], object]) -> None:
+    """Call this once, when there is something to write: it configures structlog."""
+    _preparations.append(prepare)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""``hack/demo`` as people meet it: in a pipe, on a terminal, interrupted; it leaves nothing behind."""
+"""``hack/demo --real`` as people meet it: in a pipe, on a terminal, interrupted; it leaves nothing behind."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from lab.tools.get import programs
 
-DEMO = Path(__file__).resolve().parents[3] / "hack" / "demo"
+DEMO = [str(Path(__file__).resolve().parents[3] / "hack" / "demo"), "--real"]
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 PLAY_SECONDS = 90.0
 END_SECONDS = 30.0
@@ -60,7 +60,7 @@ def read_until(descriptor, text, *, within):
 
 def test_in_a_pipe_three_jobs_are_shown_to_their_ends(environment, tmp_path):
     done = subprocess.run(
-        [DEMO], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=110, check=False
+        DEMO, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=110, check=False
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -78,7 +78,7 @@ def test_in_a_pipe_three_jobs_are_shown_to_their_ends(environment, tmp_path):
 def test_on_a_terminal_it_stays_when_it_is_told_to_and_ends_by_ctrl_c(environment, tmp_path):
     terminal, inside = os.openpty()
     in_terminal = partial(os.login_tty, inside)
-    with subprocess.Popen([DEMO, "--keep"], env=environment, preexec_fn=in_terminal) as process:  # noqa: PLW1509 (one thread)
+    with subprocess.Popen([*DEMO, "--keep"], env=environment, preexec_fn=in_terminal) as process:  # noqa: PLW1509 (one thread)
         os.close(inside)
         shown = read_until(terminal, "operator.log", within=PLAY_SECONDS)
         kubeconfig = re.search(r"export KUBECONFIG=(\S+)", shown)
@@ -97,7 +97,7 @@ def test_on_a_terminal_it_stays_when_it_is_told_to_and_ends_by_ctrl_c(environmen
 
 
 def test_nothing_is_left_when_it_is_told_to_end_while_it_starts(environment, tmp_path):
-    with subprocess.Popen([DEMO], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(DEMO, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         read_until(process.stdout.fileno(), "starting a control plane", within=END_SECONDS)
         process.send_signal(signal.SIGTERM)

@@ -35,7 +35,7 @@ class Machine:
 
     def __init__(self, folder):
         self.clock, self.folder = SystemClock(), folder
-        server = ApiServer(self.clock, kinds=built_in.kinds())
+        server = ApiServer(self.clock, kinds=built_in.KINDS)
         budget = TokenBucket(self.clock, qps=math.inf, burst=1)
         self.client = ApiClient(InProcess(server, self.clock), clock=self.clock, budget=budget)
 
@@ -322,7 +322,9 @@ async def test_a_container_that_cannot_be_created_says_why(machine, name, main, 
 )
 async def test_a_program_that_cannot_be_started_fails_its_pod(machine, name, main, reason):
     await machine.pod(name, main=main)
-    assert state(await machine.phase(name, "Failed"))["state"]["terminated"]["reason"] == reason
+    ended = state(await machine.phase(name, "Failed"))["state"]["terminated"]
+    # Without a start, the operator would take the pod for one that its node has rejected.
+    assert (ended["reason"], ended["startedAt"]) == (reason, "1970-01-01T00:00:00Z")
 
 
 async def test_a_pod_that_breaks_its_runner_fails_and_harms_no_other(machine):

@@ -13,19 +13,18 @@ from support.parity.players import Answer
 from support.parity.script import Conversation, Step, Value, at_path
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_OF_DECODER: Final = re.compile(r"json: cannot unmarshal .*")
 _TOO_OLD: Final = re.compile(r"(resource version: )\d+( \()\d+\)")
-_PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:precondition: |object meta: |record \())(\d+)")
-_AGE: Final = re.compile(r"\d+s")
+_PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:(?:the )?precondition|object meta|record)(?:: | \())(\d+)")
+_AGE: Final = re.compile(r"(\d+[ydhms])+")
 _DAY: Final = 86400.0
 # What controllers put into every namespace, and the admission of service accounts into every pod.
 _OF_CONTROLLERS: Final = re.compile(r"kube-root-ca\.crt|kube-api-access-\w+")
-_DROPPED: Final = frozenset({"managedFields"})
+_DROPPED: Final = frozenset({"managedFields", "storageVersionHash", "serverAddressByClientCIDRs"})
 _SCRUBBED: Final = {
     "clusterIP": "<ip>",
     "clusterIPs": "<ip>",
     "nodePort": "<port>",
-    "serverAddress": "<address>",
-    "storageVersionHash": "<hash>",
     "continue of a list": "<token>",
     "remainingItemCount of a list": "<count>",
 }
@@ -34,13 +33,13 @@ _SCRUBBED: Final = {
 def normal(conversation: Conversation, answers: Sequence[Answer], namespace: str) -> list[Any]:
     """One value for each answer; two servers of the same behaviour give the same."""
     kept = [_without_noise(answer.body) for answer in answers]
-    known = _Known(kept, namespace)
-    result = []
-    for number, (answer, body) in enumerate(zip(answers, kept, strict=True)):
-        step = conversation.steps[number] if number < len(conversation.steps) else None
-        shown = known.named(_chosen(body, step), answer.time)
-        result.append({"code": answer.code, "body": shown} | dict(answer.headers))
-    return result
+    steps = [*conversation.steps, *[None] * (len(kept) - len(conversation.steps))]
+    chosen = [_chosen(body, step) for body, step in zip(kept, steps, strict=True)]
+    known = _Known(kept, chosen, namespace)
+    return [
+        {"code": answer.code, "body": known.named(body, answer.time)} | dict(answer.headers)
+        for answer, body in zip(answers, chosen, strict=True)
+    ]
 
 
 def differences(wanted: Value, found: Value, path: str = "") -> Iterator[str]:
@@ -55,37 +54,44 @@ def differences(wanted: Value, found: Value, path: str = "") -> Iterator[str]:
         yield f"{path}: {wanted!r} <> {found!r}"
 
 
+def _mappings(body: Value) -> Iterator[dict[str, Any]]:
+    """All in a body, in one order."""
+    if isinstance(body, dict):
+        yield body
+        for key in sorted(body):
+            yield from _mappings(body[key])
+    elif isinstance(body, list):
+        for entry in body:
+            yield from _mappings(entry)
+
+
 class _Known:
     """What was seen in a conversation, and its names."""
 
-    def __init__(self, bodies: Iterable[Any], namespace: str) -> None:
+    def __init__(self, bodies: Iterable[Value], chosen: Iterable[Value], namespace: str) -> None:
         self._versions = set[int]()
         self._names = {namespace: "<ns>"}
         for body in bodies:
-            self._see(body)
+            self._see_names(body)
+        for body in chosen:
+            self._see_versions(body)
         self._texts = sorted(self._names.items(), key=lambda pair: -len(pair[0]))
 
-    def _see(self, body: Value) -> None:
-        if isinstance(body, list):
-            for entry in body:
-                self._see(entry)
-        if not isinstance(body, dict):
-            return
-        metadata = body.get("metadata")
-        if isinstance(metadata, dict):
-            self._see_metadata(metadata, is_object="items" not in body and "rows" not in body and "uid" in metadata)
-        for key in sorted(body):
-            self._see(body[key])
+    def _see_versions(self, body: Value) -> None:
+        """Those of objects: lists and bookmarks have no UID."""
+        for found in _mappings(body):
+            is_object = "uid" in found or "metadata.resourceVersion" in found
+            version = str(found.get("resourceVersion") or found.get("metadata.resourceVersion"))
+            if is_object and version.isdigit():
+                self._versions.add(int(version))
 
-    def _see_metadata(self, metadata: dict[str, Any], *, is_object: bool) -> None:
-        version, uid = metadata.get("resourceVersion"), metadata.get("uid")
-        if is_object and str(version).isdigit():
-            self._versions.add(int(str(version)))
-        if uid:
-            self._names.setdefault(uid, f"<uid {len(self._names)}>")
-        prefix, name = metadata.get("generateName"), metadata.get("name", "")
-        if prefix and name.startswith(prefix) and len(name) == len(prefix) + 5:
-            self._names.setdefault(name, f"{prefix}<made {len(self._names)}>")
+    def _see_names(self, body: Value) -> None:
+        for found in _mappings(body):
+            prefix, name, uid = found.get("generateName"), str(found.get("name", "")), found.get("uid")
+            if uid and isinstance(uid, str):
+                self._names.setdefault(uid, f"<uid {len(self._names)}>")
+            if prefix and name.startswith(prefix) and len(name) == len(prefix) + 5:
+                self._names.setdefault(name, f"{prefix}<made {len(self._names)}>")
 
     def named(self, body: Value, now: float, key: str = "") -> Value:
         """The body with ranks and names for what differs from run to run."""
@@ -113,6 +119,7 @@ class _Known:
     def _text(self, text: str) -> str:
         for known, name in self._texts:
             text = text.replace(known, name)
+        text = _OF_DECODER.sub("json: cannot unmarshal ...", text)
         text = _TOO_OLD.sub(r"\1<v>\2<v>)", text)
         return _PRECONDITION.sub(lambda found: found[1] + self._rank(found[2]), text)
 
@@ -157,8 +164,9 @@ def _with_sorted_causes(status: dict[str, Any]) -> dict[str, Any]:
         return status
     by_text = {(cause.get("field", ""), cause.get("message", "")): cause for cause in causes}
     ordered = [by_text[text] for text in sorted(by_text)]
-    beginning = str(status.get("message")).partition(": [")[0]
-    return status | {"message": f"{beginning}: [<causes>]", "details": status["details"] | {"causes": ordered}}
+    beginning, is_list, _ = str(status.get("message")).partition(": [")
+    message = {"message": f"{beginning}: [<causes>]"} if is_list and len(ordered) > 1 else {}
+    return status | message | {"details": status["details"] | {"causes": ordered}}
 
 
 def _only(body: Value, names: tuple[str, ...]) -> Value:
@@ -180,6 +188,8 @@ def _without_noise(body: Value) -> Value:
     """Without what controllers add, and bookmarks that only say how far the server is."""
     if isinstance(body, dict):
         kept = {key: _without_noise(value) for key, value in body.items() if key not in _DROPPED}
+        if isinstance(body.get("columnDefinitions"), list):
+            kept["columnDefinitions"] = [column | {"description": ""} for column in body["columnDefinitions"]]
         if body.get("type") == "BOOKMARK":
             kept["object"] = {key: kept["object"].get(key) for key in ("apiVersion", "kind", "metadata")}
         return {key: value for key, value in kept.items() if not _is_emptied(key, body[key], value)}

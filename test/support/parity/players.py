@@ -37,14 +37,17 @@ class OpenWatch(Protocol):
     def rest(self) -> list[Json]:
         """What else is there; it ends the watch."""
 
+    def close(self) -> None:
+        """End it."""
+
 
 class Server(Protocol):
     """Somebody who answers."""
 
     def ask(self, step: Step, target: str, body: str | None) -> Answer: ...
     def watch(self, step: Step, target: str) -> Answer | OpenWatch: ...
-    def pause(self) -> None:
-        """Give controllers the time to act."""
+    def pause(self) -> bool:
+        """Give controllers the time to act; whether they may have."""
 
     def now(self) -> float: ...
 
@@ -59,8 +62,7 @@ def play(conversation: Conversation, server: Server, namespace: str) -> list[Ans
 
 def _answer(step: Step, server: Server, context: Context, watches: dict[str, OpenWatch]) -> Answer:
     if step.method == "READ":
-        found = watches.get(step.target)
-        answer = Answer(0, found.read(step.count) if found else "no watch", server.now())
+        answer = Answer(0, _read(step, watches), server.now())
     elif step.method == "WATCH":
         target = context.filled(step.target)
         reply = server.watch(step, target + ("&" if "?" in target else "?") + "watch=true")
@@ -75,13 +77,25 @@ def _answer(step: Step, server: Server, context: Context, watches: dict[str, Ope
     return answer
 
 
+def _read(step: Step, watches: dict[str, OpenWatch]) -> Value:
+    watch = watches.get(step.target)
+    if watch is None:
+        return "no watch"
+    if not step.last:
+        return watch.read(step.count)
+    events = list[Json]()
+    while (found := watch.read(1)) and at_path(found[0], "object.metadata.name") != step.last:
+        events += found
+    watches.pop(step.target).close()
+    return events
+
+
 def _asked(step: Step, server: Server, context: Context) -> Answer:
     target = context.filled(step.target)
     body = None if step.body is None else context.filled(step.body)
     end = time.monotonic() + _PATIENCE
     answer = server.ask(step, target, body)
-    while step.until and not _is_reached(answer, step.until) and time.monotonic() < end:
-        server.pause()
+    while step.until and not _is_reached(answer, step.until) and time.monotonic() < end and server.pause():
         answer = server.ask(step, target, body)
     return answer
 
@@ -120,8 +134,9 @@ class RealServer:
         connection.close()
         return answer
 
-    def pause(self) -> None:
+    def pause(self) -> bool:
         time.sleep(0.1)
+        return True
 
     def now(self) -> float:
         return time.time()
@@ -175,9 +190,12 @@ class _RealWatch:
 
     def rest(self) -> list[Json]:
         found = list(self._events(_QUIET))
+        self.close()
+        return found
+
+    def close(self) -> None:
         self._response.close()
         self._connection.close()
-        return found
 
     def _events(self, patience: float) -> Iterator[Json]:
         try:

@@ -6,14 +6,14 @@
     l = GET pods
     w = WATCH pods?resourceVersion=<l.metadata.resourceVersion>
     PATCH/merge pods/a {metadata: {labels: {x: y}}}
-    READ w 1
+    READ w 1                  # one event; a name instead of a number: all up to the first of that object
     UNTIL 404 GET pods/a
     GET /api/v1 -> only pods, pods/status
 
 A target is a path, or short: ``pods/a/status`` is in the conversation's own namespace. ``<ns>`` is that namespace,
-``<l.metadata.uid>`` a value of an earlier answer. Bodies are flow YAML, or ``raw`` and any text. Behind the arrow is
-what of the answer counts: the entries of these names (``only``), these fields (``at``), or no more than
-code and reason (``code``).
+``<l.metadata.uid>`` a value of an earlier answer, or nothing. Bodies are flow YAML, or ``raw`` and any text. Behind the
+arrow is what of the answer counts: the entries of these names (``only``), these fields (``at``), or no more than code
+and reason (``code``).
 """
 
 import json
@@ -86,6 +86,8 @@ class Step:
     body: str | None = None
     count: int = 0
     """How many events are read."""
+    last: str = ""
+    """Or else the name of the object whose first event is the last that is read; it ends the watch."""
     content_type: str = "application/json"
     accept: str = "application/json"
     only: tuple[str, ...] = ()
@@ -118,6 +120,7 @@ class Context:
         if label not in self.answers:
             return found[0]
         value = at_path(self.answers[label], path[1:])
+        value = "" if value is None else value
         return str(int(value) + int(shift)) if shift else str(value)
 
 
@@ -146,7 +149,8 @@ def step(line: str, fragments: Mapping[str, Any] = {}) -> Step:
     rest, _, filtered = found["rest"].partition(" -> ")
     if method == "READ":
         watch, count = rest.split()
-        return Step(line, label, until, method, watch, count=int(count))
+        is_last = not count.isdigit()
+        return Step(line, label, until, method, watch, count=0 if is_last else int(count), last=is_last * count)
     short, _, text = rest.partition(" ")
     target, api_version, kind = _target(short)
     mode, _, names = filtered.partition(" ")

@@ -1,47 +1,60 @@
-"""What ``tfjob run`` adds to a manifest on this machine: mounts and the interpreter."""
+"""What ``tfjob run`` adds to a manifest on this machine: mounts, variables and the interpreter."""
 
 import argparse
+import re
 
 import pytest
 
 from tf_operator.cli import local_objects
 
 
-def test_mounts_and_interpreter_are_in_every_pod_template_and_the_manifest_is_left_as_it_is(tmp_path):
-    shared = {"initContainers": [{"name": "a"}], "containers": [{"name": "b", "volumeMounts": [{"name": "mine"}]}]}
+def flags(mount=(), python=None, env_file=None):
+    return argparse.Namespace(mount=mount, python=python, env_file=env_file)
+
+
+def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tmp_path):
+    (tmp_path / "env").write_text("# of the image\n\nA=1=$2\n B =\n")
+    own = {"name": "A", "value": "mine"}
+    shared = {
+        "initContainers": [{"name": "a"}],
+        "containers": [{"name": "b", "env": [own], "volumeMounts": [{"name": "mine"}]}],
+    }
     templates = [
         {"spec": shared},
         {"spec": shared, "metadata": {"annotations": {"mine": ""}}},
         {"spec": {"containers": []}},
     ]
-    body = {
-        "kind": "TFJob",
-        "spec": {"tfReplicaSpecs": {name: {"template": it} for name, it in zip("ABC", templates, strict=True)}},
-    }
-    flags = argparse.Namespace(mount=[f"/training/={tmp_path}"], python=str(tmp_path))
+    spec = {name: {"template": template} for name, template in zip("ABC", templates, strict=True)}
+    body = {"kind": "TFJob", "spec": {"tfReplicaSpecs": spec}}
 
-    replicas = local_objects.prepared(body, flags)["spec"]["tfReplicaSpecs"]
+    chosen = flags([f"/training/={tmp_path}"], str(tmp_path), str(tmp_path / "env"))
+    replicas = local_objects.prepared(body, chosen)["spec"]["tfReplicaSpecs"]
 
     mount = {"name": "tfjob-run-0", "mountPath": "/training"}
-    assert (
-        replicas["A"]["template"]["spec"]
-        == replicas["B"]["template"]["spec"]
-        == {
-            "initContainers": [{"name": "a", "volumeMounts": [mount]}],
-            "containers": [{"name": "b", "volumeMounts": [{"name": "mine"}, mount]}],
-            "volumes": [{"name": "tfjob-run-0", "hostPath": {"path": str(tmp_path)}}],
-        }
-    )
+    variables = [{"name": "A", "value": "1=$$2"}, {"name": "B", "value": ""}]
+    expected = {
+        "initContainers": [{"name": "a", "env": variables, "volumeMounts": [mount]}],
+        "containers": [{"name": "b", "env": [*variables, own], "volumeMounts": [{"name": "mine"}, mount]}],
+        "volumes": [{"name": "tfjob-run-0", "hostPath": {"path": str(tmp_path)}}],
+    }
+    assert [replicas[name]["template"]["spec"] for name in "AB"] == [expected] * 2
     python = {local_objects.PYTHON_ANNOTATION: str(tmp_path)}
-    assert [replicas[name]["template"].get("metadata", {}).get("annotations") for name in "ABC"] == [
-        python,
-        {"mine": "", **python},
-        python,
-    ]
+    annotations = [replicas[name]["template"]["metadata"]["annotations"] for name in "ABC"]
+    assert annotations == [python, {"mine": "", **python}, python]
     assert "volumes" not in shared
 
 
-@pytest.mark.parametrize("mount", ["training=.", "/=.", "/training", "/training=", "/training=no-such-folder"])
-def test_a_mount_that_is_wrong_is_named(mount):
-    with pytest.raises(local_objects.LocalFlagError, match=f"--mount {mount}: "):
-        local_objects.prepared({}, argparse.Namespace(mount=[mount], python=None))
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (flags(["training=."]), "--mount training=.: must be PATH=FOLDER"),
+        (flags(["/=."]), "--mount /=.: must be"),
+        (flags(["/training"]), "--mount /training: must be"),
+        (flags(["/training=no-such"]), "--mount /training=no-such: there is no no-such"),
+        (flags(python="no-such"), "--python no-such: there is no no-such"),
+        (flags(env_file=__file__), f"--env-file {__file__}: line 1 must be NAME=VALUE"),
+    ],
+)
+def test_a_flag_that_is_wrong_is_named_with_its_rule(given, message):
+    with pytest.raises(local_objects.LocalFlagError, match=re.escape(message)):
+        local_objects.prepared({}, given)

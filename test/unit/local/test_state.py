@@ -31,6 +31,14 @@ def test_the_folder_is_where_the_xdg_specification_wants_it(monkeypatch, given, 
     assert state.default_folder({"XDG_STATE_HOME": given}) == Path(expected)
 
 
+def test_a_folder_is_owned_from_its_creation(folder):
+    folder.create()
+    folder.log.touch()
+
+    with folder.owned():
+        pass
+
+
 def test_the_folder_and_its_files_are_for_its_user_alone(folder):
     with folder.owned():
         folder.write("secret", b"x")

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from structlog.testing import capture_logs
 
 from tf_operator.machinery import log
 
@@ -19,6 +20,17 @@ def test_structlog_is_imported_with_the_first_record_that_is_written(method, is_
     )
 
     assert done.stdout.splitlines()[-1] == is_imported
+
+
+def test_the_first_record_finds_structlog_configured():
+    told = []
+    log.before_first_record(lambda: told.append("configured"))
+    with capture_logs() as records:
+        log.Logger("x").warning("one")
+        log.Logger("x").warning("two")
+
+    assert told == ["configured"]
+    assert [record["event"] for record in records] == ["one", "two"]
 
 
 def test_what_is_bound_inside_of_a_block_is_forgotten_with_it():

@@ -9,6 +9,7 @@ from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.machinery.transport.requests import JSON, Request
+from tf_operator.meta import Body, metadata_of, text_of
 
 ACCEPTED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 _SHOWN = 30
@@ -26,8 +27,8 @@ class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
     finalizers: list[str] | None = None
     owner_references: list[dict[str, Any]] | None = None
 
@@ -37,7 +38,7 @@ def media_type(request: Request) -> str:
     return request.content_type.partition(";")[0].strip() or JSON
 
 
-def sent_object(request: Request, kind: Kind) -> Json:
+def sent_object(request: Request, kind: Kind, *, needs_kind: bool = True) -> Json:
     """The object in a body that is JSON or YAML."""
     body, media = request.body or b"", media_type(request)
     if media not in ACCEPTED[:2]:
@@ -45,7 +46,7 @@ def sent_object(request: Request, kind: Kind) -> Json:
     check_size(body)
     if media != JSON:
         body = _json_of(body)
-    return _decoded(body, kind)
+    return _decoded(body, kind, needs_kind=needs_kind)
 
 
 def check_size(body: bytes) -> None:
@@ -63,7 +64,7 @@ def _json_of(text: bytes) -> bytes:
         raise failures.bad_request(f"error converting YAML to JSON: {error}") from error
 
 
-def _decoded(body: bytes, kind: Kind) -> Json:
+def _decoded(body: bytes, kind: Kind, *, needs_kind: bool) -> Json:
     shown = body[:_SHOWN].decode(errors="replace") if body[:1] == b"{" else body[:_SHOWN].hex()
     shown = (shown + " ..." if len(body) > _SHOWN else shown) or "<empty>"
     unrecognized = f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
@@ -71,7 +72,7 @@ def _decoded(body: bytes, kind: Kind) -> Json:
     if problem:
         raise failures.bad_request(f"{unrecognized}{_NO_VERSION}{problem} ({shown})")
     sent: Json = msgspec.json.decode(body) or {}
-    if kind.is_custom and not sent.get("kind"):
+    if needs_kind and kind.is_custom and not sent.get("kind"):
         whole = body.decode(errors="replace")
         raise failures.bad_request(f"{unrecognized}Object 'Kind' is missing in '{whole}' ({shown})")
     return sent
@@ -103,6 +104,8 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
         raise failures.bad_request(f"the object provided is no {resource.kind}")
     api_version = sent.get("apiVersion") or resource.api_version
     named = sent.get("kind") or resource.kind
+    if kind.is_custom and api_version == resource.api_version and named != resource.kind:
+        raise failures.other_kind(kind, text_of(metadata_of(sent), "name"), str(named))
     if (api_version, named) != (resource.api_version, resource.kind):
         raise failures.bad_request(_mismatch(kind, str(api_version), str(named), registry=registry))
     metadata = {} if sent.get("metadata", ...) is ... else sent["metadata"]
@@ -113,7 +116,17 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
         raise failures.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
         ) from error
+    for name in ("labels", "annotations"):
+        if metadata.get(name):
+            metadata = {**metadata, name: {key: value or "" for key, value in metadata[name].items()}}
     return {**sent, "kind": named, "apiVersion": api_version, "metadata": metadata}
+
+
+def check_name(body: Body, name: str) -> None:
+    """400 for an object of another name than the URL has."""
+    named = text_of(metadata_of(body), "name")
+    if named and named != name:
+        raise failures.bad_request(f"the name of the object ({named}) does not match the name on the URL ({name})")
 
 
 def is_of(kind: Kind, body: object) -> bool:
@@ -126,12 +139,8 @@ def is_of(kind: Kind, body: object) -> bool:
 def _mismatch(kind: Kind, api_version: str, named: str, *, registry: Registry) -> str:
     resource = kind.resource
     if kind.is_custom:
-        if api_version != resource.api_version:
-            return (
-                f"the API version in the data ({api_version}) does not match the expected API version "
-                f"({resource.api_version})"
-            )
-        return f"the kind in the data ({named}) does not match the expected kind ({resource.kind})"
+        wanted = resource.api_version
+        return f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
     version = api_version.rpartition("/")[2]
     if registry.of_kind(api_version, named) is None:
         why = f'no kind "{named}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'

@@ -15,6 +15,7 @@ from tf_operator.local.apiserver import (
     built_in_deployments,
     built_in_events,
     built_in_fields,
+    built_in_limits,
     built_in_pod_rules,
     built_in_pods,
     built_in_services,
@@ -78,7 +79,7 @@ def _kind(
     columns: tuple[Column, ...] = (),
     has_status: bool = False,
 ) -> Kind:
-    known = built_in_fields.Fields(resource)
+    known = built_in_fields.BuiltInFields(resource)
 
     def prepare(body: Json, stored: Body | None, now: datetime) -> Json:
         object_meta.decode(body["metadata"])
@@ -150,7 +151,7 @@ def _terminate(body: Json) -> None:
     body["status"] = {**body.get("status", {}), "phase": "Terminating"}
 
 
-# Claims, leases, priority classes.
+# Claims and leases.
 
 
 def _fill_claim(body: Json, stored: Body | None, _: datetime) -> None:
@@ -182,6 +183,10 @@ def _claim_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
         yield causes.forbidden("spec", detail)
 
 
+def _fill_lease(body: Json, _: Body | None, __: datetime) -> None:
+    body["spec"] = body.get("spec") or {}
+
+
 def _lease_rules(body: Body, _: Body | None) -> Iterator[FieldCause]:
     spec = body.get("spec") or {}
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
@@ -189,18 +194,6 @@ def _lease_rules(body: Body, _: Body | None) -> Iterator[FieldCause]:
         yield causes.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     if transitions is not None and transitions < 0:
         yield causes.invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
-
-
-def _fill_priority_class(body: Json, _: Body | None, __: datetime) -> None:
-    body.setdefault("value", 0)
-    body.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
-def _priority_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
-    if stored is not None and body.get("value") != stored.get("value"):
-        yield causes.forbidden("value", "may not be changed in an update.")
-    if stored is not None and body.get("preemptionPolicy") != stored.get("preemptionPolicy"):
-        yield causes.invalid("preemptionPolicy", body.get("preemptionPolicy"), "field is immutable")
 
 
 # Reviews: there is one user, who may do everything.
@@ -254,36 +247,110 @@ def _event_kinds() -> Iterator[Kind]:
     )
 
 
-def _kinds() -> tuple[Kind, ...]:
-    """Built once, when this is imported."""
-    columns = built_in_columns
+def _pods() -> Kind:
     pods = _kind(
         _core("pods", "Pod"),
         "po",
         fill=built_in_pods.prepare,
         rules=built_in_pod_rules.check,
         keys=_below("spec", _POD_SPEC_KEYS) | {"status.podIPs": "ip", "status.hostIPs": "ip"},
-        columns=columns.PODS,
+        columns=built_in_columns.PODS,
         has_status=True,
     )
+    spec = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
+    status = ("phase", "podIP", "nominatedNodeName")
+    paths = (*(f"spec.{name}" for name in spec), *(f"status.{name}" for name in status))
+    return replace(
+        pods,
+        subresources=pods.subresources | {"log", "binding"},
+        has_generation=True,
+        returns_deleted=True,
+        grace_seconds=built_in_pods.grace_seconds,
+        admit=built_in_admission.admit,
+        actions={"binding": built_in_pods.bind},
+        fields=_selectable(*paths, hostNetwork="false"),
+    )
+
+
+def _services() -> Kind:
     services = _kind(
         _core("services", "Service"),
         "svc",
         fill=built_in_services.prepare,
         rules=built_in_services.check,
-        name_rule=names.label,
+        name_rule=names.object_label,
         keys={"spec.ports": "port"},
-        columns=columns.SERVICES,
+        columns=built_in_columns.SERVICES,
         has_status=True,
     )
+    return replace(
+        services,
+        returns_deleted=True,
+        may_create_by_update=True,
+        admit=built_in_services.allocate,
+        fields=_selectable("spec.clusterIP", "spec.type"),
+    )
+
+
+def _namespaces() -> Kind:
     namespaces = _kind(
         _core("namespaces", "Namespace", is_namespaced=False),
         "ns",
         fill=_fill_namespace,
-        name_rule=names.label,
-        columns=columns.NAMESPACES,
+        name_rule=names.object_label,
+        columns=built_in_columns.NAMESPACES,
         has_status=True,
     )
+    return replace(
+        namespaces,
+        subresources=namespaces.subresources | {"finalize"},
+        is_namespace=True,
+        changes={"finalize": _finalize},
+        on_delete=_terminate,
+        fields=_selectable("status.phase"),
+    )
+
+
+def _stored_data() -> Iterator[Kind]:
+    """What pods read, and what they need to run."""
+    columns = built_in_columns
+    yield _kind(_core("configmaps", "ConfigMap"), "cm", rules=built_in_data.check, columns=columns.CONFIG_MAPS)
+    fill, rules = built_in_data.prepare_secret, built_in_data.check_secret
+    secrets = _kind(_core("secrets", "Secret"), fill=fill, rules=rules, columns=columns.SECRETS)
+    yield replace(secrets, fields=_selectable("type"))
+    keys = {"secrets": "name", "imagePullSecrets": "name"}
+    accounts = _core("serviceaccounts", "ServiceAccount")
+    yield replace(_kind(accounts, "sa", keys=keys, columns=(columns.AGE,)), returns_deleted=True)
+    claims = _core("persistentvolumeclaims", "PersistentVolumeClaim")
+    kind = _kind(claims, "pvc", fill=_fill_claim, rules=_claim_rules, columns=columns.CLAIMS, has_status=True)
+    yield replace(kind, returns_deleted=True)
+
+
+def _limits() -> Iterator[Kind]:
+    """What decides which pods may be created."""
+    columns = built_in_columns
+    quotas = _core("resourcequotas", "ResourceQuota")
+    kind = _kind(
+        quotas,
+        "quota",
+        fill=built_in_limits.prepare_quota,
+        rules=built_in_limits.check_quota,
+        columns=columns.QUOTAS,
+        has_status=True,
+    )
+    yield replace(kind, returns_deleted=True)
+    classes, fill = built_in_admission.PRIORITY_CLASSES, built_in_limits.prepare_class
+    yield _kind(classes, "pc", fill=fill, rules=built_in_limits.check_class, columns=columns.PRIORITY_CLASSES)
+
+
+def _machinery() -> Iterator[Kind]:
+    """Nodes, the leases of leaders, and the Deployments of TensorBoards."""
+    columns = built_in_columns
+    keys = {"spec.taints": "key", "status.addresses": "type"}
+    nodes = _kind(_core("nodes", "Node", is_namespaced=False), "no", keys=keys, columns=columns.NODES, has_status=True)
+    yield replace(nodes, fields=_selectable("spec.unschedulable", unschedulable="false"))
+    leases = _kind(_LEASES, fill=_fill_lease, rules=_lease_rules, columns=columns.LEASES)
+    yield replace(leases, must_name_version=True, may_create_by_update=True)
     deployments = _kind(
         _DEPLOYMENTS,
         "deploy",
@@ -293,81 +360,25 @@ def _kinds() -> tuple[Kind, ...]:
         columns=columns.DEPLOYMENTS,
         has_status=True,
     )
-    nodes = _kind(
-        _core("nodes", "Node", is_namespaced=False),
-        "no",
-        keys={"spec.taints": "key", "status.addresses": "type"},
-        columns=columns.NODES,
-        has_status=True,
-    )
-    accounts = _core("serviceaccounts", "ServiceAccount")
-    claims, quotas = _core("persistentvolumeclaims", "PersistentVolumeClaim"), _core("resourcequotas", "ResourceQuota")
-    pod_fields = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
-    status_fields = ("phase", "podIP", "nominatedNodeName")
-    return (
-        replace(
-            pods,
-            subresources=pods.subresources | {"log", "binding"},
-            has_generation=True,
-            returns_deleted=True,
-            grace_seconds=built_in_pods.grace_seconds,
-            admit=built_in_admission.admit,
-            actions={"binding": built_in_pods.bind},
-            fields=_selectable(
-                *(f"spec.{name}" for name in pod_fields),
-                *(f"status.{name}" for name in status_fields),
-                hostNetwork="false",
-            ),
-        ),
-        replace(
-            services,
-            returns_deleted=True,
-            admit=built_in_services.allocate,
-            fields=_selectable("spec.clusterIP", "spec.type"),
-        ),
-        replace(
-            namespaces,
-            subresources=namespaces.subresources | {"finalize"},
-            is_namespace=True,
-            changes={"finalize": _finalize},
-            on_delete=_terminate,
-            fields=_selectable("status.phase"),
-        ),
-        _kind(_core("configmaps", "ConfigMap"), "cm", rules=built_in_data.check, columns=columns.CONFIG_MAPS),
-        replace(
-            _kind(
-                _core("secrets", "Secret"),
-                fill=built_in_data.prepare_secret,
-                rules=built_in_data.check_secret,
-                columns=columns.SECRETS,
-            ),
-            fields=_selectable("type"),
-        ),
-        _kind(accounts, "sa", keys={"secrets": "name", "imagePullSecrets": "name"}, columns=columns.SERVICE_ACCOUNTS),
-        _kind(claims, "pvc", fill=_fill_claim, rules=_claim_rules, columns=columns.CLAIMS, has_status=True),
-        _kind(quotas, "quota", columns=columns.QUOTAS, has_status=True),
-        replace(nodes, fields=_selectable("spec.unschedulable", unschedulable="false")),
-        *_event_kinds(),
-        replace(
-            _kind(_LEASES, rules=_lease_rules, columns=columns.LEASES),
-            must_name_version=True,
-            may_create_by_update=True,
-        ),
-        _kind(
-            built_in_admission.PRIORITY_CLASSES,
-            "pc",
-            fill=_fill_priority_class,
-            rules=_priority_rules,
-            columns=columns.PRIORITY_CLASSES,
-        ),
-        replace(deployments, has_generation=True),
-        definitions.kind(),
-        _review("authorization", "selfsubjectaccessreviews", "SelfSubjectAccessReview", answer=_allowed),
-        _review("authorization", "subjectaccessreviews", "SubjectAccessReview", answer=_allowed),
-        _review("authorization", "localsubjectaccessreviews", "LocalSubjectAccessReview", answer=_allowed, local=True),
-        _review("authentication", "selfsubjectreviews", "SelfSubjectReview", answer=_self),
-    )
+    yield replace(deployments, has_generation=True)
 
 
-KINDS: Final = _kinds()
+def _reviews() -> Iterator[Kind]:
+    yield _review("authorization", "selfsubjectaccessreviews", "SelfSubjectAccessReview", answer=_allowed)
+    yield _review("authorization", "subjectaccessreviews", "SubjectAccessReview", answer=_allowed)
+    yield _review("authorization", "localsubjectaccessreviews", "LocalSubjectAccessReview", answer=_allowed, local=True)
+    yield _review("authentication", "selfsubjectreviews", "SelfSubjectReview", answer=_self)
+
+
+KINDS: Final = (
+    _pods(),
+    _services(),
+    _namespaces(),
+    *_stored_data(),
+    *_limits(),
+    *_machinery(),
+    *_event_kinds(),
+    *_reviews(),
+    definitions.kind(),
+)
 """All of them."""

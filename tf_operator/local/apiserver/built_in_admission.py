@@ -19,16 +19,37 @@ _NOTHING: Final = Decimal(0)
 
 def admit(body: Json, listing: Listing) -> None:
     """Complete a pod, or refuse it."""
-    name = text_of(body["spec"], "priorityClassName")
-    if name in _SYSTEM_PRIORITIES:
-        body["spec"]["priority"] = _SYSTEM_PRIORITIES[name]
-    elif name:
-        found = next((one for one in listing(str(PRIORITY_CLASSES), "") if one["metadata"]["name"] == name), None)
-        if found is None:
-            raise _forbidden(body, f"no PriorityClass with name {name} was found")
-        body["spec"] |= {"priority": found["value"], "preemptionPolicy": found["preemptionPolicy"]}
-    for quota in listing("resourcequotas", body["metadata"]["namespace"]):
+    spec, namespace = body["spec"], body["metadata"]["namespace"]
+    account = spec["serviceAccountName"]
+    if account != "default" and account not in _names("serviceaccounts", namespace, listing):
+        why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+        raise _forbidden(body, why)
+    wanted = spec.pop("priority", 0)
+    spec["priority"], policy = _priority(body, listing)
+    spec["preemptionPolicy"] = policy or spec["preemptionPolicy"]
+    if wanted not in (0, spec["priority"]):
+        why = (
+            f"the integer value of priority ({wanted}) must not be provided in pod spec; priority admission controller"
+            f" computed {spec['priority']} from the given PriorityClass name"
+        )
+        raise _forbidden(body, why)
+    for quota in listing("resourcequotas", namespace):
         _keep(quota, body, listing)
+
+
+def _names(resource: str, namespace: str, listing: Listing) -> set[str]:
+    return {found["metadata"]["name"] for found in listing(resource, namespace)}
+
+
+def _priority(body: Body, listing: Listing) -> tuple[int, str]:
+    """The priority of the pod's class, and its policy of preemption."""
+    name = text_of(body["spec"], "priorityClassName")
+    if name in _SYSTEM_PRIORITIES or not name:
+        return _SYSTEM_PRIORITIES.get(name, 0), ""
+    found = next((one for one in listing(str(PRIORITY_CLASSES), "") if one["metadata"]["name"] == name), None)
+    if found is None:
+        raise _forbidden(body, f"no PriorityClass with name {name} was found")
+    return found["value"], found["preemptionPolicy"]
 
 
 def _forbidden(body: Body, why: str) -> ApiFailure:

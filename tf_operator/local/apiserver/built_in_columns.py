@@ -57,7 +57,7 @@ def _ready(pod: Body, _: datetime) -> str:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     sidecars = {c["name"] for c in spec.get("initContainers", ()) if c.get("restartPolicy") == "Always"}
     statuses = status.get("containerStatuses", ())
-    ready = sum(bool(found.get("ready") and found.get("state", {}).get("running")) for found in statuses)
+    ready = sum(bool(found.get("ready") and found.get("state", {}).get("running") is not None) for found in statuses)
     ready += sum(
         bool(found.get("started") and found.get("ready"))
         for found in status.get("initContainerStatuses", ())
@@ -238,8 +238,8 @@ EVENTS: Final = (
     _text("Source", _source, wide=True),
     _text("Message", lambda event, _: str(event.get("message", "")).strip()),
     _text("First Seen", lambda event, now: _event_time(event, now, "firstTimestamp", "eventTime"), wide=True),
-    Column("Count", "integer", _times, priority=1),
-    _text("Name", path("metadata", "name"), wide=True),
+    _text("Count", _times, wide=True),
+    Column("Name", "string", path("metadata", "name"), format="name", priority=1),
 )
 
 
@@ -297,19 +297,28 @@ def _roles(node: Body, _: datetime) -> str:
     )
 
 
+def _address(node: Body, kind: str) -> str:
+    found = node.get("status", {}).get("addresses", ())
+    return next((one["address"] for one in found if one.get("type") == kind), _NONE)
+
+
 NODES: Final = (
     _text("Status", _node_status),
     _text("Roles", _roles),
     AGE,
     _text("Version", path("status", "nodeInfo", "kubeletVersion")),
+    _text("Internal-IP", lambda node, _: _address(node, "InternalIP"), wide=True),
+    _text("External-IP", lambda node, _: _address(node, "ExternalIP"), wide=True),
+    _text("OS-Image", path("status", "nodeInfo", "osImage", missing="<unknown>"), wide=True),
+    _text("Kernel-Version", path("status", "nodeInfo", "kernelVersion", missing="<unknown>"), wide=True),
+    _text("Container-Runtime", path("status", "nodeInfo", "containerRuntimeVersion", missing="<unknown>"), wide=True),
 )
 NAMESPACES: Final = (_text("Status", path("status", "phase")), AGE)
 CONFIG_MAPS: Final = (
-    _number("Data", lambda body, _: len(body.get("data", {})) + len(body.get("binaryData", {}))),
+    _text("Data", lambda body, _: len(body.get("data", {})) + len(body.get("binaryData", {}))),
     AGE,
 )
-SECRETS: Final = (_text("Type", path("type")), _number("Data", count("data")), AGE)
-SERVICE_ACCOUNTS: Final = (_number("Secrets", count("secrets")), AGE)
+SECRETS: Final = (_text("Type", path("type")), _text("Data", count("data")), AGE)
 LEASES: Final = (_text("Holder", path("spec", "holderIdentity")), AGE)
 PRIORITY_CLASSES: Final = (
     _number("Value", path("value", missing=0)),
@@ -332,7 +341,7 @@ def _quota(wanted: bool) -> Callable[[Body, datetime], str]:  # noqa: FBT001 - t
 
 
 QUOTAS: Final = (_text("Request", _quota(wanted=False)), _text("Limit", _quota(wanted=True)), AGE)
-DEFINITIONS: Final = (_text("Created At", path("metadata", "creationTimestamp")),)
+DEFINITIONS: Final = (Column("Created At", "date", path("metadata", "creationTimestamp")),)
 
 
 def _deployment_ready(deployment: Body, _: datetime) -> str:

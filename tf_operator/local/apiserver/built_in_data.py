@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import string
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
@@ -11,6 +12,7 @@ from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.meta import Body
 
+_BASE64: Final = frozenset(string.ascii_letters + string.digits + "+/=")
 _LARGEST: Final = 1024 * 1024
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
@@ -22,11 +24,12 @@ def prepare_secret(body: Json, stored: Body | None, _: datetime) -> None:
     if texts:
         encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
         body["data"] = (body.get("data") or {}) | encoded
-    for key, value in (body.get("data") or {}).items():
+    for value in (body.get("data") or {}).values():
         try:
             base64.b64decode(value or "", validate=True)
         except (binascii.Error, TypeError, ValueError):
-            message = f'Secret in version "v1" cannot be handled as a Secret: illegal base64 data in data.{key}'
+            place = next((n for n, letter in enumerate(str(value)) if letter not in _BASE64), len(str(value)))
+            message = f'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte {place}'
             raise ApiFailure(400, "BadRequest", message) from None
 
 

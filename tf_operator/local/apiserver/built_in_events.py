@@ -30,6 +30,7 @@ _EMPTY: Final[Mapping[str, object]] = {
     "reportingInstance": "",
 }
 """What a core event shows even if it is empty."""
+_LEFT_OUT: Final = ("reportingController", "reportingInstance")
 _LONGEST_NOTE: Final = 1024
 
 
@@ -40,7 +41,10 @@ def convert(body: Body, api_version: str) -> Json:
     to_newer = api_version == NEWER
     words = _NEWER_NAMES if to_newer else _CORE_NAMES
     renamed = {words.get(name, name): value for name, value in body.items()}
-    return (renamed if to_newer else renamed | _missing(renamed)) | {"apiVersion": api_version}
+    if not to_newer:
+        return renamed | _missing(renamed) | {"apiVersion": api_version}
+    kept = {name: value for name, value in renamed.items() if value != "" or name not in _LEFT_OUT}
+    return kept | {"apiVersion": api_version}
 
 
 def _missing(event: Body) -> Json:
@@ -71,6 +75,7 @@ def check_newer(body: Body, stored: Body | None) -> Iterator[FieldCause]:
         return
     if not body.get("eventTime"):
         yield causes.required("eventTime")
+        return
     for name in ("reportingController", "reportingInstance", "action", "reason"):
         if not body.get(name):
             yield causes.required(name)

@@ -16,13 +16,13 @@ from tf_operator.planning import quantity
 _LARGEST_PORT: Final = 65535
 _PORT_RULE: Final = f"must be between 1 and {_LARGEST_PORT}, inclusive"
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_RESOURCE: Final = re.compile(r"cpu|memory|ephemeral-storage|hugepages-.+")
+_RESOURCE: Final = r"cpu|memory|ephemeral-storage|hugepages-.+"
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "restartPolicy": ("Always", "Never", "OnFailure"),
-    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
 }
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-_FIELD_PATHS: Final = re.compile(
+_FIELD_PATHS: Final = (
     r"metadata\.(name|namespace|uid|labels|annotations)|metadata\.(labels|annotations)\['[^']+'\]"
     r"|spec\.(nodeName|serviceAccountName|host)|status\.(podIP|podIPs|hostIP|hostIPs|phase)"
 )
@@ -35,7 +35,7 @@ _VOLUME_NAMES: Final = {
 }
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _LONGEST_DEADLINE: Final = 2**31 - 1
-_CHANGEABLE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations")
+_CHANGEABLE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates")
 _CHANGE_RULE: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -52,19 +52,28 @@ def check(pod: Body, stored: Body | None) -> Iterator[FieldCause]:
         yield causes.forbidden("spec", _CHANGE_RULE)
     elif spec != stored["spec"]:
         yield from check_spec(spec, "spec")
-        yield from _check_tolerations(spec, stored["spec"])
+        yield from _check_changes(spec, stored["spec"])
 
 
 def _unchangeable(spec: Body) -> dict[str, Any]:
     """The spec without what an update may change."""
-    rest = {name: value for name, value in spec.items() if name not in (*_CHANGEABLE, "nodeName")}
+    rest = {name: value for name, value in spec.items() if name not in _CHANGEABLE}
     for kind in CONTAINER_LISTS:
         if kind in rest:
             rest[kind] = [{n: v for n, v in container.items() if n != "image"} for container in rest[kind]]
     return rest
 
 
-def _check_tolerations(spec: Body, stored: Body) -> Iterator[FieldCause]:
+def _check_changes(spec: Body, stored: Body) -> Iterator[FieldCause]:
+    """Some fields may change in one direction only."""
+    deadline, before = spec.get("activeDeadlineSeconds"), stored.get("activeDeadlineSeconds")
+    if before is not None and deadline is None:
+        yield causes.invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value")
+    elif before is not None and deadline is not None and deadline > before:
+        yield causes.invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
+    if any(gate not in stored.get("schedulingGates", ()) for gate in spec.get("schedulingGates", ())):
+        detail = "only deletion is allowed, but found new scheduling gates"
+        yield causes.forbidden("spec.schedulingGates", detail)
     added = spec.get("tolerations", ())
     if any(toleration not in added for toleration in stored.get("tolerations", ())):
         detail = "existing toleration can not be modified except its tolerationSeconds"
@@ -74,7 +83,7 @@ def _check_tolerations(spec: Body, stored: Body) -> Iterator[FieldCause]:
 def check_spec(spec: Body, path: str) -> Iterator[FieldCause]:
     """What is wrong with the spec of a pod or of a template."""
     for name, choices in _CHOICES.items():
-        if spec.get(name, choices[0]) not in choices:
+        if spec.get(name) not in (None, *choices):
             yield causes.not_supported(f"{path}.{name}", spec[name], choices)
     yield from _check_placement(spec, path)
     yield from _check_volumes(spec.get("volumes") or (), f"{path}.volumes")
@@ -214,7 +223,7 @@ def _check_source(source: Body, kind: str, path: str) -> Iterator[FieldCause]:
         field = source.get("fieldPath", "")
         if not field:
             yield causes.required(f"{path}.fieldPath")
-        elif not _FIELD_PATHS.fullmatch(field):
+        elif not re.fullmatch(_FIELD_PATHS, field):
             detail = f"error converting fieldPath: field label not supported: {field}"
             yield causes.invalid(f"{path}.fieldPath", field, detail)
 
@@ -244,7 +253,7 @@ def _check_resources(resources: Body, path: str) -> Iterator[FieldCause]:
     for kind in ("limits", "requests"):
         for name, text in (resources.get(kind) or {}).items():
             field, amount = f"{path}.{kind}[{name}]", quantity.parse(text)
-            if "/" not in name and not _RESOURCE.fullmatch(name):
+            if "/" not in name and not re.fullmatch(_RESOURCE, name):
                 yield causes.invalid(field, name, "must be a standard resource type or fully qualified")
                 yield causes.invalid(field, name, "must be a standard resource for containers")
             for problem in names.qualified(name):

@@ -1,7 +1,7 @@
 """Pods: the defaults of the API server and of its admission plugins, deletion with grace, binding to a node.
 
-As a server with the plugins Priority and DefaultTolerationSeconds, and without ServiceAccount: a process has no use
-for a token. Neighbours: ``built_in_pod_rules`` (validation), ``built_in_pod_columns``.
+The plugins are Priority, DefaultTolerationSeconds, and of ServiceAccount the name alone: a process has no use for a
+token. Neighbours: ``built_in_pod_rules`` (validation), ``built_in_pod_columns``.
 """
 
 import re
@@ -31,20 +31,58 @@ _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _DEFAULT_MODE: Final = 0o644
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _COMPUTE: Final = ("cpu", "memory")
-_TAG: Final = re.compile(r"(?:[^/]+/)*[^/:@]+(?::(?P<tag>[^/:@]+))?(?P<digest>@.+)?")
+_CONTAINER_STATUS: Final[Mapping[str, object]] = {
+    "state": {},
+    "lastState": {},
+    "ready": False,
+    "restartCount": 0,
+    "image": "",
+    "imageID": "",
+}
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_TAG: Final = r"(?:[^/]+/)*[^/:@]+(?::(?P<tag>[^/:@]+))?(?P<digest>@.+)?"
 
 
-def prepare(body: Json, stored: Body | None, _: datetime) -> None:
+def prepare(body: Json, stored: Body | None, now: datetime) -> None:
     """Fill a new pod, or what an update leaves out."""
     spec = body["spec"] = body.get("spec") or {}
+    if not spec.get("serviceAccountName") and not spec.get("serviceAccount"):
+        spec["serviceAccountName"] = "default"
     set_spec_defaults(spec)
-    spec.setdefault("priority", 0)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    if "priorityClassName" not in spec and "priority" not in spec:
+        spec["priority"] = 0
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     _tolerate(spec)
     if stored is None:
-        body["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
-    elif isinstance(body.get("status"), dict):
-        body["status"].setdefault("qosClass", stored.get("status", {}).get("qosClass", qos_class(spec)))
+        gated = {"conditions": [_GATED | {"lastTransitionTime": rfc3339(now)}]} if spec.get("schedulingGates") else {}
+        body["status"] = {"phase": "Pending", **gated, "qosClass": qos_class(spec)}
+    else:
+        status = body["status"] = body.get("status") or {}
+        status.setdefault("qosClass", stored.get("status", {}).get("qosClass", qos_class(spec)))
+        _fill_status(status)
+
+
+def _fill_status(status: Json) -> None:
+    """What Go's types always have."""
+    if status.get("podIP") and not status.get("podIPs"):
+        status["podIPs"] = [{"ip": status["podIP"]}]
+    if status.get("hostIP") and not status.get("hostIPs"):
+        status["hostIPs"] = [{"ip": status["hostIP"]}]
+    for condition in _objects(status.get("conditions")):
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
+    for name in ("containerStatuses", "initContainerStatuses"):
+        for found in _objects(status.get(name)):
+            for field, value in _CONTAINER_STATUS.items():
+                found.setdefault(field, {} if value == {} else value)
 
 
 def set_spec_defaults(spec: Json) -> None:
@@ -77,7 +115,7 @@ def _set_container_defaults(container: Json, *, is_on_host: bool) -> None:
         requests = resources["requests"] = resources.get("requests") or {}
         requests.setdefault(name, value)
     if not container.get("imagePullPolicy"):
-        match = _TAG.fullmatch(container.get("image") or "")
+        match = re.fullmatch(_TAG, container.get("image") or "")
         is_latest = match is None or (match["tag"] or ("latest" if not match["digest"] else "")) == "latest"
         container["imagePullPolicy"] = "Always" if is_latest else "IfNotPresent"
     for port in _objects(container.get("ports")):
@@ -161,8 +199,7 @@ def bind(stored: Body, binding: Json, now: datetime) -> Json:
     name, target = stored["metadata"]["name"], binding.get("target") or {}
     node = target.get("name", "")
     if not node or target.get("kind", "Node") not in ("", "Node"):
-        message = f'Binding "{name}" is invalid: target.name: Required value'
-        raise ApiFailure(422, "Invalid", message, details={"kind": "Binding", "name": name})
+        raise ApiFailure(500, "", "target.name: Required value")
     if current := stored["spec"].get("nodeName"):
         why = f'pod {name} is already assigned to node "{current}"'
         message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'

@@ -63,9 +63,10 @@ def allocate(body: Json, listing: Listing) -> None:
     others = [other["spec"] for other in listing("services", "")]
     if not spec.get("clusterIP"):
         spec["clusterIP"] = _free_address({other.get("clusterIP") for other in others}, body["metadata"]["uid"])
+    is_open = spec["clusterIP"] == "None" and not spec.get("selector")  # its addresses are made by somebody else
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if is_open else ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
     if spec["type"] in _WITH_NODE_PORTS:
         taken = {port.get("nodePort") for other in others for port in other.get("ports", ())}
         free = (number for number in range(_FIRST_NODE_PORT, _LAST_NODE_PORT + 1) if number not in taken)
@@ -99,7 +100,7 @@ def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
         yield causes.not_supported("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
     before = (stored or {}).get("spec", {}).get("clusterIP")
     if before and kind != "ExternalName" and address != before:
-        yield causes.invalid("spec.clusterIPs[0]", spec.get("clusterIPs"), "may not change once set")
+        yield causes.invalid("spec.clusterIPs[0]", [address], "may not change once set")
 
 
 def _check_ports(ports: Any) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON

@@ -12,10 +12,8 @@ NO_VALUE: Final = object()
 
 
 def shown(value: object) -> str:
-    """A value in a message: text in quotes, anything else as JSON."""
-    if isinstance(value, str):
-        return msgspec.json.encode(value).decode()
-    return '"null"' if value is None else msgspec.json.encode(value).decode()
+    """A value in a message: as JSON."""
+    return msgspec.json.encode(value).decode()
 
 
 def _cause(field: str, reason: str, head: str, detail: str) -> FieldCause:

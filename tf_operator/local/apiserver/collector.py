@@ -6,9 +6,11 @@ the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of depende
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from tf_operator.local.apiserver.deletes import CLEAN_UP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
 from tf_operator.local.apiserver.store import Commit, Stored, VersionedStore
@@ -88,7 +90,8 @@ class Collector:
         for place in (*due, *self._terminating):
             kind, stored = self._registry.stored_in(place[0]), self._stored(place)
             if kind is not None and stored is not None:
-                self._examine(kind, place, stored)
+                with suppress(ApiFailure):  # what may not be deleted stays, as in a cluster
+                    self._examine(kind, place, stored)
         return self._store.version != version
 
     def _stored(self, place: Place) -> Stored | None:

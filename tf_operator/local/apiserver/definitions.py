@@ -12,7 +12,17 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.local.apiserver import built_in_columns, causes, json_path, names, object_meta, schema_causes, schemas
+from tf_operator.local.apiserver import (
+    built_in_columns,
+    causes,
+    definition_schemas,
+    json_path,
+    names,
+    object_meta,
+    scales,
+    schema_causes,
+    schemas,
+)
 from tf_operator.local.apiserver.ages import age
 from tf_operator.local.apiserver.kinds import Column, Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
@@ -23,7 +33,9 @@ RESOURCE: Final = GroupVersionResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
 )
 _SCOPES: Final = ("Cluster", "Namespaced")
-_BLOCKING: Final = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_BLOCKING: Final = frozenset(
+    {"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid", "FieldValueNotSupported"}
+)
 _NOT_CHECKED: Final = causes.invalid(
     "<nil>",
     None,
@@ -92,19 +104,37 @@ def _check(spec: Body, body: Body, stored: Body | None) -> Iterator[FieldCause]:
     if sum(version.get("storage") is True for version in versions) != 1:
         yield causes.invalid("spec.versions", versions, "must have exactly one version marked as storage version")
     for index, version in enumerate(versions):
-        yield from _check_version(version, f"spec.versions[{index}]")
+        yield from _check_version(version, f"spec.versions[{index}]", is_only=len(versions) == 1)
+    yield from _check_stored_versions(body.get("status") or {}, {version.get("name") for version in versions})
     before: Body = spec if stored is None else stored["spec"]
     for name in ("group", "scope"):
         if spec.get(name) != before.get(name):
             yield causes.invalid(f"spec.{name}", spec.get(name), "field is immutable")
 
 
-def _check_version(version: Body, path: str) -> Iterator[FieldCause]:
+def _check_stored_versions(status: Body, served: set[Any]) -> Iterator[FieldCause]:
+    if not status.get("storedVersions"):
+        yield causes.invalid("status.storedVersions", None, "must have at least one stored version")
+    for index, name in enumerate(status.get("storedVersions", ())):
+        if name not in served:
+            detail = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions"
+                f" until a storage migration ensures no data remains persisted in {name} and removes {name} from"
+                " status.storedVersions"
+            )
+            yield causes.invalid(f"status.storedVersions[{index}]", name, detail)
+
+
+def _check_version(version: Body, path: str, *, is_only: bool) -> Iterator[FieldCause]:
     name = version.get("name", "")
     for problem in names.label_1035(name):
         yield causes.invalid(f"{path}.name", name, problem)
-    if not (version.get("schema") or {}).get("openAPIV3Schema"):
-        yield causes.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if schema:
+        place = "spec.validation" if is_only else f"{path}.schema"
+        yield from definition_schemas.check(schema, f"{place}.openAPIV3Schema")
+    else:
+        yield causes.required(f"{path}.schema.openAPIV3Schema")
     lists = {"additionalPrinterColumns": "jsonPath", "selectableFields": "jsonPath"}
     for field, key in lists.items():
         for index, entry in enumerate(version.get(field) or ()):
@@ -140,7 +170,8 @@ def _defined(spec: Body, version: Body) -> Kind:
     found: Body = spec["names"]
     schema: schemas.Schema = version["schema"]["openAPIV3Schema"]
     subresources: Body = version.get("subresources") or {}
-    objects = _CustomObjects(schema)
+    scale = _scale(subresources["scale"]) if "scale" in subresources else None
+    objects = _CustomObjects(schema, scale)
     selectable = [entry["jsonPath"] for entry in version.get("selectableFields") or ()]
     return Kind(
         _resource(spec, version["name"]),
@@ -157,14 +188,15 @@ def _defined(spec: Body, version: Body) -> Kind:
         fields={path.removeprefix("."): _selector(path) for path in selectable},
         schema=schema,
         is_custom=True,
-        scale=_scale(subresources["scale"]) if "scale" in subresources else None,
+        scale=scale,
     )
 
 
 class _CustomObjects:
     """What a schema does with the objects of its kind."""
 
-    def __init__(self, schema: schemas.Schema) -> None:
+    def __init__(self, schema: schemas.Schema, scale: ScalePaths | None) -> None:
+        self._scale = scale
         properties = {name: part for name, part in schema.get("properties", {}).items() if name != "metadata"}
         self._schema = {**schema, "properties": properties}
         self._rules = Rules(schema)
@@ -187,15 +219,25 @@ class _CustomObjects:
     def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
         """All that is wrong; rules need an object that keeps the schema."""
         old = schemas.MISSING if stored is None else stored
+        is_update = stored is not None  # a status that is updated is validated by itself: texts begin below it
         broken = schemas.violations(body, self._schema, old=old)
         found = [
             *object_meta.check(body["metadata"]),
-            *map(schema_causes.cause, broken),
+            *(_of_status(found) if is_update else found for found in map(schema_causes.cause, broken)),
+            *(scales.check(body, self._scale) if self._scale else ()),
             *map(schema_causes.cause, schemas.repeated(body, self._schema)),
         ]
         if not any(cause.reason in _BLOCKING for cause in found):
             return (*found, *self._rules.check(body, stored))
         return (*found, *((_NOT_CHECKED,) if self._rules.exist else ()))
+
+
+def _of_status(found: FieldCause) -> FieldCause:
+    if not found.field.startswith("status."):
+        return found
+    return replace(
+        found, message=found.message.replace(f"{found.field} in", f"{found.field.removeprefix('status.')} in")
+    )
 
 
 def _scale(paths: Body) -> ScalePaths:

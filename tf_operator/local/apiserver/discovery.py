@@ -13,12 +13,18 @@ _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch",
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _SUBRESOURCES: Final[dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...]]]] = {
     # The kind that it has, if it is another one, and the verbs.
-    "status": (None, ("get", "patch", "update")),
-    "scale": (("autoscaling", "v1", "Scale"), ("get", "patch", "update")),
-    "log": (None, ("get",)),
     "binding": (("", "v1", "Binding"), ("create",)),
     "finalize": (None, ("update",)),
+    "log": (None, ("get",)),
+    "status": (None, ("get", "patch", "update")),
+    "scale": (("autoscaling", "v1", "Scale"), ("get", "patch", "update")),
 }
+_ORDER: Final = {
+    group: place
+    for place, group in enumerate(
+        ("", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io")
+    )
+} | {"scheduling.k8s.io": 6, "coordination.k8s.io": 7}
 _AGGREGATED: Final = re.compile(r"application/json;(?=[^,]*as=APIGroupDiscoveryList)[^,]*v=(?P<version>v2(?:beta1)?)")
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
@@ -67,7 +73,8 @@ def rank(name: str) -> tuple[int, int, int, str]:
 
 
 def _groups(kinds: Iterable[Kind]) -> list[str]:
-    return list(dict.fromkeys(kind.resource.group for kind in kinds))
+    """Built-in groups first, and then those of CRDs by name."""
+    return sorted({kind.resource.group for kind in kinds}, key=lambda group: (_ORDER.get(group, len(_ORDER)), group))
 
 
 def _versions(group: str, kinds: Iterable[Kind]) -> list[str]:
@@ -92,8 +99,8 @@ def _verbs(kind: Kind) -> list[str]:
 
 def _resources(group: str, name: str, kinds: Iterable[Kind]) -> Json:
     resources = [entry for kind in _of_version(group, name, kinds) for entry in _entries(kind)]
-    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{name}" if group else name}
-    return head | {"resources": resources}
+    head = {"apiVersion": "v1", "groupVersion": f"{group}/{name}"} if group else {"groupVersion": name}
+    return {"kind": "APIResourceList", **head, "resources": resources}
 
 
 def _entries(kind: Kind) -> Iterator[Json]:
@@ -107,7 +114,7 @@ def _entries(kind: Kind) -> Iterator[Json]:
     }
     named = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
     yield entry | {name: words for name, words in named.items() if words}
-    for name in sorted(kind.subresources):
+    for name in (name for name in _SUBRESOURCES if name in kind.subresources):
         other, verbs = _SUBRESOURCES[name]
         place = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.is_namespaced}
         if other is None:
@@ -120,7 +127,7 @@ def _entries(kind: Kind) -> Iterator[Json]:
 def _aggregated(kinds: Iterable[Kind], form: str, *, is_core: bool) -> Json:
     items = [
         {
-            "metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None},
+            "metadata": {"name": group} if group else {},
             "versions": [
                 {
                     "version": name,
@@ -153,7 +160,7 @@ def _aggregated_entry(kind: Kind) -> Json:
             "responseKind": own if other is None else dict(zip(("group", "version", "kind"), other, strict=True)),
             "verbs": list(verbs),
         }
-        for name, (other, verbs) in sorted(_SUBRESOURCES.items())
+        for name, (other, verbs) in _SUBRESOURCES.items()
         if name in kind.subresources
     ]
     more = {"shortNames": list(kind.short_names), "categories": list(kind.categories), "subresources": subresources}

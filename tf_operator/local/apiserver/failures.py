@@ -16,9 +16,14 @@ def _about(kind: Kind, name: str, causes: Iterable[FieldCause] = ()) -> dict[str
     return {field: value for field, value in details.items() if value} | ({"causes": listed} if listed else {})
 
 
-def no_such_path() -> ApiFailure:
-    """404 of a resource, not of an object."""
-    return ApiFailure(404, "NotFound", "the server could not find the requested resource", details={})
+def no_such_path(kind: Kind | None = None, name: str = "") -> ApiFailure:
+    """404 of a resource, not of an object; of a subresource for custom resources, which says of which."""
+    return ApiFailure(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+        details=_about(kind, name) if kind is not None and kind.is_custom else {},
+    )
 
 
 def not_found(kind: Kind, name: str) -> ApiFailure:
@@ -26,9 +31,10 @@ def not_found(kind: Kind, name: str) -> ApiFailure:
     return ApiFailure(404, "NotFound", f'{kind.resource} "{name}" not found', details=_about(kind, name))
 
 
-def already_exists(kind: Kind, name: str) -> ApiFailure:
+def already_exists(kind: Kind, name: str, *, is_terminating: bool) -> ApiFailure:
     """409: the name is taken."""
-    return ApiFailure(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', details=_about(kind, name))
+    message = f'{"object is being deleted: " if is_terminating else ""}{kind.resource} "{name}" already exists'
+    return ApiFailure(409, "AlreadyExists", message, details=_about(kind, name))
 
 
 def conflict(kind: Kind, name: str, why: str = STALE) -> ApiFailure:
@@ -37,12 +43,30 @@ def conflict(kind: Kind, name: str, why: str = STALE) -> ApiFailure:
     return ApiFailure(409, "Conflict", message, details=_about(kind, name))
 
 
+def precondition_failed(kind: Kind, name: str, why: str) -> ApiFailure:
+    """409 of a deletion. The real server names the kind, not the resource."""
+    message = f'Operation cannot be fulfilled on {_named(kind)} "{name}": {why}'
+    return ApiFailure(409, "Conflict", message, details={**_about(kind, name), "kind": kind.resource.kind})
+
+
 def invalid(kind: Kind, name: str, causes: Iterable[FieldCause]) -> ApiFailure:
     """422: with each cause once."""
     found = tuple(dict.fromkeys(causes))
     resource = kind.resource
     details = {"name": name, "group": resource.group, "kind": resource.kind}
-    return _invalid(f"{resource.kind}.{resource.group}" if resource.group else resource.kind, name, details, found)
+    return _invalid(_named(kind), name, details, found)
+
+
+def _named(kind: Kind) -> str:
+    resource = kind.resource
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+
+
+def other_kind(kind: Kind, name: str, sent: str) -> ApiFailure:
+    """422 of a custom resource that says that it is another."""
+    group = kind.resource.group
+    cause = FieldCause("kind", "FieldValueInvalid", f'Invalid value: "{sent}": must be {kind.resource.kind}')
+    return _invalid(f"{sent}.{group}", name, {"name": name, "group": group, "kind": sent}, (cause,))
 
 
 def invalid_options(kind: str, causes: Iterable[FieldCause], *, group: str = "meta.k8s.io") -> ApiFailure:
@@ -69,8 +93,11 @@ def forbidden(kind: Kind, name: str, why: str, *, causes: Iterable[FieldCause] =
     return ApiFailure(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(kind, name, causes))
 
 
-def method_not_allowed() -> ApiFailure:
-    """405."""
+def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiFailure:
+    """405; with a verb for custom resources."""
+    if kind is not None and kind.is_custom and verb:
+        message = f'{verb} is not supported on resources of kind "{kind.resource}"'
+        return ApiFailure(405, "MethodNotAllowed", message, details=_about(kind, ""))
     return ApiFailure(
         405, "MethodNotAllowed", "the server does not allow this method on the requested resource", details={}
     )
@@ -88,10 +115,10 @@ def not_acceptable() -> ApiFailure:
     return ApiFailure(406, "NotAcceptable", f"406: Not Acceptable\n\n{offered}", details={})
 
 
-def unparsable_version(text: str) -> ApiFailure:
+def unparsable_version(text: str, *, field: str = "") -> ApiFailure:
     """500 without a reason, as the real server answers a get or a watch."""
-    message = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-    return ApiFailure(500, "", message)
+    message = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    return ApiFailure(500, "", f'{field}: Invalid value: "{text}": {message}' if field else message)
 
 
 def too_large() -> ApiFailure:
@@ -126,7 +153,7 @@ def version_required(kind: Kind, name: str) -> ApiFailure:
     """422: an update that does not say which version it replaces. The real server names the resource, not the kind."""
     resource = kind.resource
     cause = FieldCause(
-        "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
+        "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
     )
     return _invalid(str(resource), name, {"name": name, "group": resource.group, "kind": resource.plural}, (cause,))
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tf_operator.local.apiserver import causes, names
 from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
+from tf_operator.local.apiserver.schemas import METADATA_FIELDS
 from tf_operator.meta import Body
 
 NameRule = Callable[[str], Iterator[str]]
@@ -19,17 +20,10 @@ _MOST_BYTES: Final = 256 * 1024
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
-_FIELDS: Final = frozenset(
-    {"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers"}
-    | {"generateName", "generation", "labels", "managedFields", "name", "namespace", "ownerReferences"}
-    | {"resourceVersion", "selfLink", "uid"}
-)
-
-
 def unknown(metadata: object) -> Iterator[str]:
     """The fields that no metadata has."""
     if isinstance(metadata, Mapping):
-        yield from (f"metadata.{name}" for name in metadata if name not in _FIELDS)
+        yield from (f"metadata.{name}" for name in metadata if name not in METADATA_FIELDS)
 
 
 def decode(metadata: Json) -> None:
@@ -71,6 +65,9 @@ def _expect(value: object, wanted: type, field: str, go_type: str) -> None:
 def check(metadata: Body, name_rule: NameRule = names.subdomain, *, is_built_in: bool = False) -> Iterator[FieldCause]:
     """What is wrong with decoded metadata."""
     name: str = metadata.get("name", "")
+    if prefix := metadata.get("generateName", ""):
+        masked = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        yield from (causes.invalid("metadata.generateName", prefix, problem) for problem in name_rule(masked))
     if not name:
         yield causes.required("metadata.name", "name or generateName is required")
     for problem in name_rule(name) if name else ():
@@ -89,15 +86,15 @@ def check(metadata: Body, name_rule: NameRule = names.subdomain, *, is_built_in:
 def labels(found: Mapping[str, str], field: str) -> Iterator[FieldCause]:
     """What is wrong with labels."""
     for key, value in found.items():
-        for problem in names.qualified(key):
+        for problem in names.qualified(key, "a valid label key"):
             yield causes.invalid(field, key, problem)
         for problem in names.label_value(value):
             yield causes.invalid(field, value, problem)
 
 
 def _owners(owners: Any) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
-    for index, owner in enumerate(owners):
-        field = f"metadata.ownerReferences[{index}]"
+    for owner in owners:
+        field = "metadata.ownerReferences"  # the real server does not say which
         if owner.get("apiVersion", "").startswith("/") or not owner.get("apiVersion"):
             yield causes.invalid(f"{field}.apiVersion", owner.get("apiVersion", ""), "version must not be empty")
         for name in ("kind", "name", "uid"):

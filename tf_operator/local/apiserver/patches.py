@@ -88,7 +88,7 @@ def _json_patch(document: Any, operations: Sequence[Any]) -> Any:  # noqa: ANN40
             document = _operate(document, operation)
         except _FailedOperation:
             rule = "the server rejected our request due to an error in our request"
-            raise ApiFailure(422, "Invalid", rule) from None
+            raise ApiFailure(422, "Invalid", rule, details={}) from None
     return document
 
 
@@ -171,7 +171,7 @@ def _add(document: Any, path: Sequence[str], value: object) -> Any:  # noqa: ANN
 
 
 def _replace(document: Any, path: Sequence[str], value: object) -> Any:  # noqa: ANN401 - any JSON
-    _find(document, path)
+    """As the real server's library does it, a field that is missing is set."""
 
     def exchange(holder: list[Any], part: str) -> None:
         holder[_index(part, len(holder) - 1)] = value
@@ -186,8 +186,6 @@ def _put(
     *,
     into_list: Callable[[list[Any], str], None],
 ) -> Any:  # noqa: ANN401 - any JSON
-    if not path:
-        return value
     holder, part = _at_end(document, path)
     if isinstance(holder, list):
         into_list(holder, part)

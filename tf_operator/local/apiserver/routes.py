@@ -18,6 +18,7 @@ from tf_operator.meta import ObjectKey
 _VERBS = {"POST": "create", "GET": "list", "DELETE": "deletecollection"}
 _VERBS_OF_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _DURATION = re.compile(r"([0-9.]+(ns|us|ms|s|m|h))+|0|")
+_WRITTEN = frozenset({"status", "scale"})
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _UNSIGNED = re.compile(r"[0-9]{1,19}")
@@ -60,13 +61,19 @@ def route_of(request: Request, registry: Registry) -> Route | None:
     kind = registry.find(group, version, rest[0])
     if kind is None or len(rest) > 3 or not all(rest) or (not namespace and not _is_across(kind, rest, request)):
         raise failures.no_such_path()
+    name, subresource = (*rest[1:], "", "")[:2]
+    _check(request, name)
+    verb = "watch" if is_watch else _verb(request, kind, name=name, subresource=subresource)
+    if verb == "deletecollection" and kind.is_namespace:
+        raise failures.method_not_allowed()
+    return Route(verb, kind, namespace, name, subresource)
+
+
+def _check(request: Request, name: str) -> None:
     if not _DURATION.fullmatch(request.query.get("timeout", "")):
         raise failures.bad_request("invalid timeout specified in the request URL")
-    name, subresource = (*rest[1:], "", "")[:2]
     if problem := _problem_of(name):
         raise failures.bad_request(f'Name parameter invalid: "{name}": {problem}')
-    verb = "watch" if is_watch else _verb(request, kind, name=name, subresource=subresource)
-    return Route(verb, kind, namespace, name, subresource)
 
 
 def _problem_of(name: str) -> str:
@@ -89,22 +96,26 @@ def _is_across(kind: Kind, rest: list[str], request: Request) -> bool:
 
 def _verb(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
     if subresource:
-        return _verb_of_subresource(request, kind, subresource)
+        return _verb_of_subresource(request, kind, name=name, subresource=subresource)
     verb = (_VERBS_OF_ONE if name else _VERBS).get(request.method)
+    if verb is None and kind.is_custom and not name:
+        raise failures.bad_request("name must be provided")
     if verb is None or (kind.answer is not None and verb != "create"):
         raise failures.method_not_allowed()
     return "watch" if verb == "list" and flag(request.query, "watch") else verb
 
 
-def _verb_of_subresource(request: Request, kind: Kind, subresource: str) -> str:
+def _verb_of_subresource(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
     if subresource not in kind.subresources:
-        raise failures.no_such_path()
+        raise failures.no_such_path(kind, name)
     if subresource in kind.actions:
         verb = "create" if request.method == "POST" else None
+    elif subresource in _WRITTEN or subresource in kind.changes:
+        verb = _VERBS_OF_ONE.get(request.method) if request.method != "DELETE" else None
     else:
-        verb = {"GET": "get", "PUT": "update", "PATCH": "patch"}.get(request.method)
+        verb = "get" if request.method == "GET" else None
     if verb is None:
-        raise failures.method_not_allowed()
+        raise failures.method_not_allowed(kind, {"DELETE": "delete", "POST": "create"}.get(request.method, ""))
     return verb
 
 
@@ -179,7 +190,7 @@ def _version(text: str, *, is_watch: bool) -> int | None:
         return None
     if not _UNSIGNED.fullmatch(text):
         if is_watch:
-            raise failures.unparsable_version(text)
+            raise failures.unparsable_version(text, field="resourceVersion")
         message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise failures.bad_request(f"invalid resource version: resourceVersion: {message}")
     return int(text)

@@ -93,7 +93,8 @@ class Rules:
         if id(schema) not in self._compiled:
             self._compiled[id(schema)] = tuple(map(_compile, texts))
         is_new = old is MISSING
-        data = {"self": value, "oldSelf": None if is_new else old, "__old": None if is_new else old}
+        before = None if is_new else _without_nulls(old)
+        data = {"self": _without_nulls(value), "oldSelf": before, "__old": before}
         data["__exists"] = not is_new
         for rule in self._compiled[id(schema)]:
             if is_new and rule.is_transition:
@@ -102,6 +103,13 @@ class Rules:
                 continue  # what has not changed is not refused now
             if problem := _broken(rule, data):
                 yield _cause(rule, path, problem)
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """A field that is null is one that is not there: ``has`` says no."""
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _broken(rule: _Rule, data: Mapping[str, object]) -> str:

@@ -16,8 +16,15 @@ def cause(violation: Violation) -> FieldCause:
     if rule in _SPECIAL:
         return _SPECIAL[rule](violation)
     if rule in _COMBINED:
-        return causes.invalid(path, "", f'"{path}" {_COMBINED[rule]}')
-    return causes.invalid(path, value, f"{path} in body {_RULES[rule].format(violation.limit)}")
+        return causes.invalid("<nil>", "", f'"{path}" {_COMBINED[rule]}{_alternatives(violation)}')
+    shown = _size(value) if rule in ("minItems", "minProperties") else value
+    return causes.invalid(path, shown, f"{path} in body {_RULES[rule].format(violation.limit)}")
+
+
+def _alternatives(found: Violation) -> str:
+    if found.rule != "oneOf":
+        return ""
+    return f". Found {found.limit} valid alternatives" if found.limit else ". Found none valid"
 
 
 def _size(value: object) -> int:
@@ -39,7 +46,7 @@ def _wrong_format(found: Violation) -> FieldCause:
 
 _SPECIAL: Final[Mapping[str, Callable[[Violation], FieldCause]]] = {
     "required": lambda found: causes.required(found.path),
-    "enum": lambda found: causes.not_supported(found.path, found.value, sorted(found.limit, key=str)),
+    "enum": lambda found: causes.not_supported(found.path, found.value, found.limit),
     "duplicate": lambda found: causes.duplicate(found.path, found.value),
     "maxLength": lambda found: causes.too_long(found.path, found.limit),
     "maxItems": lambda found: causes.too_many(found.path, _size(found.value), found.limit),
@@ -49,7 +56,7 @@ _SPECIAL: Final[Mapping[str, Callable[[Violation], FieldCause]]] = {
 }
 _COMBINED: Final = {
     "anyOf": "must validate at least one schema (anyOf)",
-    "oneOf": "must validate one and only one schema (oneOf). Found none valid",
+    "oneOf": "must validate one and only one schema (oneOf)",
     "allOf": "must validate all the schemas (allOf)",
     "not": "must not validate the schema (not)",
 }

@@ -19,12 +19,19 @@ Node = Any
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_COMBINING: Final = frozenset({"anyOf", "oneOf", "allOf", "not"})
 _BITS: Final = {"int32": 32, "int64": 64}
 _NOTHING: Final[Schema] = {}
 MISSING: Final = object()
 """No value, which is something else than ``null``."""
+_LARGEST_EXACT: Final = 2**53
 _BEYOND_INT64: Final = 2**63
 _LARGEST_WHOLE: Final = 1e21
+METADATA_FIELDS: Final = frozenset(
+    {"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers"}
+    | {"generateName", "generation", "labels", "managedFields", "name", "namespace", "ownerReferences"}
+    | {"resourceVersion", "selfLink", "uid"}
+)
 _FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -59,12 +66,16 @@ def prune(value: Node, schema: Schema | None, *, path: str = "", is_resource: bo
         for index, item in enumerate(value):
             value[index] = _whole(item)
             yield from prune(item, items, path=f"{path}[{index}]", is_resource=False)
-    if not isinstance(value, dict):
-        return
-    schema = _NOTHING if schema is None else schema
+    elif isinstance(value, dict):
+        yield from _prune_object(value, schema or _NOTHING, path, is_resource=is_resource)
+
+
+def _prune_object(value: dict[str, Node], schema: Schema, path: str, *, is_resource: bool) -> Iterator[str]:
     has_frame = is_resource or schema.get(_EMBEDDED, False)
     for name in list(value):
         if has_frame and name in _FRAME:
+            if not is_resource and name == "metadata":
+                yield from _prune_metadata(value[name], below(path, name))
             continue
         found = property_of(schema, name)
         if found is not None:
@@ -73,6 +84,12 @@ def prune(value: Node, schema: Schema | None, *, path: str = "", is_resource: bo
         elif not schema.get(_PRESERVE):
             del value[name]
             yield below(path, name)
+
+
+def _prune_metadata(metadata: Node, path: str) -> Iterator[str]:
+    for name in [found for found in metadata if found not in METADATA_FIELDS] if isinstance(metadata, dict) else ():
+        del metadata[name]
+        yield below(path, name)
 
 
 def _whole(value: Node) -> Node:
@@ -118,19 +135,28 @@ def violations(value: Node, schema: Schema, path: str = "", old: Node = MISSING)
     if old is not MISSING and value == old:
         return
     types = ("null",) if value is None and schema.get("nullable") else _types(schema)
-    if types and not any(_is_type(value, name) for name in types):
-        yield Violation(path, "type", type_name(value), types)
-        if value is None:
-            return
-    else:
+    is_right = not types or any(_is_type(value, name) for name in types)
+    if not is_right:
+        yield _wrong_type(value, schema, path, types)
+    if value is None:
+        return
+    if is_right or (type_name(value) == "number" and "integer" in types):
         yield from _broken_scalar(value, schema, path)
-    if isinstance(value, list) and (not types or "array" in types):
+    if isinstance(value, list) and is_right:
         yield from _broken_list(value, schema, path, old)
     yield from _combined(value, schema, path)
-    if "enum" in schema and value is not None and value not in schema["enum"]:
+    if "enum" in schema and value not in schema["enum"]:
         yield Violation(path, "enum", value, schema["enum"])
-    if isinstance(value, Mapping) and (not types or "object" in types):
+    if isinstance(value, Mapping) and is_right:
         yield from _broken_object(value, schema, path, old)
+
+
+def _wrong_type(value: Node, schema: Schema, path: str, types: tuple[str, ...]) -> Violation:
+    """The real validator compares formats first, if there is one."""
+    if "format" in schema and not isinstance(value, str | list) and value is not None:
+        formats = {"number": "float64", "integer": "int64"}
+        return Violation(path, "type", formats.get(type_name(value), ""), (schema["format"],))
+    return Violation(path, "type", type_name(value), types)
 
 
 def _broken_scalar(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
@@ -168,7 +194,7 @@ def _is_type(value: Node, name: str) -> bool:
 def is_integer(value: object) -> bool:
     """Whether it is a whole number of 64 bits."""
     if isinstance(value, float):
-        return value.is_integer() and abs(value) < _BEYOND_INT64
+        return value.is_integer() and abs(value) < _LARGEST_EXACT
     return isinstance(value, int) and not isinstance(value, bool) and -_BEYOND_INT64 <= value < _BEYOND_INT64
 
 
@@ -180,23 +206,24 @@ def type_name(value: object) -> str:
     return names.get(type(value), "object")
 
 
-def _combined(value: object, schema: Schema, path: str) -> Iterator[Violation]:
-    for keyword in ("anyOf", "oneOf", "allOf", "not"):
-        if keyword not in schema:
-            continue
+def _combined(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
+    for keyword in _COMBINING & schema.keys():
         parts = [schema[keyword]] if keyword == "not" else schema[keyword]
-        fitting = sum(not any(violations(value, part, path)) for part in parts)
+        broken = [list(violations(value, part, path)) for part in parts]
+        fitting = sum(not found for found in broken)
         wanted = {"anyOf": fitting > 0, "oneOf": fitting == 1, "allOf": fitting == len(parts), "not": not fitting}
         if not wanted[keyword]:
             yield Violation(path, keyword, value, fitting)
+            yield from () if fitting else broken[0]
 
 
 def _broken_text(value: str, schema: Schema, path: str) -> Iterator[Violation]:
+    """Only the first of length and pattern, as the real validator."""
     if len(value) > schema.get("maxLength", len(value)):
         yield Violation(path, "maxLength", value, schema["maxLength"])
-    if len(value) < schema.get("minLength", 0):
+    elif len(value) < schema.get("minLength", 0):
         yield Violation(path, "minLength", value, schema["minLength"])
-    if "pattern" in schema and not _pattern(schema["pattern"]).search(value):
+    elif "pattern" in schema and not _pattern(schema["pattern"]).search(value):
         yield Violation(path, "pattern", value, schema["pattern"])
     if not _has_format(value, schema.get("format", "")):
         yield Violation(path, "format", value, schema["format"])
@@ -218,7 +245,7 @@ def _has_format(value: str, name: str) -> bool:
 
 def _broken_number(value: float, schema: Schema, path: str) -> Iterator[Violation]:
     bits = _BITS.get(schema.get("format", ""))
-    if bits and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+    if bits and not (value == int(value) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)):
         yield Violation(path, "format", value, schema["format"])
     low, high = schema.get("minimum"), schema.get("maximum")
     if high is not None and (value > high or (value == high and schema.get("exclusiveMaximum"))):
@@ -244,7 +271,8 @@ def _broken_object(value: Mapping[str, Any], schema: Schema, path: str, old: Nod
         yield Violation(path, "maxProperties", value, schema["maxProperties"])
     if len(value) < schema.get("minProperties", 0):
         yield Violation(path, "minProperties", value, schema["minProperties"])
-    for name in schema.get("required", ()):
+    embedded = ("apiVersion", "kind") if schema.get(_EMBEDDED) else ()
+    for name in (*schema.get("required", ()), *embedded):
         if name not in value:
             yield Violation(below(path, name), "required")
     for name, item in value.items():

@@ -9,6 +9,7 @@ namespaces) is a step of its own, ``collect``: whoever runs the server decides w
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -90,9 +91,18 @@ class ApiServer:
         from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
 
         found = documents.answer(request, self.registry)
-        if found is None:
+        return self._no_document(request) if found is None else found
+
+    def _no_document(self, request: Request) -> Response:
+        """As the real server, which has a Status only for what it could serve."""
+        if request.method != "GET":
+            raise failures.method_not_allowed()
+        parts = request.path.strip("/").split("/")
+        if parts[0] == "api" or (
+            parts[0] == "apis" and any(kind.resource.group in parts[1:2] for kind in self.registry)
+        ):
             raise failures.no_such_path()
-        return found
+        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
         kind, query, now = route.kind, request.query, self._clock.now()
@@ -127,7 +137,7 @@ class ApiServer:
         if route.subresource == "scale":
             return self._scale(request, route, options)
         if route.verb == "patch":
-            return view.one(self._writer.patch(route, self._change(request, kind), options), now)
+            return self._patch(request, route, view, options=options)
         sent = bodies.sent_object(request, kind)
         if kind.answer is not None:
             return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
@@ -151,18 +161,34 @@ class ApiServer:
         )
         return Response.of(scale.scale_of(kind, reads.served(kind, stored)))
 
+    def _patch(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
+        if bodies.media_type(request) == _APPLY:
+            return self._apply(request, route, view, options=options)
+        stored = self._writer.patch(route, self._change(request, route.kind), options)
+        return view.one(stored, self._clock.now())
+
+    def _apply(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
+        from tf_operator.local.apiserver import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
+
+        kind, now = route.kind, self._clock.now()
+        config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), kind, needs_kind=False)
+        manager = ssa.checked(config, request.query)
+        found = reads.served(kind, reads.stored_at(self.store, route)) if reads.has_stored(self.store, route) else None
+        options = replace(options, managed_fields=ssa.records(kind, found, config, manager=manager, now=now))
+        if found is None:
+            return view.one(self._writer.create(route, config, options), now, code=201)
+        bodies.check_name(config, route.name)
+        change = partial(ssa.applied, kind, config=config, manager=manager)
+        return view.one(self._writer.patch(route, change, options), now)
+
     def _change(self, request: Request, kind: Kind) -> Callable[[Body], Json]:
         """What the patch in a request makes of a body."""
         from tf_operator.local.apiserver import patches  # noqa: PLC0415
 
         media = bodies.media_type(request)
-        if media == _APPLY:
-            message = (
-                "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
-            )
-            raise ApiFailure(415, "UnsupportedMediaType", message)
-        accepted = _PATCHES[:2] if kind.is_custom else _PATCHES
-        if media not in accepted:
+        if media == _PATCHES[2] and kind.is_custom:
+            raise failures.unsupported_media_type((*_PATCHES[:2], _APPLY))
+        if media not in _PATCHES:
             raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         body = request.body or b""
         bodies.check_size(body)
@@ -180,14 +206,13 @@ class ApiServer:
         options = deletes.options_of(request)
         listed = routes.list_options(request.query, is_watch=False)
         selects = reads.selection(route.kind, listed)
-        collection = self.store.collection(str(route.kind.storage))
+        collection, meta = self.store.collection(str(route.kind.storage)), {"resourceVersion": str(self.store.version)}
         found = [collection.objects[path] for path in collection.paths(route.namespace)]
         found = [stored for stored in found if selects is None or selects(stored)]
         for stored in found:
             metadata = stored.body["metadata"]
             key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
             self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
-        meta = {"resourceVersion": str(self.store.version)}
         return view.many(found, meta, self._clock.now())
 
 

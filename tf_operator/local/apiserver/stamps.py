@@ -8,7 +8,7 @@ from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body, ObjectKey, rfc3339
 
-_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields")
 _OWN = ("labels", "annotations", "ownerReferences", "finalizers")
 _ORDER = ("name", "generateName", "namespace", "resourceVersion", *_SYSTEM, *_OWN)
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -24,12 +24,14 @@ def ordered(body: Body) -> Json:
 
 def place(kind: Kind, metadata: Json, key: ObjectKey) -> None:
     """Make name and namespace those of the path; 400 if the body says otherwise."""
-    if key.name and metadata.get("name", key.name) != key.name:
+    if key.name and not metadata.get("name"):
+        raise failures.bad_request(
+            f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided"
+        )
+    if key.name and metadata["name"] != key.name:
         raise failures.bad_request(
             f"the name of the object ({metadata['name']}) does not match the name on the URL ({key.name})"
         )
-    if key.name:
-        metadata["name"] = key.name
     if metadata.get("namespace", key.namespace) != key.namespace and kind.resource.is_namespaced:
         raise failures.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
@@ -106,3 +108,9 @@ def without_version(body: Body) -> Json:
     """The body, for a comparison."""
     metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
     return {**body, "metadata": metadata}
+
+
+def record_managers(metadata: Json, managed_fields: list[Json] | None) -> None:
+    """Who manages which fields, after a server-side apply."""
+    if managed_fields is not None:
+        metadata["managedFields"] = managed_fields

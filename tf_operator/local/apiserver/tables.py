@@ -57,7 +57,7 @@ def columns_of(kind: Kind) -> tuple[Column, ...]:
 
 def _included(body: Body, include: str, version: str) -> Json:
     if include == "None":
-        return {}
+        return {"object": None}
     if include == "Object":
         return {"object": body}
     frame = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}

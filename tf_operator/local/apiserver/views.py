@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -53,7 +53,9 @@ class View:
             return Response.of(self._table([body for body, _ in served], now, meta))
         if self.form == _METADATA_LIST:
             items = [msgspec.json.encode(self._metadata(body)) for body, _ in served]
-            return _list(_METADATA_LIST, f"meta.k8s.io/{self.version}", meta, items)
+            answer = _list(_METADATA_LIST, f"meta.k8s.io/{self.version}", meta, items)
+            # Go writes a list that nothing was added to as ``null``.
+            return answer if items else replace(answer, body=answer.body.replace(b'"items":[]', b'"items":null'))
         resource = self.kind.resource
         items = [raw for _, raw in served]
         if not self.kind.is_custom:

@@ -27,6 +27,10 @@ class WriteOptions:
     field_validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
     """What the answer warns of: filled while the request is carried out."""
+    causes: list[FieldCause] = field(default_factory=list)
+    """What is wrong already, before validation."""
+    managed_fields: list[Json] | None = None
+    """What server-side apply records about who manages the object."""
 
     @classmethod
     def of(cls, verb: str, query: Mapping[str, str]) -> "WriteOptions":
@@ -68,6 +72,7 @@ class ObjectWriter:
         if metadata.get("resourceVersion"):
             raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
+        stamps.record_managers(metadata, options.managed_fields)
         self._check_namespace(kind, metadata.get("name", ""), route.namespace)
         if "status" in kind.subresources and kind.is_custom:
             body.pop("status", None)
@@ -77,7 +82,8 @@ class ObjectWriter:
         key = ObjectKey(route.namespace, metadata["name"])
         collection, path = str(kind.storage), path_of(key)
         if path in self._store.collection(collection).objects:
-            raise failures.already_exists(kind, key.name)
+            found = self._store.collection(collection).objects[path].body["metadata"]
+            raise failures.already_exists(kind, key.name, is_terminating="deletionTimestamp" in found)
         return self._commit(collection, path, self._for_storage(kind, body), options)
 
     def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
@@ -86,14 +92,11 @@ class ObjectWriter:
         body = stamps.ordered(bodies.framed(kind, sent, self._registry))
         stamps.place(kind, body["metadata"], route.key)
         if kind.may_create_by_update and not reads.has_stored(self._store, route):
-            return self.create(route, sent, options)
+            _check_uid(route, body["metadata"], "")
+            _check_version(body["metadata"].pop("resourceVersion", ""))
+            return self.create(route, body, options)
         stored = reads.stored_at(self._store, route)
-        uid, found = body["metadata"].get("uid"), stored.body["metadata"]["uid"]
-        if uid and uid != found:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-            raise failures.conflict(kind, route.name, why)
-        if not body["metadata"].get("resourceVersion") and (kind.is_custom or kind.must_name_version):
-            raise failures.version_required(kind, route.name)
+        _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
         return self._replace(route, stored, body, options)
 
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
@@ -124,14 +127,16 @@ class ObjectWriter:
         kind, metadata = route.kind, body["metadata"]
         old = _copy(kind, stored)
         version = metadata.get("resourceVersion")
+        if not version and (kind.is_custom or kind.must_name_version):
+            raise failures.version_required(kind, route.name)
+        _check_version(version or "")
         if version and version != old["metadata"]["resourceVersion"]:
             raise failures.conflict(kind, route.name)
-        causes = tuple(stamps.immutable_causes(metadata, old["metadata"]))
-        if causes:
-            raise failures.invalid(kind, route.name, causes)
+        options.causes.extend(stamps.immutable_causes(metadata, old["metadata"]))
         stamps.carry_over(metadata, old["metadata"])
+        stamps.record_managers(metadata, options.managed_fields)
         body = self._merged(route, body, old)
-        if route.subresource not in kind.changes:
+        if route.subresource not in kind.changes or options.causes:
             body = self._prepared(kind, body, reads.served(kind, stored), options)
         return self._commit_change(route, stored, body, options)
 
@@ -168,7 +173,7 @@ class ObjectWriter:
                 raise failures.strict(kind, options.warnings)
         if kind.prepare is not None:
             body = kind.prepare(body, old, self._clock.now())
-        causes = () if kind.validate is None else kind.validate(body, old)
+        causes = [*options.causes, *(() if kind.validate is None else kind.validate(body, old))]
         if causes:
             raise failures.invalid(kind, name, causes)
         return body
@@ -216,6 +221,24 @@ class ObjectWriter:
                 "metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated"
             )
             raise failures.forbidden(kind, name, why, causes=[cause])
+
+
+def _check_version(text: str) -> None:
+    """500, as the real server answers, for a version that is no number."""
+    if text and not text.isdigit():
+        raise failures.unparsable_version(text)
+
+
+def _check_uid(route: Route, metadata: Body, found: str) -> None:
+    """A UID in an update is a precondition, and the real server shows where it is checked."""
+    uid, resource = metadata.get("uid"), route.kind.resource
+    if uid and uid != found:
+        place = "/".join(part for part in (resource.group if route.kind.is_custom else "", resource.plural) if part)
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: /registry/{place}/{path_of(route.key)}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        )
+        raise failures.conflict(route.kind, route.name, why)
 
 
 def finalizers_of(kind: Kind, body: Body) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import base64
 import os.path
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,15 @@ class Interpreter:
     python: str
     variables: Mapping[str, str]
     """What every process finds in its environment."""
+    folder: str = ""
+    """Where programs run that name no working directory, as an image has one; empty: in a folder of their own."""
 
     def of(self, pod: LocalPod) -> "Interpreter":
         """The interpreter that the pod's annotation names, or this one."""
         annotations = mapping_of(mapping_of(pod.body, "metadata"), "annotations")
         named = text_of(annotations, PYTHON_ANNOTATION)
         path = Path(named) / "bin" / "python" if named and Path(named).is_dir() else Path(named)
-        return Interpreter(str(path), self.variables) if named else self
+        return replace(self, python=str(path)) if named else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Surroundings:
     interpreter: Interpreter
     mounts: tuple[Mount, ...]
     folder: str
-    """Where it runs if it names no working directory."""
+    """A folder of its own: its home, and where it runs if nothing else is named."""
     message_file: str
     configs: Mapping[tuple[str, str], Mapping[str, bytes] | None]
     """ConfigMaps and Secrets, by kind and name; ``None``: there is none."""
@@ -101,7 +103,8 @@ def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> La
     if _PYTHON.fullmatch(argv[0]):
         argv[0] = around.interpreter.python
     env = _inherited(around) | {name: visible(value) for name, value in declared.items()}
-    return Launch(argv, env, visible(text_of(spec, "workingDir")) or around.folder, visible)
+    cwd = visible(text_of(spec, "workingDir")) or around.interpreter.folder or around.folder
+    return Launch(argv, env, cwd, visible)
 
 
 def environment(pod: LocalPod, container: LocalContainer, around: Surroundings) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tf_operator.local.node import lifecycle
@@ -25,6 +25,8 @@ ADDRESS = "127.0.0.1"
 _DEADLINE = Problem("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _CREATING = Problem("ContainerCreating", "")
 _INITIALIZING = Problem("PodInitializing", "")
+_NEVER = datetime.fromtimestamp(0, UTC)
+"""The start of a program that could not be started, as containerd reports it: the pod was not rejected."""
 _FINAL = frozenset({"Succeeded", "Failed"})
 
 
@@ -171,7 +173,7 @@ def _end_body(end: End) -> dict[str, Any]:
         "signal": end.signal,
         "reason": end.reason,
         "message": end.message,
-        "startedAt": rfc3339(end.started_at) if end.started_at else None,
+        "startedAt": rfc3339(end.started_at or _NEVER),
         "finishedAt": rfc3339(end.finished_at),
         "containerID": end.container_id,
     }

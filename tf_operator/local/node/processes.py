@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import msgspec
 
@@ -28,6 +28,7 @@ _log = Logger(__name__)
 _PIECE = 16 * 1024
 _PAUSE = 0.004
 """After a full piece: 4 MiB of output in a second from each container, at most."""
+_CLOSED_WITHIN = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,16 @@ class Processes:
         self._start_spawner()
 
     def close(self) -> None:
-        """Kill every process, and return when none is left."""
+        """End every process, and return when none is left."""
         if self._process and self._process.stdin:
-            self._detach()
-            with suppress(BrokenPipeError):
-                self._process.stdin.close()
-            self._process.wait()
+            self._close_requests(self._process.stdin)
+            try:
+                self._process.wait(_CLOSED_WITHIN)
+            except subprocess.TimeoutExpired:
+                _log.error("a process cannot be killed")  # it waits for a device or a network file system
+                self._process.kill()
+                self._process.wait()
+            self._detach()  # not before: what a program prints at its end must not fail
 
     def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
         """Start a program; ``identity`` is never used again."""
@@ -115,15 +120,18 @@ class Processes:
         self._replies = ours
         asyncio.get_running_loop().add_reader(ours, self._read_replies)
 
+    def _close_requests(self, pipe: IO[bytes]) -> None:
+        self._unsent.clear()
+        asyncio.get_running_loop().remove_writer(pipe)
+        with suppress(BrokenPipeError):
+            pipe.close()
+
     def _detach(self) -> None:
         loop = asyncio.get_running_loop()
         if self._replies:
             loop.remove_reader(self._replies)
             self._replies.close()
             self._replies = None
-        if self._process and self._process.stdin:
-            loop.remove_writer(self._process.stdin)
-        self._unsent.clear()
         for output in self._outputs.values():
             output.close()
         self._outputs.clear()
@@ -161,6 +169,8 @@ class Processes:
             data, descriptors, _, _ = socket.recv_fds(self._replies, 1 << 16, 64)
         except BlockingIOError:
             return
+        except ConnectionError:
+            data, descriptors = b"", []
         self._descriptors.extend(descriptors)
         self._received += data
         *lines, rest = self._received.split(b"\n")
@@ -195,7 +205,7 @@ class Processes:
                 output.drain()
         self._detach()
         if self._process and self._process.stdin:
-            self._process.stdin.close()
+            self._close_requests(self._process.stdin)
             self._process.wait()
         self._watchers.clear()
         self._received.clear()

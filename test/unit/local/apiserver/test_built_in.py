@@ -67,6 +67,8 @@ def test_a_pod_has_the_defaults_of_the_real_server() -> None:
         "restartPolicy": "Always",
         "schedulerName": "default-scheduler",
         "securityContext": {},
+        "serviceAccount": "default",
+        "serviceAccountName": "default",
         "terminationGracePeriodSeconds": 30,
         "tolerations": tolerations,
     }
@@ -128,7 +130,7 @@ _MAIN = "spec.containers[0]"
         (_pod({"resources": {"requests": {"cpu": 3}, "limits": {"cpu": 2}}}), {
             f'{_MAIN}.resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 2'}),
         (_pod(restartPolicy="Sometimes"), {
-            'spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"'}),
+            'spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"'}),
     ],
 )  # fmt: skip
 def test_a_pod_is_refused_in_the_words_of_the_real_server(pod: Json, causes: set[str]) -> None:

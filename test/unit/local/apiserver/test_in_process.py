@@ -9,7 +9,7 @@ from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.scripted_transport import client_of
 from support.toy_kinds import TOYS
-from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
@@ -36,6 +36,56 @@ async def test_the_client_writes_and_reads(client):
     await client.delete(TOYS, CAR, uid=patched["metadata"]["uid"])
     with pytest.raises(errors.NotFound):
         await client.get(TOYS, CAR)
+
+
+async def test_garbage_is_collected_soon_after_the_write_that_left_it(client, clock):
+    car = await client.create(TOYS, "team", {"metadata": {"name": "car"}})
+    owner = {"apiVersion": "toys.io/v1", "kind": "Toy", "name": "car", "uid": car["metadata"]["uid"]}
+    await client.create(TOYS, "team", {"metadata": {"name": "wheel", "ownerReferences": [owner]}})
+    await client.delete(TOYS, CAR, uid=car["metadata"]["uid"])
+    await clock.idle()
+    with pytest.raises(errors.NotFound):
+        await client.get(TOYS, ObjectKey("team", "wheel"))
+
+
+class Weather(Edge):
+    """Loses the replies of writes, delays requests, and cuts a watch after its first event."""
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    async def on_request(self, _request):
+        await self._clock.sleep(5)
+
+    async def on_reply(self, request, _answer):
+        if request.method != "GET":
+            raise errors.ReplyLost("lost")
+
+    async def on_lines(self, _request, lines):
+        raise errors.ReplyLost(f"cut before {len(lines)}")
+
+
+async def test_faults_are_injected_between_client_and_server(clock):
+    client = client_of(InProcess(toy_kinds.server(clock), clock, edge=Weather(clock)), clock)
+
+    async def after(seconds, call):
+        task = asyncio.ensure_future(call)
+        await clock.advance(seconds - 1)
+        assert not task.done()
+        await clock.advance(1)
+        return await task
+
+    with pytest.raises(errors.ReplyLost):
+        await after(5, client.create(TOYS, "team", {"metadata": {"name": "car"}}))
+    assert (await after(5, client.get(TOYS, CAR)))["metadata"]["name"] == "car", "it was carried out"
+
+    async def watch():
+        request = requests.watch(TOYS, Scope("team"), resource_version="1", timeout_seconds=100)
+        async with client.stream(request) as chunks:
+            return [chunk async for chunk in chunks]
+
+    with pytest.raises(errors.ReplyLost, match="cut before 1"):
+        await after(5, watch())
 
 
 async def test_a_watch_wakes_with_each_change_and_ends_in_time(client, clock):

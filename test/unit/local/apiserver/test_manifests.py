@@ -52,6 +52,7 @@ def _refusals(text: str) -> list[str]:
 def _place(cause: FieldCause) -> str:
     """The field, with dots only; the real server says in the text alone where a number is too large."""
     field = cause.message.rpartition(" in ")[2] if cause.message.count("Checked value must be") else cause.field
+    field = field.replace("ownerReferences.", "ownerReferences[0].")  # the real server does not say which
     return re.sub(r"\[([^\]\d][^\]]*)\]", r".\1", field)
 
 

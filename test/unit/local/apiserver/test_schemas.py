@@ -16,6 +16,7 @@ SCHEMA = {
             "type": "object",
             "properties": {
                 "count": {"type": "integer", "format": "int32", "minimum": 0, "maximum": 9, "default": 1},
+                "long": {"type": "integer"},
                 "share": {"type": "number", "maximum": 1, "exclusiveMaximum": True, "multipleOf": 0.25},
                 "port": {"x-kubernetes-int-or-string": True, "pattern": "^[a-z0-9]+$"},
                 "policy": {"type": "string", "enum": ["b", "a"]},
@@ -44,6 +45,7 @@ SCHEMA = {
                 },
                 "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
                 "ready": {"type": "boolean"},
+                "one": {"type": "integer", "oneOf": [{"minimum": 0}, {"maximum": 9}]},
             },
         },
     },
@@ -59,8 +61,8 @@ FRAME = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}}
         ({"closed": {"x": 1}}, {"closed": {}}, ["spec.closed.x"]),
         ({"any": {"k": {"a": "", "b": 1}}}, {"any": {"k": {"a": ""}}}, ["spec.any.k.b"]),
         ({"list": [{"name": "a", "x": 1}]}, {"list": [{"name": "a"}]}, ["spec.list[0].x"]),
-        ({"pod": {"kind": "Pod", "metadata": {"any": 1}, "x": 1}}, {"pod": {"kind": "Pod", "metadata": {"any": 1}}},
-         ["spec.pod.x"]),
+        ({"pod": {"kind": "Pod", "metadata": {"name": "", "y": 1}, "x": 1}},
+         {"pod": {"kind": "Pod", "metadata": {"name": ""}}}, ["spec.pod.metadata.y", "spec.pod.x"]),
         ({"count": 3.0, "share": 0.5}, {"count": 3, "share": 0.5}, []),
     ],
 )  # fmt: skip
@@ -90,9 +92,10 @@ def test_defaults_stand_for_what_is_missing_or_null(spec: Any, filled: Any) -> N
     ("spec", "causes"),
     [
         ({"count": "2"}, ['spec.count: Invalid value: "string": spec.count in body must be of type integer: "string"']),
-        ({"count": 1.5}, ['spec.count: Invalid value: "number": spec.count in body must be of type integer: "number"']),
-        ({"count": 2**63}, [
-            'spec.count: Invalid value: "number": spec.count in body must be of type integer: "number"']),
+        ({"count": 1.5}, [
+            'spec.count: Invalid value: "float64": spec.count in body must be of type int32: "float64"',
+            '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.count']),
+        ({"long": 2**63}, ['spec.long: Invalid value: "number": spec.long in body must be of type integer: "number"']),
         ({"count": -1}, ["spec.count: Invalid value: -1: spec.count in body should be greater than or equal to 0"]),
         ({"count": 2**31}, [
             '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.count',
@@ -103,20 +106,26 @@ def test_defaults_stand_for_what_is_missing_or_null(spec: Any, filled: Any) -> N
         ({"port": "a\n"}, ["spec.port: Invalid value: \"a\\n\": spec.port in body should match '^[a-z0-9]+$'"]),
         ({"port": True}, [
             'spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean"']),
-        ({"policy": "c"}, ['spec.policy: Unsupported value: "c": supported values: "a", "b"']),
+        ({"policy": "c"}, ['spec.policy: Unsupported value: "c": supported values: "b", "a"']),
         ({"name": ""}, ['spec.name: Invalid value: "": spec.name in body should be at least 1 chars long']),
         ({"name": "abcd"}, ["spec.name: Too long: may not be more than 3 bytes"]),
         ({"when": "today"}, [
             'spec.when: Invalid value: "today": spec.when in body must be of type date-time: "today"']),
         ({"set": ["a", "b", "a"]}, [
             "spec.set: Too many: 3: must have at most 2 items", 'spec.set[2]: Duplicate value: "a"']),
-        ({"set": []}, ["spec.set: Invalid value: []: spec.set in body should have at least 1 items"]),
+        ({"set": []}, ["spec.set: Invalid value: 0: spec.set in body should have at least 1 items"]),
         ({"set": [None]}, ['spec.set[0]: Invalid value: "null": spec.set[0] in body must be of type string: "null"']),
         ({"list": [{"name": "a"}, {"name": "a", "kind": "k"}]}, [
             'spec.list[1]: Duplicate value: {"name":"a","kind":"k"}']),
         ({"labels": {"a": "", "b": ""}}, ["spec.labels: Too many: 2: must have at most 1 item"]),
-        ({"labels": {}}, ["spec.labels: Invalid value: {}: spec.labels in body should have at least 1 properties"]),
-        ({"either": 1.5}, ['spec.either: Invalid value: "": "spec.either" must validate at least one schema (anyOf)']),
+        ({"labels": {}}, ["spec.labels: Invalid value: 0: spec.labels in body should have at least 1 properties"]),
+        ({"either": 1.5}, [
+            '<nil>: Invalid value: "": "spec.either" must validate at least one schema (anyOf)',
+            'spec.either: Invalid value: "number": spec.either in body must be of type string: "number"']),
+        ({"one": 1}, [
+            ('<nil>: Invalid value: "": "spec.one" must validate one and only one schema (oneOf). Found 2 valid'
+            " alternatives")]),
+        ({"pod": {"kind": "Pod"}}, ["spec.pod.apiVersion: Required value"]),
         ({"ready": 1}, ['spec.ready: Invalid value: "integer": spec.ready in body must be of type boolean: "integer"']),
         ({"maybe": None}, []),
     ],

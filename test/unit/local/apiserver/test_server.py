@@ -111,7 +111,9 @@ def test_a_scale_is_read_from_an_object_and_written_to_it(server):
 
 
 def test_an_update_creates_where_the_kind_allows_it(server):
-    assert call(server, "PUT", f"{BOXES}/crate", toy("crate"))[0] == 201
+    elsewhere = {"metadata": {"name": "crate", "uid": "other"}}
+    assert call(server, "PUT", f"{BOXES}/crate", elsewhere)[0] == 409
+    assert call(server, "PUT", f"{BOXES}/crate", {"metadata": {"name": "crate", "resourceVersion": "1"}})[0] == 201
     assert call(server, "PUT", f"{BOXES}/crate", toy("crate", size=2))[0] == 200
     assert call(server, "PUT", f"{TOYS}/car", toy())[0] == 404
 
@@ -132,6 +134,44 @@ def test_an_answer_has_the_form_that_is_accepted(server, path, form, kind):
     code, found = call(server, "GET", path, accept=accept)
     assert (code, found["kind"]) == (406 if kind == "Status" else 200, kind)
     assert "wheels" not in str(found)
+
+
+class Applier:
+    """``kubectl apply --server-side`` of a box."""
+
+    def __init__(self, server, manager="me"):
+        self._server = server
+        self._manager = manager
+
+    def __call__(self, spec, **metadata):
+        body = {"apiVersion": "v1", "kind": "Box", "metadata": {"name": "crate", **metadata}, "spec": spec}
+        path, media = f"{BOXES}/crate", "application/apply-patch+yaml"
+        return call(self._server, "PATCH", path, body, content_type=media, fieldManager=self._manager)
+
+
+def test_an_apply_replaces_what_the_manager_applied_before(server):
+    apply = Applier(server)
+    code, first = apply({"size": 1, "colour": "red", "parts": [{"id": "a", "n": 1}, {"id": "b"}]}, labels={"l": "m"})
+    assert code == 201
+    assert (
+        apply({"size": 1, "colour": "red", "parts": [{"id": "a", "n": 1}, {"id": "b"}]}, labels={"l": "m"})[1] == first
+    )
+    others = {"metadata": {"labels": {"theirs": "x"}}, "spec": {"theirs": "x"}}
+    call(server, "PATCH", f"{BOXES}/crate", others, content_type=MERGE)
+    code, last = apply({"size": 2, "parts": [{"id": "b", "n": 2}, {"id": "c"}]})
+    assert (code, last["metadata"]["labels"]) == (200, {"theirs": "x"})
+    assert last["spec"] == {"size": 2, "parts": [{"id": "b", "n": 2}, {"id": "c"}], "theirs": "x"}
+    assert [entry["manager"] for entry in last["metadata"]["managedFields"]] == ["me"]
+
+
+def test_an_apply_that_cannot_be_served_says_why(server):
+    Applier(server)({"size": 1})
+    code, status = Applier(server, "another")({"size": 2})
+    assert (code, status["reason"]) == (409, "Conflict")
+    assert 'managed by "me"' in status["message"]
+    assert Applier(server, "")({})[1]["details"]["causes"][0]["field"] == "fieldManager"
+    assert Applier(server)({}, managedFields=[{"manager": "x"}])[0] == 400
+    assert Applier(server)({}, name="other")[0] == 400
 
 
 UID = {"preconditions": {"uid": "other"}}
@@ -168,7 +208,12 @@ LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
         ),
         (("DELETE", f"{TOYS}/car", UID), (409, "Conflict", "precondition (other) does not match the UID in record (")),
         (("PATCH", f"{TOYS}/car", {}), (415, "UnsupportedMediaType", "")),
-        (("PUT", TOYS, toy()), (405, "MethodNotAllowed", "the server does not allow this method on the requested ")),
+        (("PUT", BOXES, toy()), (405, "MethodNotAllowed", "the server does not allow this method on the requested ")),
+        (("PUT", TOYS, toy()), (400, "BadRequest", "name must be provided")),
+        (
+            ("POST", f"{TOYS}/car/status", toy()),
+            (405, "MethodNotAllowed", "create is not supported on resources of kind"),
+        ),
         (("POST", "/api/v1/boxes", toy()), (405, "MethodNotAllowed", "")),
         (("POST", "/apis/toys.io/v1/toys", toy()), (404, "NotFound", "")),
     ],

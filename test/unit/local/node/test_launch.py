@@ -1,5 +1,6 @@
 """From a container's spec to the program that is started for it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,15 @@ def test_python_is_the_interpreter_that_stands_for_the_image(word, tmp_path):
     for named, found in ((tmp_path, f"{tmp_path}/bin/python"), (Path("/opt/python3.12"), "/opt/python3.12")):
         pod = local_pod({**body, "metadata": {"annotations": {PYTHON_ANNOTATION: str(named)}}})
         assert around().interpreter.of(pod).python == found
+
+
+def test_a_program_runs_where_it_says_or_where_the_node_was_started():
+    where = replace(around(), interpreter=Interpreter("python", {}, "/project"))
+    assert [launched().cwd, launched(where).cwd, launched(where, workingDir="/x").cwd] == [
+        "/state/work",
+        "/project",
+        "/x",
+    ]
 
 
 def test_addresses_are_put_into_command_and_environment():

@@ -1,0 +1,25 @@
+"""A local process: what has to be in its API server before anything else."""
+
+import msgspec
+
+from support.fake_clock import FakeClock
+from tf_operator.app import local
+from tf_operator.dialects import registry
+from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.machinery.transport import requests
+from tf_operator.meta import ObjectKey
+
+
+def test_what_has_to_be_there_is_created_and_replaced():
+    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    earlier = registry.DEFAULT.crd.load()
+    earlier["spec"]["versions"][0].pop("additionalPrinterColumns")
+
+    local.install(server, earlier)
+    local.install(server, registry.DEFAULT.crd.load())
+
+    kind = server.registry.of_kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    stored = msgspec.json.decode(server.handle(requests.get(kind.resource, ObjectKey("", "tfjobs.kubeflow.org"))).body)
+    assert stored["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert server.registry.find("kubeflow.org", "v1", "tfjobs")

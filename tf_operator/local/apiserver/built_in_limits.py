@@ -1,0 +1,54 @@
+"""ResourceQuotas and PriorityClasses. ``built_in_admission`` applies them to pods."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from tf_operator.local.apiserver import causes
+from tf_operator.local.apiserver.kinds import Json
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.meta import Body
+from tf_operator.planning import quantity
+
+_HIGHEST_PRIORITY: Final = 1_000_000_000
+
+
+def prepare_quota(body: Json, stored: Body | None, _: datetime) -> None:
+    """Fill a ResourceQuota."""
+    body["spec"] = body.get("spec") or {}
+    if stored is None:
+        body["status"] = {}
+
+
+def check_quota(body: Body, _: Body | None) -> Iterator[FieldCause]:
+    """What is wrong with a ResourceQuota."""
+    for name, text in (body["spec"].get("hard") or {}).items():
+        amount = quantity.parse(text) or Decimal(0)
+        if amount < 0:
+            yield causes.invalid(f"spec.hard[{name}]", text, "must be greater than or equal to 0")
+        elif (name == "pods" or name.startswith("count/")) and amount != int(amount):
+            yield causes.invalid(f"spec.hard[{name}]", quantity.text(amount), "must be an integer")
+
+
+def prepare_class(body: Json, stored: Body | None, _: datetime) -> None:
+    """Fill a PriorityClass, whose generation never grows."""
+    if stored is None:
+        body["metadata"]["generation"] = 1
+    body.setdefault("value", 0)
+    body.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def check_class(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+    """What is wrong with a PriorityClass."""
+    name = body["metadata"].get("name", "")
+    if name.startswith("system-"):
+        rule = "priority class names with 'system-' prefix are reserved for system use only. error:"
+        yield causes.forbidden("metadata.name", f"{rule} {name} is not a known system priority class")
+    if body["value"] > _HIGHEST_PRIORITY:
+        detail = f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}"
+        yield causes.forbidden("value", detail)
+    if stored is not None and body.get("value") != stored.get("value"):
+        yield causes.forbidden("value", "may not be changed in an update.")
+    if stored is not None and body.get("preemptionPolicy") != stored.get("preemptionPolicy"):
+        yield causes.invalid("preemptionPolicy", body.get("preemptionPolicy"), "field is immutable")
