@@ -55,7 +55,8 @@ KINDS = (
     ),
     Kind(
         BOXES, "box", subresources=frozenset({"status", "binding"}), returns_deleted=True,
-        may_create_by_update=True, grace_seconds=lambda _, asked: 10 if asked is None else asked,
+        may_create_by_update=True, merge_keys={"spec.parts": "id"},
+        grace_seconds=lambda _, asked: 10 if asked is None else asked,
         actions={"binding": lambda old, sent, _: {**old, "spec": {**old["spec"], "on": sent["target"]["name"]}}},
     ),
     Kind(

@@ -19,12 +19,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.local import state
 from tf_operator.local.node import spawner
-from tf_operator.local.state import LocalServer, StateError, StateFolder
+from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, StateFolder
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
@@ -46,7 +47,8 @@ def add_command(commands: "Commands") -> None:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     up = _add_verb(verbs, "up", _up, "start the server in the background")
     up.add_argument("--foreground", action="store_true", help="serve until Ctrl-C, with the log on standard error")
-    up.add_argument("--ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
+    for name in ("--ready-fd", "--lock-fd"):  # descriptors that ``up`` passes to its server
+        up.add_argument(name, type=int, default=-1, help=argparse.SUPPRESS)
     down = _add_verb(verbs, "down", _down, "end the server and all that it runs; its jobs stay for the next 'up'")
     down.add_argument("--purge", action="store_true", help="delete all jobs, logs and volumes, too")
     _add_verb(verbs, "status", _status, "say whether the server runs, and where")
@@ -78,11 +80,11 @@ def _run(run: Callable[[StateFolder, argparse.Namespace], int], arguments: argpa
 
 def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
     if arguments.foreground:
-        return _serve(folder, arguments.ready_fd)
+        given = StateFolder(folder.path, lock=arguments.lock_fd)
+        return _serve(given, arguments.ready_fd, arguments.lock_fd)
     if running := folder.server():
         sys.stdout.write(f"The server runs already: {_shown(running)}.\n")
     else:
-        folder.create()
         _start(folder)
         if (running := folder.server()) is None:
             sys.stderr.write(f"tfjob local: the server has not started; {folder.log} ends with:\n{_last_lines(folder)}")
@@ -94,18 +96,27 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
 
 
 def _start(folder: StateFolder) -> None:
-    """Start the server in a session of its own, and return when it serves, or has ended."""
+    """Start the server in a session of its own, and return when it serves, or has ended.
+
+    It inherits the lock, so that at no moment another command takes the folder for free.
+    """
     reading, writing = os.pipe()
-    # -P: no module is imported from the folder in which the command happens to be typed.
-    command = [sys.executable, "-P", "-m", "tf_operator.cli", "local", "up", "--foreground"]
-    command += ["--state-dir", str(folder.path), "--ready-fd", str(writing)]
-    log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    try:
-        process = subprocess.Popen(  # noqa: S603 (our own program)
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=(writing,)
-        )
-        os.close(writing)
-        writing = -1
+    with ExitStack() as stack:
+        stack.callback(os.close, reading)
+        lock = folder.lock()
+        stack.callback(os.close, lock)
+        log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        stack.callback(os.close, log)
+        # -P: no module is imported from the folder in which the command happens to be typed.
+        command = [sys.executable, "-P", "-m", "tf_operator.cli", "local", "up", "--foreground"]
+        command += [f"--state-dir={folder.path}", f"--ready-fd={writing}", f"--lock-fd={lock}"]
+        try:
+            process = subprocess.Popen(  # noqa: S603 (our own program)
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                pass_fds=(writing, lock),
+            )  # fmt: skip
+        finally:
+            os.close(writing)
         is_ready = False
         try:
             is_ready = bool(select.select([reading], [], [], STARTED_WITHIN)[0]) and bool(os.read(reading, 1))
@@ -114,25 +125,28 @@ def _start(folder: StateFolder) -> None:
                 process.kill()
                 process.wait()
         process.returncode = 0  # it goes on, and nobody waits for it
-    finally:
-        for descriptor in (log, reading, writing):
-            if descriptor >= 0:
-                os.close(descriptor)
 
 
 def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
     if not folder.exists():
         sys.stdout.write(f"Nothing runs: there is no {folder.path}.\n")
         return 0
-    running = folder.server()
-    if running:
-        _end(running)
-    # Also after a server that was killed: its processes and files are cleaned up here.
-    with folder.owned(patience=5.0):
+    ended = "Nothing runs."
+    with ExitStack() as stack:
+        for is_last in (False, False, True):
+            if running := folder.process():
+                _end(running)
+                ended = f"Ended: {_shown(running)}."
+            try:
+                stack.enter_context(folder.owned(patience=5.0))
+                break
+            except AlreadyOwned:  # by a server that an ``up`` is starting, perhaps
+                if is_last or folder.process() is None:
+                    raise
+        # Also after a server that was killed: its processes and files are cleaned up here.
         _clean_up(folder)
         if arguments.purge:
             folder.purge()
-    ended = f"Ended: {_shown(running)}." if running else "Nothing runs."
     kept = f"{folder.path} is deleted." if arguments.purge else f"The jobs are kept in {folder.path}."
     sys.stdout.write(f"{ended} {kept}\n")
     return 0
@@ -172,7 +186,7 @@ def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
 
 
 def _shown(server: LocalServer) -> str:
-    return f"{server.address}, process {server.process.pid}"
+    return f"{server.address or 'starting'}, process {server.process.pid}"
 
 
 def _last_lines(folder: StateFolder) -> str:
@@ -180,16 +194,22 @@ def _last_lines(folder: StateFolder) -> str:
     return "".join(f"  {line}\n" for line in lines)
 
 
-def _serve(folder: StateFolder, ready: int) -> int:
-    from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator)
+def _serve(folder: StateFolder, ready: int, lock: int) -> int:
+    for descriptor in (ready, lock):
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, False)  # noqa: FBT003 (the function's own order)
+    if lock >= 0:
+        folder.record("")
+    from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
 
     def on_ready() -> None:
         if ready >= 0:
-            os.write(ready, b"1")
+            try:
+                os.write(ready, b"1")
+            except BrokenPipeError:  # the command that has started this was killed: nobody knows of a server
+                os.kill(os.getpid(), signal.SIGTERM)
             os.close(ready)
 
-    if ready >= 0:
-        os.set_inheritable(ready, False)  # noqa: FBT003 (the function's own order)
     try:
         return local.serve(folder, on_ready=on_ready)
     except sqlite3.Error as error:

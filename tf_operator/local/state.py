@@ -40,7 +40,7 @@ class LocalServer:
 
     process: ProcessIdentity
     address: str
-    """Its URL."""
+    """Its URL; empty until it serves."""
 
 
 def default_folder(environment: Mapping[str, str]) -> Path:
@@ -54,9 +54,10 @@ def default_folder(environment: Mapping[str, str]) -> Path:
 class StateFolder:
     """One folder of state."""
 
-    def __init__(self, path: Path) -> None:
-        """Nothing is read or made yet."""
+    def __init__(self, path: Path, *, lock: int = -1) -> None:
+        """Nothing is read or made yet. ``lock`` is a descriptor of ``lock()``, if this process was given one."""
         self.path = path.absolute()
+        self._lock = lock
 
     @property
     def kubeconfig(self) -> Path:
@@ -106,17 +107,17 @@ class StateFolder:
             self.path.chmod(0o700)
 
     def server(self) -> LocalServer | None:
-        """The server that runs here."""
+        """The server that serves here."""
+        found = self.process()
+        return found if found and found.address else None
+
+    def process(self) -> LocalServer | None:
+        """The server that runs here, even if it is still starting: then it has no address."""
         found = self._recorded()
         return found if found and found.process.is_alive else None
 
-    def was_killed(self) -> bool:
-        """Whether a server has ended without cleaning up."""
-        found = self._recorded()
-        return found is not None and not found.process.is_alive
-
     def record(self, address: str) -> None:
-        """Say that this process, which owns the folder, serves at the address."""
+        """Say that this process, which owns the folder, serves at the address; empty: that it starts."""
         server = LocalServer(ProcessIdentity.current(), address)
         self.write("server.json", json.dumps(asdict(server)).encode())
 
@@ -134,15 +135,16 @@ class StateFolder:
     @contextmanager
     def owned(self, patience: float = 1.0) -> Iterator[None]:
         """Own the folder, which exists afterwards; ``AlreadyOwned`` when another process does."""
-        self.create()
-        descriptor = self._lock(time.monotonic() + patience)  # noqa: TID251 (there is no event loop yet)
+        descriptor = self._lock if self._lock >= 0 else self.lock(patience)
         try:
             yield
         finally:
             os.close(descriptor)
 
-    def _lock(self, until: float) -> int:
-        path = self.path / LOCK
+    def lock(self, patience: float = 1.0) -> int:
+        """A descriptor that owns the folder until it is closed in each process that has it; otherwise as ``owned``."""
+        self.create()
+        path, until = self.path / LOCK, time.monotonic() + patience  # noqa: TID251 (there is no event loop yet)
         while True:
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -156,16 +158,18 @@ class StateFolder:
                     return descriptor
             except BlockingIOError:
                 # Somebody who is cleaning up has it for a moment; a server for long.
-                if self.server() or time.monotonic() > until:  # noqa: TID251 (as above)
+                if self.process() or time.monotonic() > until:  # noqa: TID251 (as above)
                     os.close(descriptor)
                     raise AlreadyOwned(self._owner()) from None
             os.close(descriptor)
             time.sleep(0.02)  # noqa: TID251 (as above)
 
     def _owner(self) -> str:
-        found = self.server()
-        by = f"by process {found.process.pid}, which serves {found.address}" if found else "by another process"
-        return f"{self.path} is used {by}; 'tfjob local down' ends it"
+        found = self.process()
+        if found is None:
+            return f"{self.path} is used by another process; try again"
+        does = f"serves {found.address}" if found.address else "is starting"
+        return f"{self.path} is used by process {found.process.pid}, which {does}; 'tfjob local down' ends it"
 
     def read(self, name: str) -> bytes:
         """A file of the folder; empty when there is none."""

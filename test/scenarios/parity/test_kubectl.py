@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import yaml
 
 from lab.control_plane.plane import ControlPlane
@@ -66,7 +67,16 @@ RUNNING = json.dumps(
 SUCCEEDED = json.dumps(
     {"status": {"conditions": [{"type": "Succeeded", "status": "True", "reason": "TFJobSucceeded"}]}}
 )
-OWNED = "[{apiVersion: v1, kind: ConfigMap, name: owner, uid: $UID}]"
+
+
+def owned(uid):
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+    return manifest("ConfigMap", "owned", metadata={"ownerReferences": [owner]})
+
+
+HEADLESS = {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"port": 2222}]}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
 
 # A command, and what it reads from standard input.
 COMMANDS = [
@@ -120,13 +130,13 @@ COMMANDS = [
     ("create secret generic s --from-literal=password=x", None),
     ("get secret s", None),
     ("describe secret s", None),
-    ("apply -f -", manifest("Service", "svc", spec={"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"port": 2222}]})),
+    ("apply -f -", manifest("Service", "svc", spec=HEADLESS)),
     ("get svc", None),
     ("get svc -o wide", None),
     ("get svc svc -o yaml", None),
     ("apply -f -", manifest("Service", "bad", spec={"ports": [{"port": 0}]})),
     # Elsewhere: without a volume for it, a cluster's controllers write events.
-    ("apply -n default -f -", manifest("PersistentVolumeClaim", "data", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}})),
+    ("apply -n default -f -", manifest("PersistentVolumeClaim", "data", spec=CLAIM)),
     ("get pvc -n default", None),
     ("apply -f -", manifest("Lease", "lease", api="coordination.k8s.io/v1", spec={"holderIdentity": "me"})),
     ("get lease", None),
@@ -190,16 +200,16 @@ COMMANDS = [
     ("delete tfjob job applied", None),
     # Owners, and how they are deleted.
     ("create configmap owner", None),
-    ("apply -f -", lambda uid: config("owned") | {"metadata": {"name": "owned", "ownerReferences": yaml.safe_load(OWNED.replace("$UID", uid))}}),
+    ("apply -f -", owned),
     ("delete cm owner --cascade=orphan", None),
     ("get cm owned -o jsonpath={.metadata.ownerReferences}", None),
     ("delete cm owned", None),
     ("create configmap owner", None),
-    ("apply -f -", lambda uid: config("owned") | {"metadata": {"name": "owned", "ownerReferences": yaml.safe_load(OWNED.replace("$UID", uid))}}),
+    ("apply -f -", owned),
     ("delete cm owner --cascade=foreground", None),
     ("wait --for=delete cm/owned --timeout=20s", None),
     ("create configmap owner", None),
-    ("apply -f -", lambda uid: config("owned") | {"metadata": {"name": "owned", "ownerReferences": yaml.safe_load(OWNED.replace("$UID", uid))}}),
+    ("apply -f -", owned),
     ("delete cm owner", None),
     ("wait --for=delete cm/owned --timeout=20s", None),
     # Namespaces.
@@ -211,6 +221,14 @@ COMMANDS = [
     ("get namespace other", None),
     ("delete cm -l app=y -o name", None),
 ]  # fmt: skip
+
+# Only the exit codes of these are the same; docs/local-apiserver.md has the reasons.
+DIFFERENCES = {
+    "patch cm b -p {": "the wording of Go's JSON decoder",
+    "explain configmap.data": "descriptions of built-in kinds are left out",
+    "explain pod.spec.restartPolicy": "descriptions of built-in kinds are left out",
+    'patch pod p -p {"spec":{"restartPolicy":"Always"}}': "a diff of Go's structures",
+}
 
 _NOISE = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
@@ -237,9 +255,10 @@ class Said:
     def of(cls, code, *raw):
         texts = []
         for text in raw:
+            normal = text
             for pattern, word in _NOISE:
-                text = re.sub(pattern, word, text, flags=re.MULTILINE)
-            texts.append(text)
+                normal = re.sub(pattern, word, normal, flags=re.MULTILINE)
+            texts.append(normal)
         return cls(code, *texts)
 
 
@@ -279,8 +298,10 @@ async def played(kubeconfig, cache):
     for command, stdin in COMMANDS:
         if callable(stdin):
             _, uid, _ = await kubectl(kubeconfig, cache, ["get", "cm", "owner", "-o", "jsonpath={.metadata.uid}"])
-            stdin = stdin(uid)
-        text = yaml.safe_dump(stdin) if stdin else ""
+            body = stdin(uid)
+        else:
+            body = stdin
+        text = yaml.safe_dump(body) if body else ""
         said.append(Said.of(*await kubectl(kubeconfig, cache, split(command), text)))
     return said
 
@@ -312,18 +333,18 @@ async def prepared(kubeconfig, cache):
     return await played(kubeconfig, cache)
 
 
+@pytest.mark.timeout(600)  # 130 commands, twice
 async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         kubeconfig = await embedded(StateFolder(tmp_path / "state"), stack)
         found = await asyncio.gather(
             prepared(control_plane.kubeconfig("admin"), tmp_path / "real"), prepared(kubeconfig, tmp_path / "embedded")
         )
-    differences = [
-        f"kubectl {command}\n  real:     {real}\n  embedded: {own}"
-        for (command, _), real, own in zip(COMMANDS, *found, strict=True)
-        if real != own
-    ]
-    assert not differences, f"{len(differences)} of {len(COMMANDS)}:\n" + "\n".join(differences)
+    problems = []
+    for (command, _), real, own in zip(COMMANDS, *found, strict=True):
+        if real.code != own.code or (real == own) is (command in DIFFERENCES):
+            problems.append(f"kubectl {command}\n  real:     {real}\n  embedded: {own}")
+    assert not problems, f"{len(problems)} of {len(COMMANDS)}:\n" + "\n".join(problems)
 
 
 LOUD = "import time\nfor n in range(4): print('line', n, flush=True); time.sleep(0.2)\nraise SystemExit(3)"

@@ -2,13 +2,14 @@
 
 from lab.control_plane.plane import ControlPlane
 from lab.kubeconfig import access_from
+from support.parity.catalogue import CONVERSATIONS
 from support.parity.normal import differences
-from support.parity.recorded import FILES, answers_of, recording
+from support.parity.recorded import answers_of, recording
 
 
 def test_a_real_server_answers_as_recorded(control_plane: ControlPlane) -> None:
-    recorded = {file.stem: recording(file) for file in FILES}
+    recorded = {file: recording(file) for file in CONVERSATIONS}
 
-    found = answers_of(access_from(control_plane.kubeconfig("admin")), FILES)
+    found = answers_of(access_from(control_plane.kubeconfig("admin")), CONVERSATIONS)
 
     assert list(differences(recorded, found)) == []

@@ -13,9 +13,10 @@ from support.parity.players import Answer
 from support.parity.script import Conversation, Step, Value, at_path
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_OF_DECODER: Final = re.compile(r"json: cannot unmarshal .*")
 _TOO_OLD: Final = re.compile(r"(resource version: )\d+( \()\d+\)")
-_PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:precondition: |object meta: |record \())(\d+)")
-_AGE: Final = re.compile(r"\d+s")
+_PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:(?:the )?precondition|object meta|record)(?:: | \())(\d+)")
+_AGE: Final = re.compile(r"(\d+[ydhms])+")
 _DAY: Final = 86400.0
 # What controllers put into every namespace, and the admission of service accounts into every pod.
 _OF_CONTROLLERS: Final = re.compile(r"kube-root-ca\.crt|kube-api-access-\w+")
@@ -118,6 +119,7 @@ class _Known:
     def _text(self, text: str) -> str:
         for known, name in self._texts:
             text = text.replace(known, name)
+        text = _OF_DECODER.sub("json: cannot unmarshal ...", text)
         text = _TOO_OLD.sub(r"\1<v>\2<v>)", text)
         return _PRECONDITION.sub(lambda found: found[1] + self._rank(found[2]), text)
 

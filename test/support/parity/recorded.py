@@ -7,29 +7,27 @@ import json
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from lab.control_plane.plane import ControlPlane
 from lab.kubeconfig import Access, access_from
+from support.parity.catalogue import CONVERSATIONS, FOLDER
 from support.parity.normal import normal
 from support.parity.players import RealServer, play
-from support.parity.script import Conversation, conversations
+from support.parity.script import Conversation
 from tf_operator import dialects
-
-FOLDER: Final = Path(__file__).parents[2] / "scenarios" / "parity"
-FILES: Final = tuple(sorted((FOLDER / "conversations").glob("*.txt")))
 
 CRDS: Final = tuple(json.loads(file.read_text()) for file in sorted(Path(dialects.__file__).parent.glob("*/crd.json")))
 
 _AT_ONCE: Final = 8
 
 
-def answers_of(access: Access, files: Iterable[Path]) -> dict[str, dict[str, list[Any]]]:
+def answers_of(access: Access, files: Iterable[str]) -> dict[str, dict[str, list[Any]]]:
     """What a real server answers now, by file and conversation: each in a namespace of its own, several at once."""
-    cases = [(file.stem, conversation) for file in files for conversation in conversations(file)]
+    cases = [(file, conversation) for file in files for conversation in CONVERSATIONS[file]]
     token = secrets.token_hex(3)
     namespaces = [f"parity-{token}-{number}" for number in range(len(cases))]
     with RealServer(access) as server:
@@ -47,10 +45,10 @@ def answers_of(access: Access, files: Iterable[Path]) -> dict[str, dict[str, lis
     return found
 
 
-def recording(file: Path) -> dict[str, list[Any]]:
+def recording(file: str) -> dict[str, list[Any]]:
     """The recorded answers to the conversations of a file, by name."""
     found: dict[str, list[Any]] = {}
-    for line in (FOLDER / "recorded" / file.name).read_text().splitlines():
+    for line in _path(file).read_text().splitlines():
         if line.startswith("== "):
             found[line[3:]] = []
         elif not line.startswith("> "):
@@ -66,22 +64,24 @@ def lines(conversation: Conversation, answers: list[Any]) -> Iterator[str]:
         yield json.dumps(answer, ensure_ascii=False)
 
 
-def record(access: Access, files: Sequence[Path]) -> None:
+def record(access: Access, files: Iterable[str]) -> None:
     """Write what the server answers."""
-    found = answers_of(access, files)
-    for file in files:
-        text = [line for one in conversations(file) for line in lines(one, found[file.stem][one.name])]
-        (FOLDER / "recorded" / file.name).write_text("\n".join(text) + "\n")
+    for file, found in answers_of(access, files).items():
+        text = [line for conversation in CONVERSATIONS[file] for line in lines(conversation, found[conversation.name])]
+        _path(file).write_text("\n".join(text) + "\n")
+
+
+def _path(file: str) -> Path:
+    return FOLDER / "recorded" / f"{file}.txt"
 
 
 def main(names: list[str]) -> None:
     """Record the named files, or all, from a control plane that is made for it."""
-    files = [file for file in FILES if not names or file.stem in names]
     with (
         tempfile.TemporaryDirectory() as folder,
         ControlPlane.up(Path(folder) / "plane", {"controller-manager"}) as plane,
     ):
-        record(access_from(plane.kubeconfig("admin")), files)
+        record(access_from(plane.kubeconfig("admin")), names or CONVERSATIONS)
 
 
 if __name__ == "__main__":

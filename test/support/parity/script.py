@@ -11,9 +11,9 @@
     GET /api/v1 -> only pods, pods/status
 
 A target is a path, or short: ``pods/a/status`` is in the conversation's own namespace. ``<ns>`` is that namespace,
-``<l.metadata.uid>`` a value of an earlier answer. Bodies are flow YAML, or ``raw`` and any text. Behind the arrow is
-what of the answer counts: the entries of these names (``only``), these fields (``at``), or no more than
-code and reason (``code``).
+``<l.metadata.uid>`` a value of an earlier answer, or nothing. Bodies are flow YAML, or ``raw`` and any text. Behind the
+arrow is what of the answer counts: the entries of these names (``only``), these fields (``at``), or no more than code
+and reason (``code``).
 """
 
 import json
@@ -120,6 +120,7 @@ class Context:
         if label not in self.answers:
             return found[0]
         value = at_path(self.answers[label], path[1:])
+        value = "" if value is None else value
         return str(int(value) + int(shift)) if shift else str(value)
 
 

@@ -9,7 +9,7 @@ from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.machinery.transport.requests import JSON, Request
-from tf_operator.meta import metadata_of, text_of
+from tf_operator.meta import Body, metadata_of, text_of
 
 ACCEPTED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 _SHOWN = 30
@@ -38,7 +38,7 @@ def media_type(request: Request) -> str:
     return request.content_type.partition(";")[0].strip() or JSON
 
 
-def sent_object(request: Request, kind: Kind) -> Json:
+def sent_object(request: Request, kind: Kind, *, needs_kind: bool = True) -> Json:
     """The object in a body that is JSON or YAML."""
     body, media = request.body or b"", media_type(request)
     if media not in ACCEPTED[:2]:
@@ -46,7 +46,7 @@ def sent_object(request: Request, kind: Kind) -> Json:
     check_size(body)
     if media != JSON:
         body = _json_of(body)
-    return _decoded(body, kind)
+    return _decoded(body, kind, needs_kind=needs_kind)
 
 
 def check_size(body: bytes) -> None:
@@ -64,7 +64,7 @@ def _json_of(text: bytes) -> bytes:
         raise failures.bad_request(f"error converting YAML to JSON: {error}") from error
 
 
-def _decoded(body: bytes, kind: Kind) -> Json:
+def _decoded(body: bytes, kind: Kind, *, needs_kind: bool) -> Json:
     shown = body[:_SHOWN].decode(errors="replace") if body[:1] == b"{" else body[:_SHOWN].hex()
     shown = (shown + " ..." if len(body) > _SHOWN else shown) or "<empty>"
     unrecognized = f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
@@ -72,7 +72,7 @@ def _decoded(body: bytes, kind: Kind) -> Json:
     if problem:
         raise failures.bad_request(f"{unrecognized}{_NO_VERSION}{problem} ({shown})")
     sent: Json = msgspec.json.decode(body) or {}
-    if kind.is_custom and not sent.get("kind"):
+    if needs_kind and kind.is_custom and not sent.get("kind"):
         whole = body.decode(errors="replace")
         raise failures.bad_request(f"{unrecognized}Object 'Kind' is missing in '{whole}' ({shown})")
     return sent
@@ -120,6 +120,13 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
         if metadata.get(name):
             metadata = {**metadata, name: {key: value or "" for key, value in metadata[name].items()}}
     return {**sent, "kind": named, "apiVersion": api_version, "metadata": metadata}
+
+
+def check_name(body: Body, name: str) -> None:
+    """400 for an object of another name than the URL has."""
+    named = text_of(metadata_of(body), "name")
+    if named and named != name:
+        raise failures.bad_request(f"the name of the object ({named}) does not match the name on the URL ({name})")
 
 
 def is_of(kind: Kind, body: object) -> bool:

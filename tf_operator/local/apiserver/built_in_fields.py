@@ -4,7 +4,8 @@ A field of the wrong type ends the request (400), an unknown one is dropped, and
 types come from ``built_in.json`` (``hack/generate kinds``), which is read when the first object is decoded.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -14,18 +15,18 @@ import msgspec
 from tf_operator.local.apiserver import object_meta
 from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import ApiFailure
-from tf_operator.local.apiserver.schemas import Schema, below, type_name
+from tf_operator.local.apiserver.schemas import Schema, type_name
 from tf_operator.meta import Body, GroupVersionResource
 from tf_operator.planning import quantity
 
 Definitions = Mapping[str, Schema]
-_METADATA: Final = "V1ObjectMeta"
 _KEPT_EMPTY: Final = frozenset({"storageClassName", "volumeAttributesClassName"})
 """Texts that say something else when they are empty than when they are missing."""
 _KEPT_NULL: Final = frozenset({"lastProbeTime", "lastTransitionTime"})
 _GO_TYPES: Final = {"string": "string", "integer": "int32", "boolean": "bool", "number": "float64"}
 _QUANTITY: Final = r"'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_JSON_TYPES: Final = {"integer": "number", "boolean": "bool"}
+_TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @cache
@@ -52,8 +53,7 @@ class BuiltInFields:
     def decode(self, body: Json) -> None:
         """Drop what is unknown or empty, in place; raises ``ApiFailure`` for a wrong type."""
         try:
-            for _unknown in self._walk(body):
-                pass
+            self._decode(body)
         except _WrongTypeError as error:
             message = f'{self._kind} in version "{self._version}" cannot be handled as a {self._kind}: {error}'
             raise ApiFailure(400, "BadRequest", message) from None
@@ -62,70 +62,89 @@ class BuiltInFields:
         """What ``decode`` drops because no field has this name, as ``fieldValidation`` reports it."""
         copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
         try:
-            found = [*self._walk(copy), *object_meta.unknown(sent.get("metadata"))]
+            found = [*self._decode(copy), *object_meta.unknown(sent.get("metadata"))]
         except _WrongTypeError:
             return ()
         return tuple(f'unknown field "{path}"' for path in found)
 
-    def _walk(self, body: Json) -> Iterator[str]:
-        root = definitions()[self._name]["properties"]
-        for name in list(body):
-            if name in ("apiVersion", "kind", "metadata"):
-                continue
-            if name not in root:
-                del body[name]
-                yield name
-            else:
-                yield from _decode_field(body, name, root[name], name, owner=self._kind)
+    def _decode(self, body: Json) -> list[str]:
+        fields = {name: value for name, value in body.items() if name not in _FRAME}
+        decoder = _Decoder(definitions())
+        decoder.fields(fields, definitions()[self._name]["properties"], "", self._kind)
+        for name in body.keys() - fields.keys() - _FRAME:
+            del body[name]
+        body |= fields
+        return decoder.unknown
 
 
 class _WrongTypeError(Exception):
     """A value that Go's types cannot hold."""
 
 
-def _wrong_type(value: object, path: str, *, owner: str, go_type: str) -> _WrongTypeError:
-    """As Go's json package words it."""
-    what = _JSON_TYPES.get(type_name(value), type_name(value))
-    return _WrongTypeError(f"json: cannot unmarshal {what} into Go struct field {owner}.{path} of type {go_type}")
+class _Decoder:
+    """Decodes one body, in place. It runs for each write, so it is written to be fast."""
 
+    def __init__(self, known: Definitions) -> None:
+        self._known = known
+        self.unknown: list[str] = []
+        """The paths of fields that were dropped because nobody knows them."""
 
-def _decode_field(holder: Json, name: str, schema: Schema, path: str, *, owner: str) -> Iterator[str]:
-    value = holder[name]
-    if value is None:
-        if name not in _KEPT_NULL:
-            del holder[name]
-        return
-    if "oneOf" in schema:
-        holder[name] = _quantity(value)
-        return
-    if "$ref" in schema:
-        owner = schema["$ref"].removeprefix("Core").removeprefix("V1")
-        schema = definitions()[schema["$ref"]]
-    if isinstance(value, float) and value.is_integer():
-        holder[name] = value = int(value)
-    yield from _decode(value, schema, path, owner=owner)
-    if (value == "" and name not in _KEPT_EMPTY) or value == [] or (value == {} and "additionalProperties" in schema):
-        del holder[name]
-
-
-def _decode(value: Any, schema: Schema, path: str, *, owner: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
-    wanted = schema.get("type", "")
-    is_right = not wanted or type_name(value) == wanted or (wanted == "number" and type_name(value) == "integer")
-    if not is_right:
-        raise _wrong_type(value, path, owner=owner, go_type=_go_type(schema, owner))
-    if isinstance(value, list):
-        yield from _decode_items(value, schema["items"], path, owner=owner)
-    elif isinstance(value, dict) and "properties" in schema:
-        for name in list(value):
-            if name not in schema["properties"]:
-                del value[name]
-                yield below(path, name)
+    def fields(self, holder: Json, known: Schema, path: str, owner: str) -> None:
+        """The fields of an object."""
+        for name, value in list(holder.items()):
+            schema = known.get(name)
+            if schema is None:
+                del holder[name]
+                self.unknown.append(f"{path}{name}")
+            elif value is None:
+                if name not in _KEPT_NULL:
+                    del holder[name]
+            elif not value and _is_left_out(name, value, schema):
+                del holder[name]
             else:
-                yield from _decode_field(value, name, schema["properties"][name], below(path, name), owner=owner)
-    elif isinstance(value, dict) and isinstance(schema.get("additionalProperties"), Mapping):
-        for name in list(value):
-            value[name] = _quantity(value[name]) if "oneOf" in schema["additionalProperties"] else value[name] or ""
-            yield from _decode(value[name], schema["additionalProperties"], path, owner=owner)
+                holder[name] = self._value(value, schema, f"{path}{name}", owner)
+
+    def _value(self, value: Any, schema: Schema, path: str, owner: str) -> Any:  # noqa: ANN401 - any JSON
+        reference = schema.get("$ref")
+        if reference:
+            schema, owner = self._known[reference], _struct(reference)
+        wanted = schema.get("type", "")
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        found = _TYPE_NAMES.get(type(value), "")
+        if "oneOf" in schema:
+            return _quantity(value)
+        if wanted and found != wanted and not (wanted == "number" and found == "integer"):
+            raise _wrong_type(value, path, owner=owner, go_type=_go_type(schema, owner))
+        if found in ("array", "object"):
+            self._inside(value, schema, path, owner)
+        return value
+
+    def _inside(self, value: Any, schema: Schema, path: str, owner: str) -> None:  # noqa: ANN401 - any JSON
+        if "properties" in schema:
+            self.fields(value, schema["properties"], f"{path}.", owner)
+        elif "items" in schema:
+            items = schema["items"]
+            value[:] = [self._item(item, items, f"{path}[{index}]", owner) for index, item in enumerate(value)]
+        elif "additionalProperties" in schema:
+            entries = schema["additionalProperties"]
+            for name, item in value.items():
+                value[name] = self._value("" if item is None else item, entries, path, owner)
+
+    def _item(self, item: Any, schema: Schema, path: str, owner: str) -> Any:  # noqa: ANN401 - any JSON
+        if item is None:
+            item = {} if "$ref" in schema else ""
+        return self._value(item, schema, path, owner)
+
+
+def _is_left_out(name: str, value: object, schema: Schema) -> bool:
+    """Whether Go leaves an empty value out: a text, a list, a map; but not ``false``, 0, or an object."""
+    is_empty = value in ("", []) or (value == {} and "additionalProperties" in schema)
+    return is_empty and name not in _KEPT_EMPTY and type(value) in (str, list, dict) and _has_type(value, schema)
+
+
+def _has_type(value: object, schema: Schema) -> bool:
+    return schema.get("type", "") in ("", _TYPE_NAMES[type(value)])
 
 
 def _quantity(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -136,23 +155,22 @@ def _quantity(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return value if isinstance(value, str) else quantity.text(amount)
 
 
-def _decode_items(items: list[Any], schema: Schema, path: str, *, owner: str) -> Iterator[str]:
-    if "$ref" in schema:
-        owner = schema["$ref"].removeprefix("Core").removeprefix("V1")
-        schema = definitions()[schema["$ref"]]
-    for index, item in enumerate(items):
-        if item is None:
-            items[index] = {} if schema.get("type") == "object" else ""
-        for removed in _decode(items[index], schema, path, owner=owner):
-            yield f"{path}[{index}]{removed.removeprefix(path)}"
+def _wrong_type(value: object, path: str, *, owner: str, go_type: str) -> _WrongTypeError:
+    """As Go's json package words it, which counts no items."""
+    what = {"integer": "number", "boolean": "bool"}.get(type_name(value), type_name(value))
+    place = re.sub(r"\[\d+\]", "", path)
+    return _WrongTypeError(f"json: cannot unmarshal {what} into Go struct field {owner}.{place} of type {go_type}")
+
+
+def _struct(reference: str) -> str:
+    """The name of the Go type behind a definition."""
+    return reference.removeprefix("Core").removeprefix("V1")
 
 
 def _go_type(schema: Schema, owner: str) -> str:
     if schema.get("type") == "array":
         items = schema["items"]
-        inner = (
-            f"v1.{items['$ref'].removeprefix('Core').removeprefix('V1')}" if "$ref" in items else _go_type(items, owner)
-        )
+        inner = f"v1.{_struct(items['$ref'])}" if "$ref" in items else _go_type(items, owner)
         return f"[]{inner}"
     if "additionalProperties" in schema:
         return f"map[string]{_go_type(schema['additionalProperties'], owner)}"

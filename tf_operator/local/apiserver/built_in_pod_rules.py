@@ -16,13 +16,13 @@ from tf_operator.planning import quantity
 _LARGEST_PORT: Final = 65535
 _PORT_RULE: Final = f"must be between 1 and {_LARGEST_PORT}, inclusive"
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_RESOURCE: Final = re.compile(r"cpu|memory|ephemeral-storage|hugepages-.+")
+_RESOURCE: Final = r"cpu|memory|ephemeral-storage|hugepages-.+"
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
     "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
 }
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-_FIELD_PATHS: Final = re.compile(
+_FIELD_PATHS: Final = (
     r"metadata\.(name|namespace|uid|labels|annotations)|metadata\.(labels|annotations)\['[^']+'\]"
     r"|spec\.(nodeName|serviceAccountName|host)|status\.(podIP|podIPs|hostIP|hostIPs|phase)"
 )
@@ -223,7 +223,7 @@ def _check_source(source: Body, kind: str, path: str) -> Iterator[FieldCause]:
         field = source.get("fieldPath", "")
         if not field:
             yield causes.required(f"{path}.fieldPath")
-        elif not _FIELD_PATHS.fullmatch(field):
+        elif not re.fullmatch(_FIELD_PATHS, field):
             detail = f"error converting fieldPath: field label not supported: {field}"
             yield causes.invalid(f"{path}.fieldPath", field, detail)
 
@@ -253,7 +253,7 @@ def _check_resources(resources: Body, path: str) -> Iterator[FieldCause]:
     for kind in ("limits", "requests"):
         for name, text in (resources.get(kind) or {}).items():
             field, amount = f"{path}.{kind}[{name}]", quantity.parse(text)
-            if "/" not in name and not _RESOURCE.fullmatch(name):
+            if "/" not in name and not re.fullmatch(_RESOURCE, name):
                 yield causes.invalid(field, name, "must be a standard resource type or fully qualified")
                 yield causes.invalid(field, name, "must be a standard resource for containers")
             for problem in names.qualified(name):

@@ -46,7 +46,7 @@ _GATED: Final = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_TAG: Final = re.compile(r"(?:[^/]+/)*[^/:@]+(?::(?P<tag>[^/:@]+))?(?P<digest>@.+)?")
+_TAG: Final = r"(?:[^/]+/)*[^/:@]+(?::(?P<tag>[^/:@]+))?(?P<digest>@.+)?"
 
 
 def prepare(body: Json, stored: Body | None, now: datetime) -> None:
@@ -115,7 +115,7 @@ def _set_container_defaults(container: Json, *, is_on_host: bool) -> None:
         requests = resources["requests"] = resources.get("requests") or {}
         requests.setdefault(name, value)
     if not container.get("imagePullPolicy"):
-        match = _TAG.fullmatch(container.get("image") or "")
+        match = re.fullmatch(_TAG, container.get("image") or "")
         is_latest = match is None or (match["tag"] or ("latest" if not match["digest"] else "")) == "latest"
         container["imagePullPolicy"] = "Always" if is_latest else "IfNotPresent"
     for port in _objects(container.get("ports")):

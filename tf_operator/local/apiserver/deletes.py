@@ -14,7 +14,7 @@ import msgspec
 from tf_operator.local.apiserver import bodies, failures, reads, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
-from tf_operator.local.apiserver.routes import Route, number
+from tf_operator.local.apiserver.routes import Route, flag, number
 from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.writes import finalizers_of
 from tf_operator.machinery.clock import Clock
@@ -46,8 +46,8 @@ class _Body(msgspec.Struct, rename="camel"):
 class DeleteOptions:
     """How an object is to be deleted."""
 
-    uid: str = ""
-    version: str = ""
+    uid: str | None = None
+    version: str | None = None
     propagation: str = ""
     """Empty: what the object's finalizers say, or else Background."""
     grace_seconds: int | None = None
@@ -55,30 +55,34 @@ class DeleteOptions:
 
 
 def options_of(request: Request) -> DeleteOptions:
-    """From the body, and from the query where that is empty."""
-    query, body = request.query, _body_of(request)
+    """From the body; from the query only if there is no body, whatever that means for a dry run."""
+    body = _body_of(request, request.body) if request.body else _of_query(request.query)
     conditions = body.preconditions or _Preconditions()
-    grace = body.grace_period_seconds
-    if grace is None:
-        grace = number(query, "gracePeriodSeconds")
     return DeleteOptions(
-        uid=conditions.uid or "",
-        version=conditions.resource_version or "",
-        propagation=_propagation(body, query.get("propagationPolicy", "")),
-        grace_seconds=grace,
-        is_dry_run=(body.dry_run or [query.get("dryRun", "")]) == ["All"],
+        uid=conditions.uid,
+        version=conditions.resource_version,
+        propagation=_propagation(body),
+        grace_seconds=body.grace_period_seconds,
+        is_dry_run=body.dry_run == ["All"],
     )
 
 
-def _body_of(request: Request) -> _Body:
-    if not request.body:
-        return _Body()
+def _of_query(query: Mapping[str, str]) -> _Body:
+    return _Body(
+        propagation_policy=query.get("propagationPolicy"),
+        orphan_dependents=flag(query, "orphanDependents") if query.get("orphanDependents") else None,
+        grace_period_seconds=number(query, "gracePeriodSeconds"),
+        dry_run=[query["dryRun"]] if query.get("dryRun") else None,
+    )
+
+
+def _body_of(request: Request, raw: bytes) -> _Body:
     if bodies.media_type(request) not in bodies.ACCEPTED:
         raise failures.unsupported_media_type(bodies.ACCEPTED)
-    if problem := bodies.options_problem(request.body):
+    if problem := bodies.options_problem(raw):
         raise problem
     try:
-        body = msgspec.json.decode(request.body, type=_Body)
+        body = msgspec.json.decode(raw, type=_Body)
     except msgspec.ValidationError as error:
         raise failures.bad_request(f"{_KIND}: {error}") from error
     if body.kind != _KIND:
@@ -86,8 +90,8 @@ def _body_of(request: Request) -> _Body:
     return body
 
 
-def _propagation(body: _Body, asked: str) -> str:
-    propagation = body.propagation_policy or asked
+def _propagation(body: _Body) -> str:
+    propagation = body.propagation_policy or ""
     if propagation and body.orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         raise _invalid(FieldCause("propagationPolicy", "FieldValueInvalid", f'Invalid value: "{propagation}": {why}'))
@@ -150,13 +154,13 @@ class Deleter:
 
 def _check(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> None:
     name = metadata["name"]
-    if options.uid and options.uid != metadata["uid"]:
+    if options.uid is not None and options.uid != metadata["uid"]:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
             "The object might have been deleted and then recreated"
         )
         raise failures.precondition_failed(kind, name, why)
-    if options.version and options.version != metadata["resourceVersion"]:
+    if options.version is not None and options.version != metadata["resourceVersion"]:
         why = (
             f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
             f"({metadata['resourceVersion']}). The object might have been modified"

@@ -7,15 +7,12 @@ from typing import Any, Final
 
 Step = Callable[[Any], Iterator[Any]]
 
-_STEP: Final = re.compile(
-    r"""\.\*|\[\*\]
+_STEP: Final = r"""\.\*|\[\*\]
     |\[\?\(\s*@(?P<filter>[^=!<>)]+?)\s*(?P<operator>==|!=)\s*(?P<wanted>"[^"]*"|'[^']*'|[^)]+?)\s*\)\]
     |\[(?P<start>-?\d*):(?P<stop>-?\d*)\]
     |\[(?P<index>-?\d+)\]
     |\[(?P<quote>['"])(?P<quoted>[^'"]+)(?P=quote)\]
-    |\.(?P<name>(?:\\.|[^.\[\\])+)""",
-    re.VERBOSE,
-)
+    |\.(?P<name>(?:\\.|[^.\[\\])+)"""
 
 
 class PathError(ValueError):
@@ -25,9 +22,10 @@ class PathError(ValueError):
 @cache
 def compiled(text: str) -> Callable[[Any], list[Any]]:
     """The path as a function from a body to all that it finds; raises ``PathError``."""
+    pattern = re.compile(_STEP, re.VERBOSE)  # at the first path, and not at the import
     steps, position = list[Step](), 0
     while position < len(text):
-        match = _STEP.match(text, position)
+        match = pattern.match(text, position)
         if match is None:
             raise PathError(f"is not a path that the embedded API server knows: {text}")
         steps.append(_step(match))

@@ -1,17 +1,20 @@
-"""The rules for names, label keys and label values, in the words of the real server."""
+"""The rules for names, label keys and label values, in the words of the real server.
+
+Patterns are texts, compiled when they are used first: importing this is part of the start of each ``tfjob``.
+"""
 
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
 _ALPHANUMERIC: Final = "alphanumeric characters"
-_QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_LABEL_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_ENV_NAME: Final = re.compile(r"[ -<>-~]+")
-_CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_QUALIFIED: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE: Final = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+_DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_DNS_1035_LABEL: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+_ENV_NAME: Final = r"[ -<>-~]+"
+_CONFIG_KEY: Final = r"[-._a-zA-Z0-9]+"
 _LABEL_LENGTH: Final = 63
 _SUBDOMAIN_LENGTH: Final = 253
 _PORT_NAME_LENGTH: Final = 15
@@ -21,17 +24,17 @@ def _too_long(length: int) -> str:
     return f"must be no more than {length} bytes"
 
 
-def _regex(message: str, pattern: re.Pattern[str], *examples: str) -> str:
+def _regex(message: str, pattern: str, *examples: str) -> str:
     """As ``validation.RegexError``, whose examples after the first have two spaces in front of ``or``."""
     shown = "".join(f"'{example}', " if index == 0 else f" or '{example}', " for index, example in enumerate(examples))
-    return f"{message} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
+    return f"{message} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
 def subdomain(name: str) -> Iterator[str]:
     """What is wrong with the name of most objects."""
     if len(name) > _SUBDOMAIN_LENGTH:
         yield _too_long(_SUBDOMAIN_LENGTH)
-    if not _DNS_SUBDOMAIN.fullmatch(name):
+    if not re.fullmatch(_DNS_SUBDOMAIN, name):
         rule = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
             " and must start and end with an alphanumeric character"
@@ -43,7 +46,7 @@ def label(name: str) -> Iterator[str]:
     """What is wrong with the name of a container, a volume or a namespace."""
     if len(name) > _LABEL_LENGTH:
         yield _too_long(_LABEL_LENGTH)
-    if not _DNS_LABEL.fullmatch(name):
+    if not re.fullmatch(_DNS_LABEL, name):
         rule = (
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-',"
             " and must start and end with an alphanumeric character"
@@ -55,7 +58,7 @@ def label_1035(name: str) -> Iterator[str]:
     """What is wrong with the name of a service."""
     if len(name) > _LABEL_LENGTH:
         yield _too_long(_LABEL_LENGTH)
-    if not _DNS_1035_LABEL.fullmatch(name):
+    if not re.fullmatch(_DNS_1035_LABEL, name):
         rule = (
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic"
             " character, and end with an alphanumeric character"
@@ -86,7 +89,7 @@ def qualified(key: str, what: str = "a qualified name") -> Iterator[str]:
         yield "name part must be non-empty"
     elif len(name) > _LABEL_LENGTH:
         yield f"name part {_too_long(_LABEL_LENGTH)}"
-    if not _QUALIFIED.fullmatch(name):
+    if not re.fullmatch(_QUALIFIED, name):
         rule = (
             f"name part must consist of {_ALPHANUMERIC}, '-', '_' or '.', and must start and end with an"
             " alphanumeric character"
@@ -98,7 +101,7 @@ def label_value(value: str) -> Iterator[str]:
     """What is wrong with the value of a label."""
     if len(value) > _LABEL_LENGTH:
         yield _too_long(_LABEL_LENGTH)
-    if not _LABEL_VALUE.fullmatch(value):
+    if not re.fullmatch(_LABEL_VALUE, value):
         rule = (
             f"a valid label must be an empty string or consist of {_ALPHANUMERIC}, '-', '_' or '.', and must start"
             " and end with an alphanumeric character"
@@ -108,10 +111,10 @@ def label_value(value: str) -> Iterator[str]:
 
 def env_name(name: str) -> Iterator[str]:
     """What is wrong with the name of an environment variable."""
-    if not _ENV_NAME.fullmatch(name):
+    if not re.fullmatch(_ENV_NAME, name):
         yield (
             "a valid environment variable name must consist only of printable ASCII characters other than '='"
-            f" (regex used for validation is '{_ENV_NAME.pattern}')"
+            f" (regex used for validation is '{_ENV_NAME}')"
         )
 
 
@@ -119,7 +122,7 @@ def config_key(key: str) -> Iterator[str]:
     """What is wrong with a key of a ConfigMap or Secret."""
     if len(key) > _SUBDOMAIN_LENGTH:
         yield _too_long(_SUBDOMAIN_LENGTH)
-    if not _CONFIG_KEY.fullmatch(key):
+    if not re.fullmatch(_CONFIG_KEY, key):
         rule = f"a valid config key must consist of {_ALPHANUMERIC}, '-', '_' or '.'"
         yield _regex(rule, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name")
     if key in (".", ".."):

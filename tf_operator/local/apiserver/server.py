@@ -9,6 +9,7 @@ namespaces) is a step of its own, ``collect``: whoever runs the server decides w
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -136,7 +137,7 @@ class ApiServer:
         if route.subresource == "scale":
             return self._scale(request, route, options)
         if route.verb == "patch":
-            return view.one(self._writer.patch(route, self._change(request, kind), options), now)
+            return self._patch(request, route, view, options=options)
         sent = bodies.sent_object(request, kind)
         if kind.answer is not None:
             return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
@@ -160,16 +161,33 @@ class ApiServer:
         )
         return Response.of(scale.scale_of(kind, reads.served(kind, stored)))
 
+    def _patch(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
+        if bodies.media_type(request) == _APPLY:
+            return self._apply(request, route, view, options=options)
+        stored = self._writer.patch(route, self._change(request, route.kind), options)
+        return view.one(stored, self._clock.now())
+
+    def _apply(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
+        from tf_operator.local.apiserver import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
+
+        kind, now = route.kind, self._clock.now()
+        config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), kind, needs_kind=False)
+        manager = ssa.checked(config, request.query)
+        found = reads.served(kind, reads.stored_at(self.store, route)) if reads.has_stored(self.store, route) else None
+        options = replace(options, managed_fields=ssa.records(kind, found, config, manager=manager, now=now))
+        if found is None:
+            return view.one(self._writer.create(route, config, options), now, code=201)
+        bodies.check_name(config, route.name)
+        change = partial(ssa.applied, kind, config=config, manager=manager)
+        return view.one(self._writer.patch(route, change, options), now)
+
     def _change(self, request: Request, kind: Kind) -> Callable[[Body], Json]:
         """What the patch in a request makes of a body."""
         from tf_operator.local.apiserver import patches  # noqa: PLC0415
 
         media = bodies.media_type(request)
-        if media == _APPLY:
-            message = (
-                "server-side apply is not served here: apply on the client's side (kubectl apply without --server-side)"
-            )
-            raise ApiFailure(415, "UnsupportedMediaType", message)
+        if media == _PATCHES[2] and kind.is_custom:
+            raise failures.unsupported_media_type((*_PATCHES[:2], _APPLY))
         if media not in _PATCHES:
             raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         body = request.body or b""

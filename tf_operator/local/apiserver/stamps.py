@@ -8,7 +8,7 @@ from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body, ObjectKey, rfc3339
 
-_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields")
 _OWN = ("labels", "annotations", "ownerReferences", "finalizers")
 _ORDER = ("name", "generateName", "namespace", "resourceVersion", *_SYSTEM, *_OWN)
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -108,3 +108,9 @@ def without_version(body: Body) -> Json:
     """The body, for a comparison."""
     metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
     return {**body, "metadata": metadata}
+
+
+def record_managers(metadata: Json, managed_fields: list[Json] | None) -> None:
+    """Who manages which fields, after a server-side apply."""
+    if managed_fields is not None:
+        metadata["managedFields"] = managed_fields

@@ -27,6 +27,10 @@ class WriteOptions:
     field_validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
     """What the answer warns of: filled while the request is carried out."""
+    causes: list[FieldCause] = field(default_factory=list)
+    """What is wrong already, before validation."""
+    managed_fields: list[Json] | None = None
+    """What server-side apply records about who manages the object."""
 
     @classmethod
     def of(cls, verb: str, query: Mapping[str, str]) -> "WriteOptions":
@@ -68,6 +72,7 @@ class ObjectWriter:
         if metadata.get("resourceVersion"):
             raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
+        stamps.record_managers(metadata, options.managed_fields)
         self._check_namespace(kind, metadata.get("name", ""), route.namespace)
         if "status" in kind.subresources and kind.is_custom:
             body.pop("status", None)
@@ -92,8 +97,6 @@ class ObjectWriter:
             return self.create(route, body, options)
         stored = reads.stored_at(self._store, route)
         _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
-        if not body["metadata"].get("resourceVersion") and (kind.is_custom or kind.must_name_version):
-            raise failures.version_required(kind, route.name)
         return self._replace(route, stored, body, options)
 
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
@@ -124,15 +127,16 @@ class ObjectWriter:
         kind, metadata = route.kind, body["metadata"]
         old = _copy(kind, stored)
         version = metadata.get("resourceVersion")
+        if not version and (kind.is_custom or kind.must_name_version):
+            raise failures.version_required(kind, route.name)
         _check_version(version or "")
         if version and version != old["metadata"]["resourceVersion"]:
             raise failures.conflict(kind, route.name)
-        causes = tuple(stamps.immutable_causes(metadata, old["metadata"]))
-        if causes:
-            raise failures.invalid(kind, route.name, causes)
+        options.causes.extend(stamps.immutable_causes(metadata, old["metadata"]))
         stamps.carry_over(metadata, old["metadata"])
+        stamps.record_managers(metadata, options.managed_fields)
         body = self._merged(route, body, old)
-        if route.subresource not in kind.changes:
+        if route.subresource not in kind.changes or options.causes:
             body = self._prepared(kind, body, reads.served(kind, stored), options)
         return self._commit_change(route, stored, body, options)
 
@@ -169,7 +173,7 @@ class ObjectWriter:
                 raise failures.strict(kind, options.warnings)
         if kind.prepare is not None:
             body = kind.prepare(body, old, self._clock.now())
-        causes = () if kind.validate is None else kind.validate(body, old)
+        causes = [*options.causes, *(() if kind.validate is None else kind.validate(body, old))]
         if causes:
             raise failures.invalid(kind, name, causes)
         return body

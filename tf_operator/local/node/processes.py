@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -116,17 +116,16 @@ class Processes:
         asyncio.get_running_loop().add_reader(started.replies, self._read_replies)
 
     def close(self) -> None:
-        """Kill every process, and return when none is left."""
+        """End every process, and return when none is left."""
         if self._process and self._process.stdin:
-            self._detach()
-            with suppress(BrokenPipeError):
-                self._process.stdin.close()
+            self._close_requests(self._process.stdin)
             try:
                 self._process.wait(_CLOSED_WITHIN)
             except subprocess.TimeoutExpired:
                 _log.error("a process cannot be killed")  # it waits for a device or a network file system
                 self._process.kill()
                 self._process.wait()
+            self._detach()  # not before: what a program prints at its end must not fail
 
     def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
         """Start a program; ``identity`` is never used again."""
@@ -138,15 +137,18 @@ class Processes:
         """Send a signal to the main process; SIGKILL to the whole group."""
         self._ask({"signal": identity, "number": number})
 
+    def _close_requests(self, pipe: IO[bytes]) -> None:
+        self._unsent.clear()
+        asyncio.get_running_loop().remove_writer(pipe)
+        with suppress(BrokenPipeError):
+            pipe.close()
+
     def _detach(self) -> None:
         loop = asyncio.get_running_loop()
         if self._replies:
             loop.remove_reader(self._replies)
             self._replies.close()
             self._replies = None
-        if self._process and self._process.stdin:
-            loop.remove_writer(self._process.stdin)
-        self._unsent.clear()
         for output in self._outputs.values():
             output.close()
         self._outputs.clear()
@@ -220,7 +222,7 @@ class Processes:
                 output.drain()
         self._detach()
         if self._process and self._process.stdin:
-            self._process.stdin.close()
+            self._close_requests(self._process.stdin)
             self._process.wait()
         self._watchers.clear()
         self._received.clear()

@@ -5,7 +5,8 @@
 A fork of the supervisor would copy a process with threads, and run Python between fork and exec; here it is safe, and
 takes a millisecond. And all processes have one parent that outlives none of them:
 
-- when the supervisor dies, however it dies, standard input ends: every process is killed, then this one ends;
+- when the supervisor dies, however it dies, standard input ends: every process gets SIGTERM, what is left after a
+  second is killed, then this one ends;
 - when this one is killed, Linux kills its children (PR_SET_PDEATHSIG), and the next node those that are left, by the
   files in FOLDER: one for each process group, named by its number, with the start time of its leader;
 - each container has a session and a process group of its own. When its main process ends, the rest of the group is
@@ -32,6 +33,8 @@ from typing import Any, NoReturn
 MARK = "TF_OPERATOR_CONTAINER"
 """The environment variable that tells the processes of one container from those of others."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_WAIT, _WAITS = 0.1, 10
+"""How long programs have, when everything ends."""
 _IS_LINUX = sys.platform == "linux"
 
 
@@ -64,7 +67,20 @@ class Spawner:
                 self._reap()
             if 0 in ready and not self._read_requests():
                 break
+        poll.unregister(0)
+        self._ask_to_end(poll)
         self._kill_everything()
+
+    def _ask_to_end(self, poll: selectors.BaseSelector) -> None:
+        """Let programs save what they have: a second after SIGTERM, no more."""
+        for pid in self._children:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+        waits = 0
+        while self._children and waits < _WAITS:
+            woken = [os.read(key.fd, 4096) for key, _ in poll.select(_WAIT)]
+            waits += not woken
+            self._reap()
 
     def _read_requests(self) -> bool:
         """Carry out what has arrived; whether there can be more."""
@@ -151,12 +167,15 @@ class Spawner:
     def _kill_strays(self) -> None:
         """Kill those that have left the group of a container that has ended: by now they are children of this process.
 
-        Their own children are, once they are dead, which is another call of this.
+        Their own children are, once they are dead, which is another call of this. Who has overwritten the mark, as
+        programs do that set their title, is left alone until the end.
         """
         running = {f"{MARK}={container}".encode() for container in self._children.values()}
         for pid in _children() - self._children.keys():
             with suppress(OSError):
-                if running.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")):
+                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                marks = {variable for variable in variables if variable.startswith(f"{MARK}=".encode())}
+                if marks and running.isdisjoint(marks):
                     os.kill(pid, signal.SIGKILL)
 
     def _kill_everything(self) -> None:

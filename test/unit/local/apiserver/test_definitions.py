@@ -96,7 +96,7 @@ _NOT_CHECKED = (
 def test_rules_are_not_evaluated_on_an_object_that_breaks_its_schema() -> None:
     (kind,) = definitions.defined(_stored(registry.DEFAULT.crd.load()))
     assert kind.validate is not None
-    specs, path = "spec.tfReplicaSpecs", ".spec.tfReplicaSpecs.Worker.replicas"
+    _specs, path = "spec.tfReplicaSpecs", ".spec.tfReplicaSpecs.Worker.replicas"
     found = kind.validate({"metadata": {"name": "j"}, "spec": {"tfReplicaSpecs": 1}}, None)
     assert [(cause.field, cause.message) for cause in found] == [
         (

@@ -77,6 +77,34 @@ def test_a_grace_period_is_marked_and_can_only_become_shorter(server):
     assert events(stream) == ["MODIFIED crate 4", "MODIFIED crate 5", "MODIFIED crate 6", "DELETED crate 7"]
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"preconditions": {"uid": "uid-00002", "resourceVersion": "3"}}, 200),
+        ({"preconditions": {"resourceVersion": "2"}}, 409),
+        ({"preconditions": {"uid": ""}}, 409),
+        ({"propagationPolicy": "Sideways"}, 422),
+        ({"propagationPolicy": "Orphan", "orphanDependents": True}, 422),
+        ({"kind": "Toy"}, 400),
+        ({"gracePeriodSeconds": "long"}, 400),
+        ({"dryRun": ["All"]}, 200),
+    ],
+    ids=str,
+)
+def test_options_are_checked_before_anything_is_deleted(server, options, code):
+    put(server, TOYS, "car")
+    assert delete(server, f"{TOYS}/car", **options)[0] == code
+    assert (names(server, TOYS) == []) is (code == 200 and "dryRun" not in options)
+
+
+def test_options_in_the_query_count_without_a_body_only(server):
+    put(server, TOYS, "car")
+    assert call(server, "DELETE", f"{TOYS}/car", dryRun="All")[0] == 200
+    assert names(server, TOYS) == ["car"]
+    assert call(server, "DELETE", f"{TOYS}/car", {"gracePeriodSeconds": 0}, dryRun="All")[0] == 200
+    assert names(server, TOYS) == []
+
+
 def test_dependents_go_after_their_last_owner(server):
     car, bus = put(server, TOYS, "car"), put(server, TOYS, "bus")
     put(server, TOYS, "of-car", owners=[owned_by(car)])

@@ -136,6 +136,44 @@ def test_an_answer_has_the_form_that_is_accepted(server, path, form, kind):
     assert "wheels" not in str(found)
 
 
+class Applier:
+    """``kubectl apply --server-side`` of a box."""
+
+    def __init__(self, server, manager="me"):
+        self._server = server
+        self._manager = manager
+
+    def __call__(self, spec, **metadata):
+        body = {"apiVersion": "v1", "kind": "Box", "metadata": {"name": "crate", **metadata}, "spec": spec}
+        path, media = f"{BOXES}/crate", "application/apply-patch+yaml"
+        return call(self._server, "PATCH", path, body, content_type=media, fieldManager=self._manager)
+
+
+def test_an_apply_replaces_what_the_manager_applied_before(server):
+    apply = Applier(server)
+    code, first = apply({"size": 1, "colour": "red", "parts": [{"id": "a", "n": 1}, {"id": "b"}]}, labels={"l": "m"})
+    assert code == 201
+    assert (
+        apply({"size": 1, "colour": "red", "parts": [{"id": "a", "n": 1}, {"id": "b"}]}, labels={"l": "m"})[1] == first
+    )
+    others = {"metadata": {"labels": {"theirs": "x"}}, "spec": {"theirs": "x"}}
+    call(server, "PATCH", f"{BOXES}/crate", others, content_type=MERGE)
+    code, last = apply({"size": 2, "parts": [{"id": "b", "n": 2}, {"id": "c"}]})
+    assert (code, last["metadata"]["labels"]) == (200, {"theirs": "x"})
+    assert last["spec"] == {"size": 2, "parts": [{"id": "b", "n": 2}, {"id": "c"}], "theirs": "x"}
+    assert [entry["manager"] for entry in last["metadata"]["managedFields"]] == ["me"]
+
+
+def test_an_apply_that_cannot_be_served_says_why(server):
+    Applier(server)({"size": 1})
+    code, status = Applier(server, "another")({"size": 2})
+    assert (code, status["reason"]) == (409, "Conflict")
+    assert 'managed by "me"' in status["message"]
+    assert Applier(server, "")({})[1]["details"]["causes"][0]["field"] == "fieldManager"
+    assert Applier(server)({}, managedFields=[{"manager": "x"}])[0] == 400
+    assert Applier(server)({}, name="other")[0] == 400
+
+
 UID = {"preconditions": {"uid": "other"}}
 OTHERS = {"metadata": {"name": "a", "namespace": "other"}}
 STALE = {"metadata": {"name": "car", "resourceVersion": "1"}}

@@ -142,6 +142,18 @@ async def test_a_flood_of_output_is_read_in_bounded_pieces_while_others_go_on(st
     assert (await flood.ended()).status == -9
 
 
+async def test_programs_may_save_what_they_have_when_the_node_ends(tmp_path):
+    processes, polite, stubborn = Processes(tmp_path / "processes"), Watcher(), Watcher()
+    processes.open()
+    for watcher, script in ((polite, "trap 'echo bye; echo saved > saved; exit' TERM"), (stubborn, "trap '' TERM")):
+        argv = ["sh", "-c", f"{script}; echo up; while :; do sleep 0.02; done"]
+        processes.start(script, Launch(argv, {"PATH": os.environ["PATH"]}, str(tmp_path)), watcher)
+        await eventually(lambda found=watcher: found.output == "up\n")
+    processes.close()
+    assert (tmp_path / "saved").read_text() == "saved\n"
+    assert not is_alive(stubborn.pid)
+
+
 async def test_when_the_spawner_is_killed_all_processes_end_and_the_next_ones_start(start):
     lost = start("sleep", "100")
     await eventually(lambda: lost.pid)
