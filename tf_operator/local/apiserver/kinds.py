@@ -98,7 +98,8 @@ class Kind:
     answer: Callable[[Json, datetime], Json] | None = None
     """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
     on_delete: Callable[[Json], None] | None = None
-    """What a deletion changes in the object before anything else (a phase, a finalizer of the server's own)."""
+    """What a deletion changes in the object before anything else (a phase, a finalizer of the server's own); raises
+    ``ApiFailure`` if the object may not be deleted."""
     defines: Callable[[Body], tuple["Kind", ...]] | None = None
     """The kinds that an object of this one brings with it, as a CRD does."""
     unknown_fields: Callable[[Body], tuple[str, ...]] | None = None

@@ -101,8 +101,11 @@ class Rules:
                 continue
             if not rule.is_transition and not rule.is_optional and value == old:
                 continue  # what has not changed is not refused now
-            if problem := _broken(rule, data):
-                yield _cause(rule, path, problem)
+            holds, problem = _evaluated(rule, data)
+            if problem:
+                yield causes.invalid(path or "<nil>", schema.get("type", "object"), problem)
+            elif not holds:
+                yield _cause(rule, path, _message(rule, data))
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -112,18 +115,26 @@ def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _broken(rule: _Rule, data: Mapping[str, object]) -> str:
-    """What to say if the rule does not hold."""
+def _evaluated(rule: _Rule, data: Mapping[str, object]) -> tuple[bool, str]:
+    """Whether the rule holds, or why nobody knows."""
     if rule.problem:
-        return f"rule compile error: {rule.problem}"
+        return False, f"rule compile error: {rule.problem}"
     try:
         result = rule.expression.eval(data=data)
-        kind, holds = result.type().name(), result.value()
+        kind, value = result.type().name(), result.value()
     except (RuntimeError, ValueError, OverflowError) as error:
-        return f"{error} evaluating rule: {rule.message or rule.text}"
-    if kind != "BOOL":
-        return f"{holds} evaluating rule: {rule.message or rule.text}"
-    return "" if holds else _message(rule, data)
+        kind, value = "ERROR", error
+    if kind == "BOOL":
+        return value, ""
+    return False, f"{_in_words_of_go(str(value))} evaluating rule: {rule.message or rule.text}"
+
+
+def _in_words_of_go(error: str) -> str:
+    if "Key not found in map" in error:
+        return f"no such key: {error.rpartition(' : ')[2].strip(chr(34))}"
+    if "No matching overloads" in error:
+        return "no such overload"
+    return "division by zero" if "divide by zero" in error else error
 
 
 def _message(rule: _Rule, data: Mapping[str, object]) -> str:

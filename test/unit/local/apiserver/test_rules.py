@@ -41,7 +41,9 @@ def test_a_rule_refuses_what_it_is_false_for(rule: dict[str, str], spec: object,
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        ("self.x == 1", 'Key not found in map : "x" evaluating rule: m'),
+        ("self.x == 1", 'spec: Invalid value: "object": no such key: x evaluating rule: m'),
+        ("self.a > 'b'", "no such overload evaluating rule: m"),
+        ("self.a / 0 == 1", "division by zero evaluating rule: m"),
         ("self.", "rule compile error"),
         ("quantity(self.a) > 1", "rule compile error"),
         ("self.__namespace__ == 1", "names that are escaped with underscores are not supported"),
