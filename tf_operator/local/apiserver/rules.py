@@ -7,6 +7,7 @@ Rules see untyped values, as their JSON is: a ``date-time`` is a text and not a 
 Kubernetes' own libraries that is not here (``quantity``, ``url``, ``ip`` ...) cannot be compiled and refuses objects.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,28 @@ _MISSING_ENGINE: Final = (
     " elsewhere use a real API server (--real)"
 )
 _OPTIONAL: Final = "cel.bind(oldSelf, __exists ? optional.of(__old) : optional.none(), (\n{}\n))"
-_RESERVED_NAME: Final = "__"
+_RESERVED_NAME: Final = re.compile(r"(?<![.\w])__")
+_ESCAPED: Final = re.compile(r"\.(\w*__([a-z]+)__\w*)")
+_SIGNS: Final = {"__dash__": "-", "__dot__": ".", "__slash__": "/", "__underscores__": "__"}
+_KEYWORDS: Final = frozenset(
+    {
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+    }
+    | {"loop", "package", "namespace", "return", "var", "void", "while"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +201,22 @@ def _compile(rule: Mapping[str, Any]) -> _Rule:
 
 def _compiled(text: str, *, is_optional: bool) -> tuple[Any, str]:
     """The expression, or why there is none."""
-    if _RESERVED_NAME in text:
-        return None, "names that are escaped with underscores are not supported by the embedded API server (use --real)"
+    if _RESERVED_NAME.search(text):
+        return None, "names that begin with two underscores are reserved"
+    text = _ESCAPED.sub(_quoted, text)
     try:
         return _environment().compile(_OPTIONAL.format(text) if is_optional else text), ""
     except RuntimeError as error:
         return None, str(error)
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """A field whose name is none in CEL: Kubernetes escapes it (``a__dash__b``, ``__for__``), CEL quotes it."""
+    name, word = match.groups()
+    if name == f"__{word}__" and word in _KEYWORDS:
+        return f".`{word}`"
+    plain = re.sub("|".join(_SIGNS), lambda sign: _SIGNS[sign[0]], name)
+    return match[0] if plain == name else f".`{plain}`"
 
 
 @cache

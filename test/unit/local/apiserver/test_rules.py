@@ -23,6 +23,8 @@ def _causes(schema: dict[str, Any], new: object, old: object = None) -> list[str
     ("rule", "spec", "causes"),
     [
         ({"rule": "self.a == 1"}, {"a": 1}, []),
+        ({"rule": "has(self.a__dash__b) && self.__for__ == 1"}, {"a-b": 1, "for": 1}, []),
+        ({"rule": "self.a__dot__b__slash__c == self.d__underscores__e"}, {"a.b/c": 1, "d__e": 1}, []),
         ({"rule": "self.a == 1"}, {"a": 2}, ["spec: Invalid value: m"]),
         ({"rule": "self.a == 1", "message": ""}, {"a": 2}, ["spec: Invalid value: failed rule: self.a == 1"]),
         ({"rule": "false", "fieldPath": ".a.b", "reason": "FieldValueRequired"}, {}, ["spec.a.b: Required value: m"]),
@@ -46,7 +48,7 @@ def test_a_rule_refuses_what_it_is_false_for(rule: dict[str, str], spec: object,
         ("self.a / 0 == 1", "division by zero evaluating rule: m"),
         ("self.", "rule compile error"),
         ("quantity(self.a) > 1", "rule compile error"),
-        ("self.__namespace__ == 1", "names that are escaped with underscores are not supported"),
+        ("__old == 1", "names that begin with two underscores are reserved"),
         ("1", "evaluating rule: m"),
     ],
 )
