@@ -24,6 +24,7 @@ from tf_operator.local.apiserver import (
     schemas,
 )
 from tf_operator.local.apiserver.ages import age
+from tf_operator.local.apiserver.built_in_fields import BuiltInFields
 from tf_operator.local.apiserver.kinds import Column, Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.rules import Rules
@@ -32,6 +33,7 @@ from tf_operator.meta import Body, GroupVersionResource, parse_time, rfc3339
 RESOURCE: Final = GroupVersionResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
 )
+_FIELDS: Final = BuiltInFields(RESOURCE)
 _SCOPES: Final = ("Cluster", "Namespaced")
 _BLOCKING: Final = frozenset(
     {"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid", "FieldValueNotSupported"}
@@ -55,6 +57,7 @@ def kind() -> Kind:
         subresources=frozenset({"status"}),
         has_generation=True,
         prepare=_prepare,
+        unknown_fields=_FIELDS.unknown,
         validate=_validate,
         columns=built_in_columns.DEFINITIONS,
         has_age_column=False,
@@ -65,6 +68,7 @@ def kind() -> Kind:
 
 def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
     object_meta.decode(body["metadata"])
+    _FIELDS.decode(body)
     spec = body["spec"] = body.get("spec") or {}
     found = spec["names"] = spec.get("names") or {}
     if found.get("kind"):

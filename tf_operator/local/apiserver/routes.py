@@ -19,6 +19,7 @@ _VERBS = {"POST": "create", "GET": "list", "DELETE": "deletecollection"}
 _VERBS_OF_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _DURATION = re.compile(r"([0-9.]+(ns|us|ms|s|m|h))+|0|")
 _WRITTEN = frozenset({"status", "scale"})
+_INTERACTIVE = frozenset({"attach", "exec", "portforward"})
 _UNSIGNED = re.compile(r"[0-9]{1,19}")
 
 
@@ -107,6 +108,8 @@ def _verb(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
 
 def _verb_of_subresource(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
     if subresource not in kind.subresources:
+        if subresource in _INTERACTIVE:
+            raise failures.not_served(subresource)
         raise failures.not_found(kind, name) if kind.is_custom else failures.no_such_path()
     if subresource in kind.actions:
         verb = "create" if request.method == "POST" else None
