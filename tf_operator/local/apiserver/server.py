@@ -63,7 +63,7 @@ class ApiServer:
         self.store.listeners.append(self.registry.on_change)
         self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
         self._deleter = Deleter(self.store, clock=clock)
-        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter)
+        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter, clock=clock)
         for change in loaded:
             self._collector.on_change(change)
         self.store.listeners.append(self._collector.on_change)
