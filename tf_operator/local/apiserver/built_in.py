@@ -251,7 +251,7 @@ def _event_kinds() -> Iterator[Kind]:
     newer = GroupVersionResource("events.k8s.io", "v1", "events", "Event")
     fill, rules = built_in_events.prepare_newer, built_in_events.check_newer
     regarding = {f"regarding.{name}": _read("regarding", name) for name in involved}
-    yield replace(core, convert=built_in_events.convert)
+    yield replace(core, convert=built_in_events.convert, seconds_to_live=3600.0)
     yield replace(
         _kind(newer, "ev", fill=fill, rules=rules, columns=built_in_columns.NEWER_EVENTS),
         may_create_by_update=True,

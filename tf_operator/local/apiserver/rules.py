@@ -23,27 +23,10 @@ _MISSING_ENGINE: Final = (
     " elsewhere use a real API server (--real)"
 )
 _OPTIONAL: Final = "cel.bind(oldSelf, __exists ? optional.of(__old) : optional.none(), (\n{}\n))"
-_RESERVED_NAME: Final = re.compile(r"(?<![.\w])__")
-_ESCAPED: Final = re.compile(r"\.(\w*__([a-z]+)__\w*)")
-_SIGNS: Final = {"__dash__": "-", "__dot__": ".", "__slash__": "/", "__underscores__": "__"}
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _KEYWORDS: Final = frozenset(
-    {
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-    }
-    | {"loop", "package", "namespace", "return", "var", "void", "while"}
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
 )
 
 
@@ -115,8 +98,8 @@ class Rules:
         if id(schema) not in self._compiled:
             self._compiled[id(schema)] = tuple(map(_compile, texts))
         is_new = old is MISSING
-        before = None if is_new else _without_nulls(old)
-        data = {"self": _without_nulls(value), "oldSelf": before, "__old": before}
+        before = None if is_new else _visible(old, schema)
+        data = {"self": _visible(value, schema), "oldSelf": before, "__old": before}
         data["__exists"] = not is_new
         for rule in self._compiled[id(schema)]:
             if is_new and rule.is_transition:
@@ -130,11 +113,26 @@ class Rules:
                 yield _cause(rule, path, _message(rule, data))
 
 
-def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """A field that is null is one that is not there: ``has`` says no."""
-    if isinstance(value, Mapping):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
+    """What a rule sees: a field that is null is one that is not there, and names that CEL cannot have are escaped."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_visible(item, items) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    properties = schema.get("properties", {})
+    return {
+        _escaped(name) if name in properties else name: _visible(item, property_of(schema, name) or {})
+        for name, item in value.items()
+        if item is not None
+    }
+
+
+@cache
+def _escaped(name: str) -> str:
+    if name in _KEYWORDS:
+        return f"__{name}__"
+    return re.sub(r"__|[.\-/]", lambda found: _ESCAPES[found[0]], name)
 
 
 def _evaluated(rule: _Rule, data: Mapping[str, object]) -> tuple[bool, str]:
@@ -201,22 +199,10 @@ def _compile(rule: Mapping[str, Any]) -> _Rule:
 
 def _compiled(text: str, *, is_optional: bool) -> tuple[Any, str]:
     """The expression, or why there is none."""
-    if _RESERVED_NAME.search(text):
-        return None, "names that begin with two underscores are reserved"
-    text = _ESCAPED.sub(_quoted, text)
     try:
         return _environment().compile(_OPTIONAL.format(text) if is_optional else text), ""
     except RuntimeError as error:
         return None, str(error)
-
-
-def _quoted(match: re.Match[str]) -> str:
-    """A field whose name is none in CEL: Kubernetes escapes it (``a__dash__b``, ``__for__``), CEL quotes it."""
-    name, word = match.groups()
-    if name == f"__{word}__" and word in _KEYWORDS:
-        return f".`{word}`"
-    plain = re.sub("|".join(_SIGNS), lambda sign: _SIGNS[sign[0]], name)
-    return match[0] if plain == name else f".`{plain}`"
 
 
 @cache

@@ -50,11 +50,8 @@ class SeenObject(msgspec.Struct, frozen=True):
 
 def read_object(raw: msgspec.Raw) -> SeenObject:
     """Decode a pod or a Service."""
-    return SeenObject(msgspec.json.decode(raw, type=_Framed).metadata, msgspec.json.decode(raw))
-
-
-class _Framed(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
+    body = msgspec.json.decode(raw)
+    return SeenObject(msgspec.convert(body["metadata"], ObjectMeta), body)
 
 
 class ProcessNode:
