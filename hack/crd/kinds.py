@@ -14,6 +14,7 @@ ROOTS: Final = (
     "CoreV1Event",
     "EventsV1Event",
     "V1ConfigMap",
+    "V1CustomResourceDefinition",
     "V1Deployment",
     "V1Lease",
     "V1Namespace",
@@ -27,6 +28,14 @@ ROOTS: Final = (
     "V1ServiceAccount",
 )
 _QUANTITY: Final = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+_ANY_SCHEMA: Final = {"$ref": "V1JSONSchemaProps"}
+_OF_SCHEMAS: Final[Mapping[str, Any]] = {
+    "items": _ANY_SCHEMA,
+    "additionalProperties": _ANY_SCHEMA | {"x-or-boolean": True},
+    "additionalItems": {},
+    "dependencies": {},
+}
+"""Fields of schemas that have several types."""
 _QUANTITY_FIELDS: Final = frozenset({"sizeLimit", "divisor"})
 _QUANTITY_MAPS: Final = frozenset(
     {"limits", "requests", "capacity", "allocatable", "hard", "used", "overhead", "allocatedResources"}
@@ -40,6 +49,7 @@ def text() -> str:
 
     _, schema = models_json_schema([(getattr(models, name), "validation") for name in ROOTS], by_alias=True)
     definitions = {name: _definition(found) for name, found in sorted(schema["$defs"].items())}
+    definitions["V1JSONSchemaProps"]["properties"] |= _OF_SCHEMAS
     lines = (f"{json.dumps(name)}:{json.dumps(found, separators=(',', ':'))}" for name, found in definitions.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -59,12 +69,19 @@ def _field(name: str, field: Mapping[str, Any]) -> dict[str, Any]:
     return schema
 
 
+def _either(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """One of several types: a number or a text, or any number."""
+    if len(parts) == 1:
+        return parts[0]
+    types = {part.get("type") for part in parts}
+    return {"type": "number"} if types == {"integer", "number"} else {"x-kubernetes-int-or-string": True}
+
+
 def _schema(field: Mapping[str, Any]) -> dict[str, Any]:
     if "$ref" in field:
         return {"$ref": field["$ref"].rpartition("/")[2]}
     if "anyOf" in field:
-        parts = [_schema(part) for part in field["anyOf"] if part != {"type": "null"}]
-        return parts[0] if len(parts) == 1 else {"x-kubernetes-int-or-string": True}
+        return _either([_schema(part) for part in field["anyOf"] if part != {"type": "null"}])
     if field.get("type") == "array":
         return {"type": "array", "items": _schema(field["items"])}
     if field.get("type") == "object" and isinstance(field.get("additionalProperties"), Mapping):

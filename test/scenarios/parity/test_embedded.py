@@ -19,20 +19,28 @@ from support.parity.script import Conversation
 ALL = [(file, conversation) for file, found in CONVERSATIONS.items() for conversation in found]
 RECORDED = {file: recording(file) for file in CONVERSATIONS}
 EXCUSES = excuses.excuses()
-NAMESPACE = "parity"
 DOCUMENT = Path(__file__).parents[3] / "docs" / "local-apiserver.md"
 
 
+@pytest.fixture(scope="module")
+def server() -> EmbeddedServer:
+    return EmbeddedServer(CRDS)
+
+
 @pytest.mark.parametrize(
-    ("file", "conversation"), [pytest.param(*case, id=f"{case[0]}: {case[1].name}") for case in ALL]
+    ("number", "file", "conversation"),
+    [pytest.param(number, *case, id=f"{case[0]}: {case[1].name}") for number, case in enumerate(ALL)],
 )
-def test_the_embedded_server_answers_as_a_real_one(file: str, conversation: Conversation) -> None:
-    answers = play(conversation, EmbeddedServer(CRDS, NAMESPACE), NAMESPACE)
+def test_the_embedded_server_answers_as_a_real_one(
+    server: EmbeddedServer, number: int, file: str, conversation: Conversation
+) -> None:
+    namespace = f"parity-{number}"
+    server.make_namespaces([namespace])
 
-    found = json.loads(json.dumps(normal(conversation, answers, NAMESPACE)))
+    answers = normal(conversation, play(conversation, server, namespace), namespace)
 
-    real = RECORDED[file][conversation.name]
-    assert excuses.unexcused(conversation, real=real, embedded=found, known=EXCUSES) == []
+    real, embedded = RECORDED[file][conversation.name], json.loads(json.dumps(answers))
+    assert excuses.unexcused(conversation, real=real, embedded=embedded, known=EXCUSES) == []
 
 
 def test_every_difference_is_of_a_step_and_documented() -> None:

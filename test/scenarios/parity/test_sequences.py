@@ -21,27 +21,27 @@ FIRST = int(os.environ.get("PARITY_SEED", "0"))
 AT_ONCE = 50
 
 
-def found_differences(conversation: Conversation, real: RealServer, namespace: str) -> list[str]:
-    left = normal(conversation, play(conversation, real, namespace), namespace)
-    right = normal(conversation, play(conversation, EmbeddedServer(CRDS, namespace), namespace), namespace)
-    return list(differences(left, json.loads(json.dumps(right))))
-
-
 def test_random_sequences_have_the_same_answers(control_plane: ControlPlane) -> None:
     names = (f"sequence-{os.getpid()}-{number}" for number in count())
+    embedded = EmbeddedServer(CRDS)
     with RealServer(access_from(control_plane.kubeconfig("admin"))) as real:
         real.install(CRDS)
 
-        def differs(conversation: Conversation) -> bool:
-            namespace = next(names)
-            real.make_namespaces([namespace])
-            return found_differences(conversation, real, namespace) != []
+        def namespaces(number: int) -> list[str]:
+            made = [next(names) for _ in range(number)]
+            real.make_namespaces(made)
+            embedded.make_namespaces(made)
+            return made
+
+        def found(conversation: Conversation, namespace: str) -> list[str]:
+            left = normal(conversation, play(conversation, real, namespace), namespace)
+            right = normal(conversation, play(conversation, embedded, namespace), namespace)
+            return list(differences(left, json.loads(json.dumps(right))))
 
         for first in range(FIRST, FIRST + SEQUENCES, AT_ONCE):
             conversations = [sequence(seed) for seed in range(first, min(first + AT_ONCE, FIRST + SEQUENCES))]
-            namespaces = [next(names) for _ in conversations]
-            real.make_namespaces(namespaces)
-            for conversation, namespace in zip(conversations, namespaces, strict=True):
-                if found := found_differences(conversation, real, namespace):
-                    steps = "\n".join(step.text for step in shrunk(conversation, differs).steps)
-                    raise AssertionError(f"{conversation.name}\n{steps}\n{found[:5]}")
+            for conversation, namespace in zip(conversations, namespaces(len(conversations)), strict=True):
+                if wrong := found(conversation, namespace):
+                    fewer = shrunk(conversation, lambda one: found(one, *namespaces(1)) != [])
+                    steps = "\n".join(step.text for step in fewer.steps)
+                    raise AssertionError(f"{conversation.name}\n{steps}\n{wrong[:5]}")

@@ -16,19 +16,24 @@ from tf_operator.machinery.transport.requests import JSON, Request
 
 
 class EmbeddedServer:
-    """One server of its own, with the CRDs that are given, and a namespace."""
+    """One server of its own, with the kinds of these CRDs."""
 
-    def __init__(self, crds: Iterable[Json], namespace: str) -> None:
+    def __init__(self, crds: Iterable[Json]) -> None:
         self._clock = FakeClock()
         self._server = ApiServer(self._clock, kinds=built_in.KINDS)
-        for path, body in [
-            *(("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd) for crd in crds),
-            ("/api/v1/namespaces", {"metadata": {"name": "default"}}),
-            ("/api/v1/namespaces", {"metadata": {"name": namespace}}),
-            (f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}}),
-        ]:
-            answer = self._server.handle(Request("", "POST", path, body=json.dumps(body).encode()))
-            assert answer.code == 201, answer
+        for crd in crds:
+            self._create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+        self.make_namespaces(["default"])
+
+    def make_namespaces(self, names: Iterable[str]) -> None:
+        """Some in which pods can be created."""
+        for name in names:
+            self._create("/api/v1/namespaces", {"metadata": {"name": name}})
+            self._create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+
+    def _create(self, path: str, body: Json) -> None:
+        answer = self._server.handle(Request("", "POST", path, body=json.dumps(body).encode()))
+        assert answer.code == 201, answer
 
     def ask(self, step: Step, target: str, body: str | None) -> Answer:
         response = self._server.handle(self._request(step, target, body))

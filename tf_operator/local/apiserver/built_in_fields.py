@@ -26,6 +26,8 @@ _KEPT_NULL: Final = frozenset({"lastProbeTime", "lastTransitionTime"})
 _GO_TYPES: Final = {"string": "string", "integer": "int32", "boolean": "bool", "number": "float64"}
 _QUANTITY: Final = r"'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_INT_OR_STRING: Final = ("integer", "string")
+_ALLOWED: Final = {"number": ("number", "integer")}
 _FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -106,7 +108,7 @@ class _Decoder:
 
     def _value(self, value: Any, schema: Schema, path: str, owner: str) -> Any:  # noqa: ANN401 - any JSON
         reference = schema.get("$ref")
-        if reference:
+        if reference and not (value in (True, False) and "x-or-boolean" in schema):
             schema, owner = self._known[reference], struct(reference)
         wanted = schema.get("type", "")
         if type(value) is float and value.is_integer():
@@ -114,7 +116,8 @@ class _Decoder:
         found = _TYPE_NAMES.get(type(value), "")
         if "oneOf" in schema:
             return _quantity(value)
-        if wanted and found != wanted and not (wanted == "number" and found == "integer"):
+        allowed = _INT_OR_STRING if schema.get("x-kubernetes-int-or-string") else _ALLOWED.get(wanted, (wanted,))
+        if allowed != ("",) and found not in allowed:
             raise _wrong_type(value, path, owner=owner, go_type=_go_type(schema, owner))
         if found in ("array", "object"):
             self._inside(value, schema, path, owner)
@@ -139,12 +142,10 @@ class _Decoder:
 
 def _is_left_out(name: str, value: object, schema: Schema) -> bool:
     """Whether Go leaves an empty value out: a text, a list, a map; but not ``false``, 0, or an object."""
-    is_empty = value in ("", []) or (value == {} and "additionalProperties" in schema)
-    return is_empty and name not in _KEPT_EMPTY and type(value) in (str, list, dict) and _has_type(value, schema)
-
-
-def _has_type(value: object, schema: Schema) -> bool:
-    return schema.get("type", "") in ("", _TYPE_NAMES[type(value)])
+    wanted = schema.get("type")
+    if wanted == "string":
+        return value == "" and name not in _KEPT_EMPTY
+    return (wanted == "array" and value == []) or (value == {} and "additionalProperties" in schema)
 
 
 def _quantity(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -39,7 +39,7 @@ def check(schema: Schema, path: str) -> Iterator[FieldCause]:
 def _parts(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:
     for name, part in schema.get("properties", {}).items():
         is_metadata = name == "metadata" and path.endswith("openAPIV3Schema")
-        if isinstance(part, Mapping) and not is_metadata:
+        if not is_metadata:
             yield f"{path}.properties[{name}]", part
     for name in ("items", "additionalProperties"):
         if isinstance(part := schema.get(name), Mapping):

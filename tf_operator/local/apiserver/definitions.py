@@ -24,6 +24,7 @@ from tf_operator.local.apiserver import (
     schemas,
 )
 from tf_operator.local.apiserver.ages import age
+from tf_operator.local.apiserver.built_in_fields import BuiltInFields
 from tf_operator.local.apiserver.kinds import Column, Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.rules import Rules
@@ -32,6 +33,7 @@ from tf_operator.meta import Body, GroupVersionResource, parse_time, rfc3339
 RESOURCE: Final = GroupVersionResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
 )
+_FIELDS: Final = BuiltInFields(RESOURCE)
 _SCOPES: Final = ("Cluster", "Namespaced")
 _BLOCKING: Final = frozenset(
     {"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid", "FieldValueNotSupported"}
@@ -55,6 +57,7 @@ def kind() -> Kind:
         subresources=frozenset({"status"}),
         has_generation=True,
         prepare=_prepare,
+        unknown_fields=_FIELDS.unknown,
         validate=_validate,
         columns=built_in_columns.DEFINITIONS,
         has_age_column=False,
@@ -65,6 +68,7 @@ def kind() -> Kind:
 
 def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
     object_meta.decode(body["metadata"])
+    _FIELDS.decode(body)
     spec = body["spec"] = body.get("spec") or {}
     found = spec["names"] = spec.get("names") or {}
     if found.get("kind"):
@@ -135,13 +139,25 @@ def _check_version(version: Body, path: str, *, is_only: bool) -> Iterator[Field
         yield from definition_schemas.check(schema, f"{place}.openAPIV3Schema")
     else:
         yield causes.required(f"{path}.schema.openAPIV3Schema")
-    lists = {"additionalPrinterColumns": "jsonPath", "selectableFields": "jsonPath"}
-    for field, key in lists.items():
-        for index, entry in enumerate(version.get(field) or ()):
-            try:
-                json_path.compiled(entry.get(key, ""))
-            except json_path.PathError as error:
-                yield causes.invalid(f"{path}.{field}[{index}].{key}", entry.get(key), str(error))
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        place = f"{path}.additionalPrinterColumns[{index}]"
+        if not column.get("name"):
+            yield causes.required(f"{place}.name")
+        if column.get("type") not in _CELLS:
+            yield causes.not_supported(f"{place}.type", column.get("type", ""), sorted(_CELLS))
+        yield from _check_path(column, place)
+    for index, entry in enumerate(version.get("selectableFields") or ()):
+        yield from _check_path(entry, f"{path}.selectableFields[{index}]")
+
+
+def _check_path(entry: Body, path: str) -> Iterator[FieldCause]:
+    found = entry.get("jsonPath", "")
+    if not found:
+        yield causes.required(f"{path}.jsonPath")
+    try:
+        json_path.compiled(found)
+    except json_path.PathError as error:
+        yield causes.invalid(f"{path}.jsonPath", found, str(error))
 
 
 def defined(definition: Body) -> tuple[Kind, ...]:
@@ -266,7 +282,7 @@ def _column(entry: Mapping[str, Any]) -> Column:
 
     def cell(body: Body, now: datetime) -> object:
         found = find(body)
-        return _CELLS[kind_of_cell](found[0], now) if found and kind_of_cell in _CELLS else None
+        return _CELLS[kind_of_cell](found[0], now) if found else None
 
     return Column(
         entry["name"],

@@ -95,11 +95,12 @@ def labels(found: Mapping[str, str], field: str) -> Iterator[FieldCause]:
 def _owners(owners: Any) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
     for owner in owners:
         field = "metadata.ownerReferences"  # the real server does not say which
-        if owner.get("apiVersion", "").startswith("/") or not owner.get("apiVersion"):
-            yield causes.invalid(f"{field}.apiVersion", owner.get("apiVersion", ""), "version must not be empty")
+        version = owner.get("apiVersion") or ""
+        if version.startswith("/") or not version:
+            yield causes.invalid(f"{field}.apiVersion", version, "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
-                yield causes.invalid(f"{field}.{name}", owner.get(name, ""), "must not be empty")
+                yield causes.invalid(f"{field}.{name}", "", "must not be empty")
     controllers = [owner for owner in owners if owner.get("controller") is True]
     if len(controllers) > 1:
         first, second = controllers[:2]

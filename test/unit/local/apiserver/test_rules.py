@@ -82,7 +82,7 @@ def test_names_that_cel_cannot_have_are_escaped() -> None:
     assert list(Rules(free).check({"a-b": 1}, None)) == []
 
 
-@pytest.mark.parametrize("api", (*registry.SERVED, hub.API), ids=lambda api: str(api.resource))
+@pytest.mark.parametrize("api", [*registry.SERVED, hub.API], ids=lambda api: str(api.resource))
 def test_each_rule_of_this_project_can_be_compiled(api: ServedAPI) -> None:
     for version in api.crd.load(*api.conversion.versions)["spec"]["versions"]:
         for rule in _all_rules(version["schema"]["openAPIV3Schema"]):

@@ -146,7 +146,8 @@ class Applier:
     def __call__(self, spec, **metadata):
         body = {"apiVersion": "v1", "kind": "Box", "metadata": {"name": "crate", **metadata}, "spec": spec}
         path, media = f"{BOXES}/crate", "application/apply-patch+yaml"
-        return call(self._server, "PATCH", path, body, content_type=media, fieldManager=self._manager)
+        query = {"fieldManager": self._manager, "force": "false"}  # as kubectl sends it
+        return call(self._server, "PATCH", path, body, content_type=media, **query)
 
 
 def test_an_apply_replaces_what_the_manager_applied_before(server):
@@ -186,7 +187,8 @@ LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
         (("GET", f"{TOYS}/plane"), (404, "NotFound", 'toys.toys.io "plane" not found')),
         (("GET", f"{BOXES}/plane"), (404, "NotFound", 'boxes "plane" not found')),
         (("GET", "/apis/toys.io/v2/toys"), (404, "NotFound", "the server could not find the requested resource")),
-        (("GET", f"{TOYS}/car/shadow"), (404, "NotFound", "the server could not find the requested resource")),
+        (("GET", f"{TOYS}/car/shadow"), (404, "NotFound", 'toys.toys.io "car" not found')),
+        (("GET", f"{BOXES}/car/shadow"), (404, "NotFound", "the server could not find the requested resource")),
         (("POST", TOYS, toy()), (409, "AlreadyExists", 'toys.toys.io "car" already exists')),
         (("POST", TOYS, b"{"), (400, "BadRequest", "")),
         (("POST", TOYS, b"[]"), (400, "BadRequest", "")),
