@@ -15,7 +15,7 @@ from support.fake_clock import FakeClock
 from tf_operator.app import local
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver import built_in
-from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.messages import JSON, Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Request
@@ -84,14 +84,14 @@ _QUERIES = st.dictionaries(
     st.sampled_from(["", "-1", "x", "a=b", "a in (", "1" * 30, "true", "0", "==", "All", "\0", "٣"]),
     max_size=3,
 )
-_MEDIA = st.sampled_from(
+_MEDIA = st.just(JSON) | st.sampled_from(
     [
         *("application/json", "application/merge-patch+json", "application/json-patch+json", "text/html", "", "*/*"),
         *("application/strategic-merge-patch+json", "application/apply-patch+yaml", "application/yaml"),
         *("application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/cbor"),
     ]
 )
-_METHODS = st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "BREW", "OPTIONS", "get", ""])
+_METHODS = st.sampled_from([*("POST", "PUT", "PATCH") * 3, "GET", "GET", "DELETE", "BREW", "OPTIONS", "get", ""])
 
 
 def _is_object(raw: bytes) -> bool:
