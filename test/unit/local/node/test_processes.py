@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,6 +66,10 @@ async def start(tmp_path):
     processes.close()
     assert list((tmp_path / "processes").iterdir()) == []
     assert not any(is_alive(watcher.pid) for watcher in started if watcher.pid)
+
+
+def hold_loop(seconds):
+    time.sleep(seconds)
 
 
 def is_alive(pid):
@@ -140,6 +145,14 @@ async def test_a_flood_of_output_is_read_in_bounded_pieces_while_others_go_on(st
     assert 0 < max(map(len, flood.pieces)) <= 16 * 1024
     start.processes.signal(flood.identity, signal.SIGKILL)
     assert (await flood.ended()).status == -9
+
+
+async def test_a_watcher_that_raises_costs_no_other_one_its_news(start):
+    broken = start("true")
+    broken.on_started = broken.on_ended = lambda _: 1 / 0
+    others = [start("echo", "x") for _ in range(5)]
+    hold_loop(0.3)  # so that the news of all of them come in one piece
+    assert [(await other.ended()).status for other in others] == [0] * 5
 
 
 async def test_programs_may_save_what_they_have_when_the_node_ends(tmp_path):
