@@ -10,10 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from support.settle import eventually
 from tf_operator.local.node import spawner
 from tf_operator.local.node.processes import Launch, Processes
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Watcher:
@@ -48,9 +51,10 @@ class Watcher:
         return self
 
 
-@pytest.fixture
-async def start(tmp_path):
-    processes = Processes(tmp_path / "processes")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def start(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("node") / "processes"
+    processes = Processes(folder)
     processes.open()
 
     def run(*argv, cwd="/", **env):
@@ -64,7 +68,7 @@ async def start(tmp_path):
     run.processes = processes
     yield run
     processes.close()
-    assert list((tmp_path / "processes").iterdir()) == []
+    assert list(folder.iterdir()) == []
     assert not any(is_alive(watcher.pid) for watcher in started if watcher.pid)
 
 
@@ -200,14 +204,17 @@ async def test_a_killed_supervisor_takes_all_processes_with_it(tmp_path):
     await eventually(lambda: not is_alive(pid) and not marked("x"))
 
 
-def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_another_ones_now(tmp_path):
-    with subprocess.Popen(["sleep", "100"], start_new_session=True) as left:
-        with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-            (tmp_path / str(left.pid)).write_text(spawner.start_time_of(left.pid))
-            (tmp_path / str(other.pid)).write_text("1")
-            (tmp_path / "1234567").write_text("1")
-            assert spawner.kill_left_over(tmp_path) == [left.pid]
-            assert list(tmp_path.iterdir()) == []
-            assert is_alive(other.pid)
-            other.kill()
+def sleeping():
+    return subprocess.Popen(["sleep", "100"], start_new_session=True)
+
+
+async def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_another_ones_now(tmp_path):
+    with sleeping() as left, sleeping() as other:
+        (tmp_path / str(left.pid)).write_text(spawner.start_time_of(left.pid))
+        (tmp_path / str(other.pid)).write_text("1")
+        (tmp_path / "1234567").write_text("1")
+        assert spawner.kill_left_over(tmp_path) == [left.pid]
         assert left.wait() == -9
+        assert list(tmp_path.iterdir()) == []
+        assert is_alive(other.pid)
+        other.kill()
