@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -70,9 +70,19 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
         description="Works with TensorFlow training jobs. Installed as kubectl-tfjob too: 'kubectl tfjob'.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"tfjob {metadata.version('tf-operator')}")
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     chosen = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
     for name in chosen:
         import_module(f"tf_operator.cli.{name}").add_command(commands)
     return parser
+
+
+class _PrintVersion(argparse.Action):
+    """Prints the release and ends the process."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib import metadata  # noqa: PLC0415 (half of what a command costs that asks no cluster)
+
+        sys.stdout.write(f"tfjob {metadata.version('tf-operator')}\n")
+        parser.exit()

@@ -147,6 +147,8 @@ class JobRun:
         """Wait until the user does not want to follow the job any longer; the exit code."""
         while True:
             await self._interrupts.get()
+            self._unpaused.clear()
+            self._view.pause()
             answer = await self._answer()
             if answer == "s":
                 await self._jobs.delete(self._job)
@@ -159,6 +161,8 @@ class JobRun:
                     f"Stop it: tfjob delete {name} {where}"
                 )
                 return session.INTERRUPTED
+            self._view.resume()
+            self._unpaused.set()
 
     async def _answer(self) -> str:
         """What the user wants: ``s`` to stop, ``l`` to leave, else to go on."""
@@ -166,13 +170,9 @@ class JobRun:
             return "s"
         if not self._options.is_interactive:
             return "l"
-        self._unpaused.clear()
         sys.stderr.write(_QUESTION)
         sys.stderr.flush()
-        try:
-            return (await self._line()).strip().lower()[:1]
-        finally:
-            self._unpaused.set()
+        return (await self._line()).strip().lower()[:1]
 
     async def _line(self) -> str:
         """A line of the terminal; a second Ctrl-C leaves the job. Not ``input``: a thread in it could not be ended."""

@@ -47,8 +47,16 @@ class LiveTable:
 
     def show_line(self, line: LogLine) -> None:
         """Show a line above the table."""
-        prefix = Text(f"{line.replica} | ", self._colour(line.replica))
-        self._console.print(prefix + Text.from_ansi(line.text), soft_wrap=True)
+        prefix = (f"{line.replica} | ", self._colour(line.replica))
+        self._console.print(Text.assemble(prefix, Text.from_ansi(line.text)), soft_wrap=True)
+
+    def pause(self) -> None:
+        """Leave the table as it is; ``rich`` would hold back what has no end of line, such as a question."""
+        self._live.stop()
+
+    def resume(self) -> None:
+        """Show the table again, below."""
+        self._live.start()
 
     def close(self) -> None:
         """Leave the table as it is."""

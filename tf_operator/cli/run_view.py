@@ -29,6 +29,12 @@ class RunView(Protocol):
     def show_line(self, line: LogLine) -> None:
         """A replica has printed a line."""
 
+    def pause(self) -> None:
+        """Leave the terminal to a question."""
+
+    def resume(self) -> None:
+        """The question is answered."""
+
     def close(self) -> None:
         """Nothing follows."""
 
@@ -65,6 +71,12 @@ class PlainView:
     def show_line(self, line: LogLine) -> None:
         """Print a line."""
         self._printer.write(line)
+
+    def pause(self) -> None:
+        """Nothing moves."""
+
+    def resume(self) -> None:
+        """Nothing has stopped."""
 
     def close(self) -> None:
         """Nothing is open."""

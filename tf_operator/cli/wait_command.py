@@ -52,7 +52,7 @@ async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in map(session.name_of, arguments.name):
         left = max(0.001, round(end - clock.monotonic(), 2)) if end else None
         job = await jobs.wait(name, until=wanted, timeout=left)
-        said = f": {job.message}" if job.message else ""
+        said = f": {job.message}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
         sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{said}\n")
         is_well = is_well and job.phase is (wanted or JobPhase.SUCCEEDED)
     return 0 if is_well else session.FAILED

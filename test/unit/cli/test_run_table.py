@@ -31,6 +31,8 @@ def test_the_table_shows_the_replicas_below_their_lines(monkeypatch, count):
     table.show_event(JobEvent(None, "Normal", "R", "all is well", "Pod", "j-worker-0"))
     table.show_job(job)
     table.show_pods(tuple(pods))
+    table.pause()
+    table.resume()
     table.close()
 
     shown = stream.getvalue()

@@ -24,7 +24,14 @@ class InCluster:
         host, port = (self._variable(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))
         authorization = checked(f"Bearer {self._file('token')}", self._directory / "token")
         host = f"[{host}]" if ":" in host else host
-        return ClientConfig(f"https://{host}:{port}", authorization, self._context())
+        return ClientConfig(f"https://{host}:{port}", authorization, self._context(), namespace=self._namespace())
+
+    def _namespace(self) -> str:
+        """That of the pod. Only commands need it, so a pod without the file works all the same."""
+        try:
+            return (self._directory / "namespace").read_text(errors="replace").strip()
+        except OSError:
+            return ""
 
     def _context(self) -> ssl.SSLContext:
         """The TLS context: the same one until the CA changes, since connections are pooled by it."""

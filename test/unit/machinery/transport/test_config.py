@@ -50,7 +50,9 @@ async def test_a_pod_finds_address_token_and_authority(account):
 
     assert (found.host, found.authorization) == ("https://10.0.0.1:443", f"Bearer {TOKEN}")
     assert len(found.tls.get_ca_certs()) == 1
-    assert (found.server_name, found.proxy) == (None, None)
+    assert (found.server_name, found.proxy, found.namespace) == (None, None, "")
+    (account / "namespace").write_text("team")
+    assert (await InCluster(ENVIRONMENT, directory=account).read()).namespace == "team"
 
 
 async def test_an_ipv6_address_gets_its_brackets(account):
