@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from tf_operator.local.node.pod_status_writer import PodStatusWriter
 from tf_operator.machinery.transport import errors
 
-
 BODY = {"metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "1"}}
 
 
