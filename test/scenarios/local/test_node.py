@@ -397,6 +397,11 @@ async def test_the_end_of_a_log_is_the_message_of_a_failure_if_the_container_wan
     assert state(await machine.phase("talking", "Failed"))["state"]["terminated"]["message"] == "one\ntwo"
 
 
+async def test_a_pipe_in_place_of_the_termination_message_does_not_block_the_node(machine):
+    await machine.pod("piped", "f=$TF_OPERATOR_TERMINATION_LOG; rm $f; mkfifo $f; exit 1")
+    assert "message" not in state(await machine.phase("piped", "Failed"))["state"]["terminated"]
+
+
 async def test_a_container_over_its_limit_of_memory_is_killed_where_the_system_keeps_limits(machine):
     main = {"resources": {"limits": {"memory": "64Mi"}}, "command": ["python", "-c", "len(b'x' * 200_000_000)"]}
     await machine.pod("greedy", main=main)

@@ -1,6 +1,7 @@
 """One run of a container: its process, its log, its probes and hooks, and the way in which it ends."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -135,11 +136,7 @@ class ContainerProcess:
 
     def _message(self, code: int) -> str:
         """The termination message: what the program wrote, or else the end of its log."""
-        try:
-            with self._message_file.open("rb") as file:
-                text = file.read(_LONGEST_MESSAGE).decode(errors="replace")
-        except OSError:
-            text = ""
+        text = _beginning(self._message_file)
         policy = text_of(self.container.spec, "terminationMessagePolicy")
         return text or (self._log.last_words() if code and policy == "FallbackToLogsOnError" else "")
 
@@ -248,6 +245,17 @@ class _Command:
         if status:
             self.problem = self._output.decode(errors="replace").strip() or f"exit code {status}"
         self.has_ended.set()
+
+
+def _beginning(file: Path) -> str:
+    """What a program has written into its file, or has put in its place: a pipe must not block the node."""
+    with suppress(OSError):
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return os.read(descriptor, _LONGEST_MESSAGE).decode(errors="replace")
+        finally:
+            os.close(descriptor)
+    return ""
 
 
 def _stop_signal(container: LocalContainer) -> str:

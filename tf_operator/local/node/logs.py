@@ -8,7 +8,7 @@ keeps between one and two times the limit. The runs before the previous one are 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -75,10 +75,11 @@ class ContainerLog:
             return
         time = micro_time(self._clock.now()).encode() + b" "
         text = time + (b"\n" + time).join(lines) + b"\n"
-        if self._size + len(text) > self._most_bytes and self._size:
-            self._rotate()
-        self._file.write(text)
-        self._size += len(text)
+        with suppress(OSError):  # without room on the disk these lines are lost; the container goes on
+            if self._size + len(text) > self._most_bytes and self._size:
+                self._rotate()
+            self._file.write(text)
+            self._size += len(text)
         self._notify()
 
     def _rotate(self) -> None:

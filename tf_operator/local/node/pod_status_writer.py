@@ -44,17 +44,17 @@ class PodStatusWriter:
         await self._written.wait()
 
     async def run(self) -> None:
-        """Write until cancelled, or until the pod is gone."""
+        """Write until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
             try:
-                await self._write()
+                try:
+                    await self._write()
+                except errors.Conflict:
+                    await self._read_again()
             except errors.NotFound:
-                self._written.set()
-                return
-            except errors.Conflict:
-                await self._read_again()
+                self._written.set()  # as far as it can be
             except errors.ApiError as error:
                 _log.warning("the status of a pod cannot be written", pod=str(key_of(self._body)), error=str(error))
                 await self._parts.clock.sleep(_PAUSE)

@@ -193,7 +193,10 @@ class Processes:
         *lines, rest = self._received.split(b"\n")
         self._received = bytearray(rest)
         for line in lines:
-            self._on_reply(msgspec.json.decode(line))
+            try:
+                self._on_reply(msgspec.json.decode(line))
+            except Exception as error:  # noqa: BLE001 (what is wrong with one container must not cost the others their news)
+                _log.error("a container missed what became of its process", error=repr(error))
         if not data:
             self._on_spawner_died()
 

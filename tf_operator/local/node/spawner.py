@@ -52,7 +52,7 @@ class Spawner:
 
     def serve(self) -> None:
         """Answer requests until standard input ends, then kill everything."""
-        wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if _IS_LINUX else _pipe()
+        wake, woken = _pipe()
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -1,6 +1,7 @@
 """Logs of containers: written in pieces, rotated, and read as ``kubectl logs`` asks for them."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,11 @@ class Logs:
 
     async def read(self, **wish):
         return b"".join([piece async for piece in self.node.read("ns", "pod", "main", **wish)]).decode()
+
+
+def fill_disk(log):
+    log._file.close()
+    log._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 (the log closes it)
 
 
 @pytest.fixture
@@ -103,3 +109,12 @@ async def test_the_end_of_a_long_log_is_found_from_its_end(logs):
     words = log.last_words()
     assert len(words) == 2048
     assert words.splitlines()[-1].startswith("002999")
+
+
+async def test_lines_for_which_there_is_no_room_are_lost_and_nothing_else(logs):
+    log = logs.run()
+    log.write(b"one\n")
+    fill_disk(log)
+    log.write(b"two\n")
+    log.close()
+    assert await logs.read() == "one\n"

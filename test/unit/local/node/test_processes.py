@@ -5,14 +5,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from support.settle import eventually
 from tf_operator.local.node import spawner
 from tf_operator.local.node.processes import Launch, Processes
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Watcher:
@@ -47,9 +51,10 @@ class Watcher:
         return self
 
 
-@pytest.fixture
-async def start(tmp_path):
-    processes = Processes(tmp_path / "processes")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def start(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("node") / "processes"
+    processes = Processes(folder)
     processes.open()
 
     def run(*argv, cwd="/", **env):
@@ -63,8 +68,12 @@ async def start(tmp_path):
     run.processes = processes
     yield run
     processes.close()
-    assert list((tmp_path / "processes").iterdir()) == []
+    assert list(folder.iterdir()) == []
     assert not any(is_alive(watcher.pid) for watcher in started if watcher.pid)
+
+
+def hold_loop(seconds):
+    time.sleep(seconds)
 
 
 def is_alive(pid):
@@ -142,6 +151,14 @@ async def test_a_flood_of_output_is_read_in_bounded_pieces_while_others_go_on(st
     assert (await flood.ended()).status == -9
 
 
+async def test_a_watcher_that_raises_costs_no_other_one_its_news(start):
+    broken = start("true")
+    broken.on_started = broken.on_ended = lambda _: 1 / 0
+    others = [start("echo", "x") for _ in range(5)]
+    hold_loop(0.3)  # so that the news of all of them come in one piece
+    assert [(await other.ended()).status for other in others] == [0] * 5
+
+
 async def test_programs_may_save_what_they_have_when_the_node_ends(tmp_path):
     processes, polite, stubborn = Processes(tmp_path / "processes"), Watcher(), Watcher()
     processes.open()
@@ -187,14 +204,17 @@ async def test_a_killed_supervisor_takes_all_processes_with_it(tmp_path):
     await eventually(lambda: not is_alive(pid) and not marked("x"))
 
 
-def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_another_ones_now(tmp_path):
-    with subprocess.Popen(["sleep", "100"], start_new_session=True) as left:
-        with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-            (tmp_path / str(left.pid)).write_text(spawner.start_time_of(left.pid))
-            (tmp_path / str(other.pid)).write_text("1")
-            (tmp_path / "1234567").write_text("1")
-            assert spawner.kill_left_over(tmp_path) == [left.pid]
-            assert list(tmp_path.iterdir()) == []
-            assert is_alive(other.pid)
-            other.kill()
+def sleeping():
+    return subprocess.Popen(["sleep", "100"], start_new_session=True)
+
+
+async def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_another_ones_now(tmp_path):
+    with sleeping() as left, sleeping() as other:
+        (tmp_path / str(left.pid)).write_text(spawner.start_time_of(left.pid))
+        (tmp_path / str(other.pid)).write_text("1")
+        (tmp_path / "1234567").write_text("1")
+        assert spawner.kill_left_over(tmp_path) == [left.pid]
         assert left.wait() == -9
+        assert list(tmp_path.iterdir()) == []
+        assert is_alive(other.pid)
+        other.kill()

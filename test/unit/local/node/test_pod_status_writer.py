@@ -1,0 +1,46 @@
+"""When a status counts as written, and what becomes of requests that fail."""
+
+import asyncio
+from types import SimpleNamespace
+
+from tf_operator.local.node.pod_status_writer import PodStatusWriter
+from tf_operator.machinery.transport import errors
+
+BODY = {"metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "1"}}
+
+
+async def test_a_read_that_fails_after_a_conflict_is_repeated(clock):
+    answers = [errors.Conflict(409, errors.Status()), errors.ServerFailed(500, errors.Status()), BODY]
+
+    async def answer(*_request, **_options):
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    parts = SimpleNamespace(client=SimpleNamespace(merge_patch=answer, get=answer), clock=clock)
+    writer = PodStatusWriter(parts, BODY)
+    running = asyncio.create_task(writer.run())
+    writer.want(lambda _body: {"phase": "Failed"})
+    await clock.advance(1)
+    assert answers == []
+    await writer.wait_written()
+    running.cancel()
+
+
+async def test_of_a_pod_that_is_gone_every_status_counts_as_written(clock):
+    patches = []
+
+    async def merge_patch(*request, **_options):
+        patches.append(request)
+        raise errors.NotFound(404, errors.Status())
+
+    parts = SimpleNamespace(client=SimpleNamespace(merge_patch=merge_patch), clock=clock)
+    writer = PodStatusWriter(parts, BODY)
+    running = asyncio.create_task(writer.run())
+    for phase in ("Running", "Failed"):
+        writer.want(lambda _body, phase=phase: {"phase": phase})
+        async with asyncio.timeout(5):
+            await writer.wait_written()
+    assert len(patches) == 2
+    running.cancel()
