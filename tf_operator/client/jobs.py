@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from tf_operator.client import changes, discovery, events, logs, pods
 from tf_operator.client.cluster import source_of
 from tf_operator.client.events import EVENTS, JobEvent
-from tf_operator.client.job import Job, read_job
+from tf_operator.client.job import Job, NotPossible, read_job
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects import registry
@@ -25,10 +25,6 @@ from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import Body, ObjectKey, metadata_of, text_of, uid_of
 
 DEFAULT_NAMESPACE: Final = "default"
-
-
-class NotPossible(Exception):
-    """What was asked for is not possible with this job; the message says why, and what is."""
 
 
 class WaitTimeout(TimeoutError):

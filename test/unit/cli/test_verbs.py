@@ -15,7 +15,12 @@ from tf_operator.cli import kube_yaml, main, run_command, session, target
 from tf_operator.cli.run_job import RunOptions
 from tf_operator.machinery.clock import SystemClock
 
-CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 
 
 @pytest.fixture
@@ -117,12 +122,14 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     path = tmp_path / "jobs.yaml"
     path.write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(tfjob('j').workers(1).body())}")
 
+    said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created\n"
+    assert call(f"submit {path} -o name") == (0, said)
     code, said = call(f"submit {path}")
-    assert (code, "PersistentVolumeClaim" in said) == (1, True)  # without discovery no claim can be created
-
-    path.write_text(kube_yaml.write(tfjob("j").workers(1).body()))
-    assert call(f"submit {path} -o name") == (0, "tfjob.kubeflow.org/j\n")
-    assert call(f"submit {path}")[1].endswith("already exists; delete it (tfjob delete), or choose another name\n")
+    assert (code, said.count("PersistentVolumeClaim data is there already, and left as it is\n")) == (1, 1)
+    assert said.endswith("already exists; delete it (tfjob delete), or choose another name\n")
+    path.write_text(kube_yaml.write({"apiVersion": "v9", "kind": "Thing", "metadata": {"name": "t"}}))
+    path.write_text(f"{path.read_text()}---\n{kube_yaml.write(tfjob('k').workers(1).body())}")
+    assert call(f"submit {path}") == (1, "tfjob: the API server has no Thing of v9\n")
     path.write_text(kube_yaml.write(tfjob("k").workers(-1).body()))
     assert call(f"submit {path}") == (
         1,
