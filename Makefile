@@ -88,7 +88,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix trainings conversions histories quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix trainings conversions histories parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -98,7 +98,7 @@ mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to n
 test-matrix: venv ## Run the integration tests on the other supported minors of Kubernetes
 	@for minor in $(OTHER_MINORS); do \
 		echo "== Kubernetes $$minor"; \
-		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios || exit 1; \
+		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios --ignore=test/scenarios/parity || exit 1; \
 	done
 
 .PHONY: trainings
@@ -113,6 +113,10 @@ conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones,
 .PHONY: histories
 histories: venv ## 1,000 random histories of jobs of each kind, with an operator that is killed at any write
 	HISTORIES=1000 $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py
+
+.PHONY: parity
+parity: venv ## 10,000 random sequences of requests, to the embedded API server and to kube-apiserver
+	PARITY_SEQUENCES=10000 $(BIN)/pytest -q --timeout 0 test/scenarios/parity/test_sequences.py
 
 .PHONY: quiet
 quiet: venv ## Have fifty jobs run for ten minutes in which nothing happens and nothing may be written

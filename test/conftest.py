@@ -62,6 +62,8 @@ USUAL_SECONDS = {
     "test/scenarios/cli/": (2.0, 0.3),
     "test/scenarios/local/": (0.0, 2.0),
     "test/scenarios/machinery/": (2.0, 1.0),
+    "test/scenarios/parity/test_embedded": (1.0, 0.05),
+    "test/scenarios/parity/": (20.0, 0.0),
     "test/scenarios/test_takeover_previous": (30.0, 0.0),
     "test/scenarios/": (15.0, 4.0),
     "test/faults/test_leadership": (10.0, 12.0),

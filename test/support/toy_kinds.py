@@ -16,6 +16,8 @@ from tf_operator.meta import Body, GroupVersionResource
 NAMESPACES = GroupVersionResource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 BOXES = GroupVersionResource("", "v1", "boxes", "Box")
 """Built in, with a grace period of ten seconds and a status."""
+NOTES = GroupVersionResource("", "v1", "notes", "Note")
+"""Built in, for a minute."""
 TOYS = GroupVersionResource("toys.io", "v1", "toys", "Toy")
 """Custom, with generation and status."""
 OLD_TOYS = GroupVersionResource("toys.io", "v1alpha1", "toys", "Toy")
@@ -47,6 +49,7 @@ def _defined(body: Body) -> tuple[Kind, ...]:
 
 
 KINDS = (
+    Kind(NOTES, "note", seconds_to_live=60),
     Kind(DEFINITIONS, "definition", defines=_defined),
     Kind(
         NAMESPACES, "namespace", subresources=frozenset({"status", "finalize"}),

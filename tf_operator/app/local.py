@@ -34,6 +34,7 @@ from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NodeSettings
 from tf_operator.local.node.process_node import ProcessNode, machine_capacity
+from tf_operator.local.node.processes import SpawnerProcess
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -62,6 +63,8 @@ class LocalOptions:
     interpreter: Interpreter
     """What stands for images."""
     apis: tuple[ServedAPI, ...] = registry.SERVED
+    spawner_process: SpawnerProcess | None = None
+    """That of the node, if it was started before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ async def live(
         _client(in_process, clock),
         clock=clock,
         settings=NodeSettings(options.folder.path / "node", options.interpreter, machine_capacity()),
+        spawner_process=options.spawner_process,
     )
     operator = make_operator(
         in_process, Options(apis=options.apis, election=None), clock=clock, stop=stop, on_step=on_step

@@ -8,10 +8,8 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tf_operator.app import local
-from tf_operator.app.local import LocalCluster
 from tf_operator.cli import run_command, session
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
@@ -19,8 +17,13 @@ from tf_operator.cli.run_job import RunOptions
 from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
+from tf_operator.local.node import processes
+from tf_operator.local.node.processes import SpawnerProcess
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery import log
+
+if TYPE_CHECKING:
+    from tf_operator.app.local import LocalCluster
 
 SERVED_AFTER: Final = 1.0
 """Seconds after the start of the job."""
@@ -31,20 +34,25 @@ def run(arguments: argparse.Namespace, found: Sequence[Manifest]) -> int:
     session.say(f"without a cluster: images are not used, programs run with {arguments.python or sys.executable}")
     log.before_first_record(_configure_logs)
     with scratch.folder() as folder:
-        return session.ended(lambda: _run(arguments, found, folder))
+        spawner = processes.start_spawner(folder.path / "processes")
+        return session.ended(lambda: _run(arguments, found, folder, spawner))
 
 
 def _configure_logs() -> None:
-    """What the operator warns of is no output of the job."""
+    """Only what has failed: what the operator warns of is in the job's events, and nobody administers it here."""
     from tf_operator.app import logs  # noqa: PLC0415 (most jobs run without a warning)
 
-    logs.configure("console", "warning")
+    logs.configure("console", "error")
 
 
-async def _run(arguments: argparse.Namespace, found: Sequence[Manifest], folder: StateFolder) -> int:
+async def _run(
+    arguments: argparse.Namespace, found: Sequence[Manifest], folder: StateFolder, spawner: SpawnerProcess
+) -> int:
+    from tf_operator.app import local  # noqa: PLC0415 (meanwhile the spawner starts)
+
     reached = Milestones(session.say, is_on=arguments.verbose)
     apis = tuple(api for api in registry.SERVED if any(api.has(manifest.body) for manifest in found))
-    options = local.LocalOptions(folder, local.this_interpreter(), apis)
+    options = local.LocalOptions(folder, local.this_interpreter(), apis, spawner)
     async with local.live(options, on_step=reached.reached) as cluster:
         jobs = AsyncTFJobs(arguments.namespace, kind=arguments.kind, transport=cluster.transport, clock=cluster.clock)
         kept = RunOptions(is_lasting=False, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
@@ -57,8 +65,10 @@ async def _run(arguments: argparse.Namespace, found: Sequence[Manifest], folder:
                 await asyncio.wait([serving])
 
 
-async def _serve(cluster: LocalCluster, folder: StateFolder, reached: Milestones) -> None:
+async def _serve(cluster: "LocalCluster", folder: StateFolder, reached: Milestones) -> None:
     """Serve kubectl and the other verbs, in time for whoever looks on; a job of a moment needs none of it."""
+    from tf_operator.app import local  # noqa: PLC0415 (as above)
+
     await cluster.clock.sleep(SERVED_AFTER)
     # In a thread: it takes half a second, and what the job prints must not wait for that.
     await asyncio.to_thread(import_module, "tf_operator.local.endpoint")

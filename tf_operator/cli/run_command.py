@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = read(arguments)
     if found is None:
         return session.FAILED
-
+    (resource,) = (api.resource for it in found if (api := registry.api_of(it.body)))
+    arguments.kind = f"{resource.kind}.{resource.group}"
     chosen = target.named(arguments)
     is_here = chosen is None
     if chosen and (arguments.python or arguments.mount or arguments.env_file):

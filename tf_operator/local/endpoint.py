@@ -4,6 +4,7 @@ with folder.owned():
     async with endpoint.published(folder, handle, logs=node, clock=clock) as address: ...
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -22,7 +23,8 @@ async def published(folder: StateFolder, handle: http.Handle, *, logs: LogSource
     Port, token and certificate are those of the time before, if they still can be: a kubeconfig that was copied, and a
     kubectl that watches, find the next server of the folder.
     """
-    found = certificate.credentials(folder, clock.now())
+    # In a thread: a new certificate takes a quarter of a second, in which trainings are started.
+    found = await asyncio.to_thread(certificate.credentials, folder, clock.now())
     listener = http.listen(_earlier_port(folder))
     port = listener.getsockname()[1]
     address = f"https://127.0.0.1:{port}"

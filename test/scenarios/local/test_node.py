@@ -12,8 +12,9 @@ import pytest_asyncio
 
 from support.settle import eventually
 from tf_operator.local.apiserver import built_in
-from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.node import pod_runner, pod_status_writer, process_node
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
 from tf_operator.local.node.process_node import ProcessNode, machine_capacity
@@ -30,14 +31,31 @@ CONFIG_MAPS, SECRETS = Resource("", "v1", "configmaps", "ConfigMap"), Resource("
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 
 
+class Gate(Edge):
+    """Holds requests for one path while it is closed, and fails some."""
+
+    def __init__(self):
+        self.held, self.opened, self.path = asyncio.Event(), asyncio.Event(), ""
+        self.failures = {}
+        """From the method and the end of the path to the errors that come first."""
+
+    async def on_request(self, request):
+        for (method, end), failures in self.failures.items():
+            if request.method == method and request.path.endswith(end) and failures:
+                raise failures.pop()
+        if self.path and request.path.endswith(self.path):
+            self.held.set()
+            await self.opened.wait()
+
+
 class Machine:
     """An API server and its node."""
 
     def __init__(self, folder):
-        self.clock, self.folder = SystemClock(), folder
-        server = ApiServer(self.clock, kinds=built_in.KINDS)
+        self.clock, self.folder, self.gate = SystemClock(), folder, Gate()
+        self.server = ApiServer(self.clock, kinds=built_in.KINDS)
         budget = TokenBucket(self.clock, qps=math.inf, burst=1)
-        self.client = ApiClient(InProcess(server, self.clock), clock=self.clock, budget=budget)
+        self.client = ApiClient(InProcess(self.server, self.clock, edge=self.gate), clock=self.clock, budget=budget)
 
     async def start(self):
         python = Interpreter(sys.executable, dict(os.environ))
@@ -265,6 +283,45 @@ async def test_a_pod_deleted_by_force_leaves_no_process(machine):
     pid = int(await machine.log("forced"))
     await machine.delete(pod, 0)
     await eventually(lambda: not Path(f"/proc/{pid}").exists())
+
+
+async def test_requests_of_the_node_that_fail_are_sent_again(machine, monkeypatch):
+    for module in (process_node, pod_runner, pod_status_writer):
+        monkeypatch.setattr(module, "_PAUSE", 0.01)
+    conflict = errors.Conflict(409, errors.Status())
+    failed = [errors.ServerFailed(500, errors.Status()), errors.ReplyLost("no reply")]
+    writes = [("POST", "/unlucky/binding"), ("PATCH", "/unlucky/status"), ("DELETE", "/unlucky")]
+    machine.gate.failures = {write: [*failed] for write in writes}
+    machine.gate.failures["PATCH", "/unlucky/status"].append(conflict)
+    pod = await machine.pod("unlucky", "exec sleep 100")
+    await machine.phase("unlucky", "Running")
+    raw = requests.delete(PODS, ObjectKey("default", "unlucky"), uid=pod["metadata"]["uid"])
+    assert machine.server.handle(raw).code == 200  # past the gate
+    await machine.gone("unlucky")
+    assert [*machine.gate.failures.values()] == [[], [], []]
+
+
+async def test_hooks_run_after_the_start_and_a_failed_one_ends_the_container(machine):
+    for name, command, phase in (("hooked", "echo x > hook", "Succeeded"), ("unhooked", "exit 1", "Failed")):
+        hook = {"postStart": {"exec": {"command": ["sh", "-c", command]}}}
+        await machine.pod(name, "while ! test -e hook; do sleep 0.02; done", main={"lifecycle": hook})
+        await machine.phase(name, phase)
+    await eventually(lambda: has_event(machine, "unhooked", "FailedPostStartHook"))
+
+
+async def test_a_pod_deleted_by_force_while_it_is_prepared_never_runs(machine, monkeypatch):
+    started = []
+    monkeypatch.setattr(machine.node._parts.processes, "start", lambda *launch: started.append(launch))
+    machine.gate.path = "/configmaps/gated"
+    source = [{"configMapRef": {"name": "gated", "optional": True}}]
+    pod = await machine.pod("unborn", main={"envFrom": source})
+    await machine.gate.held.wait()
+    await machine.delete(pod, 0)
+    uid = pod["metadata"]["uid"]
+    await eventually(lambda: machine.node._runners[uid]._is_gone)
+    machine.gate.opened.set()
+    await eventually(lambda: uid not in machine.node._runners or started)
+    assert started == []
 
 
 async def running(machine, name):

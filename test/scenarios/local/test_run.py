@@ -122,6 +122,26 @@ async def test_the_exit_code_is_that_of_the_replica_that_failed(machine, script,
     assert machine.remains() == []
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "replicas"),
+    [
+        ("batch.tensorstack.dev/v1beta1", "TensorFlowTrainingJob", {"type": "worker", "replicas": 2}),
+        ("kubeflow.org/v1alpha1", "TFJob", {"tfReplicaType": "MASTER"}),
+        ("mlkube.io/v1beta1", "TfJob", {"tfReplicaType": "MASTER"}),
+    ],
+    ids=lambda it: it if isinstance(it, str) and "/" in it else "",
+)
+async def test_jobs_of_other_apis_run_as_well(machine, api_version, kind, replicas):
+    container = {"name": "tensorflow", "image": "none", "command": ["echo", "here"]}
+    template = {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
+    body = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "j"}}
+    body["spec"] = {"replicaSpecs": [{**replicas, "template": template}]}
+
+    code, output, errors = await machine.run("run", "-", manifest=yaml.safe_dump(body))
+
+    assert (code, output.count("here")) == (0, replicas.get("replicas", 1)), errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda it: it.name)
 async def test_nothing_is_left_of_a_command_that_is_interrupted(machine, number):
     process = await machine.start("run", "-", manifest=job("echo here; sleep 100 & sleep 100", Worker=2))

@@ -14,6 +14,7 @@ from support.parity.script import Conversation, Step, Value, at_path
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _OF_DECODER: Final = re.compile(r"json: cannot unmarshal .*")
+_ETCD_KEY: Final = re.compile(r"Key: /registry/\S+,")
 _TOO_OLD: Final = re.compile(r"(resource version: )\d+( \()\d+\)")
 _PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:(?:the )?precondition|object meta|record)(?:: | \())(\d+)")
 _AGE: Final = re.compile(r"(\d+[ydhms])+")
@@ -120,6 +121,7 @@ class _Known:
         for known, name in self._texts:
             text = text.replace(known, name)
         text = _OF_DECODER.sub("json: cannot unmarshal ...", text)
+        text = _ETCD_KEY.sub("Key: ...,", text)
         text = _TOO_OLD.sub(r"\1<v>\2<v>)", text)
         return _PRECONDITION.sub(lambda found: found[1] + self._rank(found[2]), text)
 

@@ -26,6 +26,7 @@ SCHEMA = {
                         "properties": {"name": {"type": "string"}, "port": {"format": "int32"}},
                     },
                     "x-kubernetes-list-map-keys": ["name"],
+                    "x-kubernetes-list-type": "map",
                 },
                 "open": {
                     "type": "object",

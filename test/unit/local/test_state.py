@@ -127,8 +127,32 @@ def test_a_purge_leaves_nothing_and_deletes_nothing_elsewhere(folder, tmp_path):
     assert stat.S_IMODE(left.stat().st_mode) == 0o500
 
 
-def test_a_lock_that_a_purge_has_deleted_is_nobodys(folder):
-    with folder.owned():
+def test_a_server_that_starts_has_the_lock_from_its_parent(folder):
+    """No other command may take the folder between the end of ``up`` and the start of its server."""
+    lock = folder.lock()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock,))
+    os.close(lock)
+    try:
+        with pytest.raises(AlreadyOwned, match="another process"):
+            StateFolder(folder.path).lock(patience=0)
+    finally:
+        child.communicate(b"\n")
+
+    os.close(StateFolder(folder.path).lock(patience=0))
+
+
+def test_a_lock_that_a_purge_has_deleted_is_nobodys(folder, monkeypatch):
+    first = folder.lock()
+    real = state.fcntl.flock
+
+    def purged_meanwhile(descriptor, operation):
+        monkeypatch.setattr(state.fcntl, "flock", real)
+        os.close(first)
         folder.purge()
-        with StateFolder(folder.path).owned(patience=0):
-            assert folder.exists()
+        real(descriptor, operation)
+
+    monkeypatch.setattr(state.fcntl, "flock", purged_meanwhile)
+    second = StateFolder(folder.path).lock(patience=0)
+
+    assert os.path.samestat(os.fstat(second), (folder.path / "lock").stat())
+    os.close(second)

@@ -25,7 +25,7 @@ from tf_operator.local.apiserver import (
     object_meta,
 )
 from tf_operator.local.apiserver.kinds import Column, Json, Kind
-from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.meta import Body, GroupVersionResource
 from tf_operator.planning import quantity
 
@@ -134,20 +134,34 @@ def _fill_namespace(body: Json, stored: Body | None, _: datetime) -> None:
     metadata = body["metadata"]
     metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
     if stored is None:
-        body["spec"] = {"finalizers": ["kubernetes"]}
+        wanted = (body.get("spec") or {}).get("finalizers") or []
+        body["spec"] = {"finalizers": list(dict.fromkeys([*wanted, "kubernetes"]))}
         body["status"] = {"phase": "Active"}
     else:
         body["spec"] = stored.get("spec", {})
 
 
+def _namespace_rules(body: Body, _: Body | None) -> Iterator[FieldCause]:
+    phase, is_ending = body.get("status", {}).get("phase"), bool(body["metadata"].get("deletionTimestamp"))
+    if phase != ("Terminating" if is_ending else "Active"):
+        only, when = ("Terminating", "not empty") if is_ending else ("Active", "empty")
+        yield causes.invalid("status.Phase", phase, f"may only be '{only}' if `deletionTimestamp` is {when}")
+
+
 def _finalize(stored: Body, sent: Json, _: datetime) -> Json:
-    return {
-        **stored,
-        "spec": {**stored.get("spec", {}), "finalizers": (sent.get("spec") or {}).get("finalizers") or []},
-    }
+    finalizers = (sent.get("spec") or {}).get("finalizers")
+    return {**stored, "spec": {"finalizers": finalizers} if finalizers else {}}
+
+
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 
 
 def _terminate(body: Json) -> None:
+    name = body["metadata"]["name"]
+    if name in _IMMORTAL:
+        details = {"name": name, "kind": "namespaces"}
+        message = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+        raise ApiFailure(403, "Forbidden", message, details=details)
     body["status"] = {**body.get("status", {}), "phase": "Terminating"}
 
 
@@ -237,7 +251,7 @@ def _event_kinds() -> Iterator[Kind]:
     newer = GroupVersionResource("events.k8s.io", "v1", "events", "Event")
     fill, rules = built_in_events.prepare_newer, built_in_events.check_newer
     regarding = {f"regarding.{name}": _read("regarding", name) for name in involved}
-    yield replace(core, convert=built_in_events.convert)
+    yield replace(core, convert=built_in_events.convert, seconds_to_live=3600.0)
     yield replace(
         _kind(newer, "ev", fill=fill, rules=rules, columns=built_in_columns.NEWER_EVENTS),
         may_create_by_update=True,
@@ -297,6 +311,7 @@ def _namespaces() -> Kind:
         _core("namespaces", "Namespace", is_namespaced=False),
         "ns",
         fill=_fill_namespace,
+        rules=_namespace_rules,
         name_rule=names.object_label,
         columns=built_in_columns.NAMESPACES,
         has_status=True,

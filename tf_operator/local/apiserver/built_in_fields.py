@@ -107,7 +107,7 @@ class _Decoder:
     def _value(self, value: Any, schema: Schema, path: str, owner: str) -> Any:  # noqa: ANN401 - any JSON
         reference = schema.get("$ref")
         if reference:
-            schema, owner = self._known[reference], _struct(reference)
+            schema, owner = self._known[reference], struct(reference)
         wanted = schema.get("type", "")
         if type(value) is float and value.is_integer():
             value = int(value)
@@ -162,7 +162,7 @@ def _wrong_type(value: object, path: str, *, owner: str, go_type: str) -> _Wrong
     return _WrongTypeError(f"json: cannot unmarshal {what} into Go struct field {owner}.{place} of type {go_type}")
 
 
-def _struct(reference: str) -> str:
+def struct(reference: str) -> str:
     """The name of the Go type behind a definition."""
     return reference.removeprefix("Core").removeprefix("V1")
 
@@ -170,7 +170,7 @@ def _struct(reference: str) -> str:
 def _go_type(schema: Schema, owner: str) -> str:
     if schema.get("type") == "array":
         items = schema["items"]
-        inner = f"v1.{_struct(items['$ref'])}" if "$ref" in items else _go_type(items, owner)
+        inner = f"v1.{struct(items['$ref'])}" if "$ref" in items else _go_type(items, owner)
         return f"[]{inner}"
     if "additionalProperties" in schema:
         return f"map[string]{_go_type(schema['additionalProperties'], owner)}"

@@ -1,12 +1,14 @@
-"""What controllers of a cluster do with what is stored: garbage collection, and the end of namespaces and of CRDs.
+"""What controllers of a cluster do with what is stored: garbage collection, the end of namespaces, CRDs and events.
 
 By the rules of Kubernetes' garbage collector: an object goes when its last owner has gone, owners are known by UID, and
 the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of dependents. The collector follows commits by
 ``on_change``, which only notes what is to be examined; ``step`` examines it.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from tf_operator.local.apiserver.deletes import CLEAN_UP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
@@ -15,8 +17,11 @@ from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
 from tf_operator.local.apiserver.store import Commit, Stored, VersionedStore
 from tf_operator.local.apiserver.writes import ObjectWriter
+from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body, OwnerRef, key_of, owners_of, uid_of
 
+MOST_AT_ONCE = 200
+"""Objects that one step examines, or deletes of a namespace: others share the event loop, and must not wait long."""
 Place = tuple[str, str]
 """Collection and path of an object."""
 
@@ -24,8 +29,11 @@ Place = tuple[str, str]
 class Collector:
     """Deletes what has lost its owners, its namespace or its definition."""
 
-    def __init__(self, store: VersionedStore, registry: Registry, *, writer: ObjectWriter, deleter: Deleter) -> None:
+    def __init__(
+        self, store: VersionedStore, registry: Registry, *, writer: ObjectWriter, deleter: Deleter, clock: Clock
+    ) -> None:
         self._store = store
+        self._clock = clock
         self._registry = registry
         self._writer = writer
         self._deleter = deleter
@@ -38,6 +46,8 @@ class Collector:
         self._due: dict[Place, None] = {}
         self._terminating: dict[Place, bool] = {}
         """Objects that end step by step, and whether all of their content has been deleted or marked."""
+        self._expiring: deque[tuple[float, Place, int]] = deque()
+        """When which version of which object has outlived its time, in the order of the writes."""
         self.wake: Callable[[], object] | None = None
         """Called, from inside of the write, when there may be something to do."""
 
@@ -59,10 +69,16 @@ class Collector:
             self._places[uid_of(change.new.body)] = place
             if after:
                 self._due[place] = None
+            self._note_end(place, change.version)
             if change.new.body["metadata"].get("deletionTimestamp"):
                 self._on_terminating(place, change.new.body)
-        if self.wake is not None and (self._due or self._terminating):
+        if self.wake is not None and (self._due or self._terminating or self._has_expired()):
             self.wake()
+
+    def _note_end(self, place: Place, version: int) -> None:
+        kind = self._registry.stored_in(place[0])
+        if kind is not None and kind.seconds_to_live is not None:
+            self._expiring.append((self._clock.monotonic() + kind.seconds_to_live, place, version))
 
     def _on_gone(self, place: Place, body: Body) -> None:
         uid = uid_of(body)
@@ -84,15 +100,24 @@ class Collector:
             self._terminating.pop(place, None)
 
     def step(self) -> bool:
-        """Examine what is due now; whether that has changed anything."""
-        version, due = self._store.version, self._due
-        self._due = {}
+        """Examine some of what is due; whether that has changed anything, or more is due."""
+        version, due = self._store.version, tuple(islice(self._due, MOST_AT_ONCE))
+        for place in due:
+            del self._due[place]
         for place in (*due, *self._terminating):
             kind, stored = self._registry.stored_in(place[0]), self._stored(place)
             if kind is not None and stored is not None:
                 with suppress(ApiFailure):  # what may not be deleted stays, as in a cluster
                     self._examine(kind, place, stored)
-        return self._store.version != version
+        while self._has_expired():
+            _, place, written = self._expiring.popleft()
+            kind, stored = self._registry.stored_in(place[0]), self._stored(place)
+            if kind is not None and stored is not None and stored.version == written:
+                self._delete(kind, stored, "Background")
+        return bool(self._due) or self._store.version != version
+
+    def _has_expired(self) -> bool:
+        return bool(self._expiring) and self._expiring[0][0] <= self._clock.monotonic()
 
     def _stored(self, place: Place) -> Stored | None:
         return self._store.collection(place[0]).objects.get(place[1])
@@ -177,9 +202,7 @@ class Collector:
         name = key_of(stored.body).name
         kinds = [found for found in self._registry.stored if found.resource.is_namespaced]
         if not self._terminating.get(place):
-            self._terminating[place] = True
-            for found in kinds:
-                self._delete_all(found, name)
+            self._terminating[place] = all(self._delete_some(found, name) for found in kinds)
         if not any(self._has_objects(found, name) for found in kinds):
             self._writer.amend(_route(kind, stored), lambda body: body.update(spec={}))
 
@@ -187,19 +210,22 @@ class Collector:
         defined = kind.defines(stored.body) if kind.defines is not None else ()
         kinds = {str(found.storage): found for found in defined}
         if not self._terminating.get(place):
-            self._terminating[place] = True
-            for found in kinds.values():
-                self._delete_all(found, "")
+            self._terminating[place] = all(self._delete_some(found, "") for found in kinds.values())
         if not any(self._has_objects(found, "") for found in kinds.values()):
             self._drop_finalizer(kind, stored, CLEAN_UP)
 
     def _has_objects(self, kind: Kind, namespace: str) -> bool:
         return any(self._store.collection(str(kind.storage)).paths(namespace))
 
-    def _delete_all(self, kind: Kind, namespace: str) -> None:
+    def _delete_some(self, kind: Kind, namespace: str) -> bool:
+        """Delete some objects that are not terminating; whether these were all."""
         collection = self._store.collection(str(kind.storage))
-        for path in tuple(collection.paths(namespace)):
-            self._delete(kind, collection.objects[path], "Background")
+        objects = map(collection.objects.__getitem__, collection.paths(namespace))
+        alive = (stored for stored in objects if not stored.body["metadata"].get("deletionTimestamp"))
+        some = tuple(islice(alive, MOST_AT_ONCE))
+        for stored in some:
+            self._delete(kind, stored, "Background")
+        return len(some) < MOST_AT_ONCE
 
     # Writes
 

@@ -103,6 +103,12 @@ def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiFailure:
     )
 
 
+def not_served(subresource: str) -> ApiFailure:
+    """405 of what takes a node in a cluster."""
+    way_out = "programs run on this machine, as processes of its user; a real API server (--real) serves it"
+    return ApiFailure(405, "MethodNotAllowed", f"{subresource} of pods is not served here: {way_out}")
+
+
 def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
     """415: of a body."""
     message = "the body of the request was in an unknown format - accepted media types include: "

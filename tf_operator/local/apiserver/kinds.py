@@ -97,8 +97,11 @@ class Kind:
     """By subresource what ``POST`` to it changes; the answer is a Status (``binding``)."""
     answer: Callable[[Json, datetime], Json] | None = None
     """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
+    seconds_to_live: float | None = None
+    """How long an object stays after its last write (events)."""
     on_delete: Callable[[Json], None] | None = None
-    """What a deletion changes in the object before anything else (a phase, a finalizer of the server's own)."""
+    """What a deletion changes in the object before anything else (a phase, a finalizer of the server's own); raises
+    ``ApiFailure`` if the object may not be deleted."""
     defines: Callable[[Body], tuple["Kind", ...]] | None = None
     """The kinds that an object of this one brings with it, as a CRD does."""
     unknown_fields: Callable[[Body], tuple[str, ...]] | None = None

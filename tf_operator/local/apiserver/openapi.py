@@ -75,7 +75,7 @@ def _group_version_kind(kind: Kind) -> Json:
 
 def _schema(kind: Kind) -> Json:
     name = built_in_fields.definition_of(kind.resource)
-    found = _definitions(name).get(name, _ANY_OBJECT) if not kind.is_custom else _ANY_OBJECT
+    found = _definitions(name).get(_public(name), _ANY_OBJECT) if not kind.is_custom else _ANY_OBJECT
     schema: Mapping[str, Any] = kind.schema or found
     properties = {**schema.get("properties", {}), **_FRAME}
     return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_group_version_kind(kind)]}
@@ -86,11 +86,18 @@ def _definitions(name: str) -> Json:
     known, found = built_in_fields.definitions(), dict[str, Any]()
     waiting = [name] if name in known else []
     while waiting:
-        if (name := waiting.pop()) not in found:
+        if _public(name := waiting.pop()) not in found:
             text = msgspec.json.encode(known[name]).decode()
             waiting += _REFERENCE.findall(text)
-            found[name] = msgspec.json.decode(_REFERENCE.sub(r'"$ref":"#/components/schemas/\1"', text))
+            found[_public(name)] = msgspec.json.decode(
+                _REFERENCE.sub(lambda match: f'"$ref":"#/components/schemas/{_public(match[1])}"', text)
+            )
     return found
+
+
+def _public(name: str) -> str:
+    """As ``kubectl explain`` shows it: what follows the last dot."""
+    return f"io.k8s.{built_in_fields.struct(name)}"
 
 
 def _paths(kind: Kind) -> Json:

@@ -19,6 +19,7 @@ _VERBS = {"POST": "create", "GET": "list", "DELETE": "deletecollection"}
 _VERBS_OF_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _DURATION = re.compile(r"([0-9.]+(ns|us|ms|s|m|h))+|0|")
 _WRITTEN = frozenset({"status", "scale"})
+_INTERACTIVE = frozenset({"attach", "exec", "portforward"})
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _UNSIGNED = re.compile(r"[0-9]{1,19}")
@@ -107,7 +108,7 @@ def _verb(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
 
 def _verb_of_subresource(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
     if subresource not in kind.subresources:
-        raise failures.no_such_path(kind, name)
+        raise failures.not_served(subresource) if subresource in _INTERACTIVE else failures.no_such_path(kind, name)
     if subresource in kind.actions:
         verb = "create" if request.method == "POST" else None
     elif subresource in _WRITTEN or subresource in kind.changes:

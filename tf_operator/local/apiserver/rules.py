@@ -7,6 +7,7 @@ Rules see untyped values, as their JSON is: a ``date-time`` is a text and not a 
 Kubernetes' own libraries that is not here (``quantity``, ``url``, ``ip`` ...) cannot be compiled and refuses objects.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,11 @@ _MISSING_ENGINE: Final = (
     " elsewhere use a real API server (--real)"
 )
 _OPTIONAL: Final = "cel.bind(oldSelf, __exists ? optional.of(__old) : optional.none(), (\n{}\n))"
-_RESERVED_NAME: Final = "__"
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_KEYWORDS: Final = frozenset(
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,37 +98,63 @@ class Rules:
         if id(schema) not in self._compiled:
             self._compiled[id(schema)] = tuple(map(_compile, texts))
         is_new = old is MISSING
-        before = None if is_new else _without_nulls(old)
-        data = {"self": _without_nulls(value), "oldSelf": before, "__old": before}
+        before = None if is_new else _visible(old, schema)
+        data = {"self": _visible(value, schema), "oldSelf": before, "__old": before}
         data["__exists"] = not is_new
         for rule in self._compiled[id(schema)]:
             if is_new and rule.is_transition:
                 continue
             if not rule.is_transition and not rule.is_optional and value == old:
                 continue  # what has not changed is not refused now
-            if problem := _broken(rule, data):
-                yield _cause(rule, path, problem)
+            holds, problem = _evaluated(rule, data)
+            if problem:
+                yield causes.invalid(path or "<nil>", schema.get("type", "object"), problem)
+            elif not holds:
+                yield _cause(rule, path, _message(rule, data))
 
 
-def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """A field that is null is one that is not there: ``has`` says no."""
-    if isinstance(value, Mapping):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
+    """What a rule sees: a field that is null is one that is not there, and names that CEL cannot have are escaped."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_visible(item, items) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    properties = schema.get("properties", {})
+    return {
+        _escaped(name) if name in properties else name: _visible(item, property_of(schema, name) or {})
+        for name, item in value.items()
+        if item is not None
+    }
 
 
-def _broken(rule: _Rule, data: Mapping[str, object]) -> str:
-    """What to say if the rule does not hold."""
+@cache
+def _escaped(name: str) -> str:
+    if name in _KEYWORDS:
+        return f"__{name}__"
+    return re.sub(r"__|[.\-/]", lambda found: _ESCAPES[found[0]], name)
+
+
+def _evaluated(rule: _Rule, data: Mapping[str, object]) -> tuple[bool, str]:
+    """Whether the rule holds, or why nobody knows."""
     if rule.problem:
-        return f"rule compile error: {rule.problem}"
+        return False, f"rule compile error: {rule.problem}"
     try:
         result = rule.expression.eval(data=data)
-        kind, holds = result.type().name(), result.value()
+        kind, value = result.type().name(), result.value()
     except (RuntimeError, ValueError, OverflowError) as error:
-        return f"{error} evaluating rule: {rule.message or rule.text}"
-    if kind != "BOOL":
-        return f"{holds} evaluating rule: {rule.message or rule.text}"
-    return "" if holds else _message(rule, data)
+        kind, value = "ERROR", error
+    if kind == "BOOL":
+        return value, ""
+    return False, f"{_in_words_of_go(str(value))} evaluating rule: {rule.message or rule.text}"
+
+
+def _in_words_of_go(error: str) -> str:
+    if "Key not found in map" in error:
+        return f"no such key: {error.rpartition(' : ')[2].strip(chr(34))}"
+    if "No matching overloads" in error:
+        return "no such overload"
+    return "division by zero" if "divide by zero" in error else error
 
 
 def _message(rule: _Rule, data: Mapping[str, object]) -> str:
@@ -168,8 +199,6 @@ def _compile(rule: Mapping[str, Any]) -> _Rule:
 
 def _compiled(text: str, *, is_optional: bool) -> tuple[Any, str]:
     """The expression, or why there is none."""
-    if _RESERVED_NAME in text:
-        return None, "names that are escaped with underscores are not supported by the embedded API server (use --real)"
     try:
         return _environment().compile(_OPTIONAL.format(text) if is_optional else text), ""
     except RuntimeError as error:

@@ -5,8 +5,9 @@ from typing import Final
 
 from tf_operator.local.apiserver import causes
 from tf_operator.local.apiserver.messages import FieldCause
-from tf_operator.local.apiserver.schemas import Violation
+from tf_operator.local.apiserver.schemas import Violation, type_name
 
+_FORMATS: Final = {"number": "float64", "integer": "int64"}
 _TYPE_REASON: Final = "FieldValueTypeInvalid"
 
 
@@ -32,8 +33,11 @@ def _size(value: object) -> int:
 
 
 def _wrong_type(found: Violation) -> FieldCause:
-    text = f'{found.path} in body must be of type {",".join(found.limit)}: "{found.value}"'
-    return causes.invalid(found.path, found.value, text, reason=_TYPE_REASON)
+    name, wanted = type_name(found.value), ",".join(found.limit)
+    if found.format:
+        name, wanted = _FORMATS.get(name, ""), found.format
+    text = f'{found.path} in body must be of type {wanted}: "{name}"'
+    return causes.invalid(found.path, name, text, reason=_TYPE_REASON)
 
 
 def _wrong_format(found: Violation) -> FieldCause:

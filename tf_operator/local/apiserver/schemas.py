@@ -20,7 +20,7 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _COMBINING: Final = frozenset({"anyOf", "oneOf", "allOf", "not"})
-_BITS: Final = {"int32": 32, "int64": 64}
+BITS: Final = {"int32": 32, "int64": 64}
 _NOTHING: Final[Schema] = {}
 MISSING: Final = object()
 """No value, which is something else than ``null``."""
@@ -45,6 +45,8 @@ class Violation:
     value: object = None
     limit: Any = None
     """What the schema asks for."""
+    format: str = ""
+    """Of ``type``: the format of the schema, which the real validator compares first."""
 
 
 def property_of(schema: Schema, name: str) -> Schema | None:
@@ -137,7 +139,8 @@ def violations(value: Node, schema: Schema, path: str = "", old: Node = MISSING)
     types = ("null",) if value is None and schema.get("nullable") else _types(schema)
     is_right = not types or any(_is_type(value, name) for name in types)
     if not is_right:
-        yield _wrong_type(value, schema, path, types)
+        has_format = not isinstance(value, str | list) and value is not None
+        yield Violation(path, "type", value, types, schema.get("format", "") if has_format else "")
     if value is None:
         return
     if is_right or (type_name(value) == "number" and "integer" in types):
@@ -149,14 +152,6 @@ def violations(value: Node, schema: Schema, path: str = "", old: Node = MISSING)
         yield Violation(path, "enum", value, schema["enum"])
     if isinstance(value, Mapping) and is_right:
         yield from _broken_object(value, schema, path, old)
-
-
-def _wrong_type(value: Node, schema: Schema, path: str, types: tuple[str, ...]) -> Violation:
-    """The real validator compares formats first, if there is one."""
-    if "format" in schema and not isinstance(value, str | list) and value is not None:
-        formats = {"number": "float64", "integer": "int64"}
-        return Violation(path, "type", formats.get(type_name(value), ""), (schema["format"],))
-    return Violation(path, "type", type_name(value), types)
 
 
 def _broken_scalar(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
@@ -232,7 +227,7 @@ def _broken_text(value: str, schema: Schema, path: str) -> Iterator[Violation]:
 @lru_cache(maxsize=1000)
 def _pattern(text: str) -> re.Pattern[str]:
     """As Go reads it: ``$`` is the end of the text, and not the place before a last line end."""
-    return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", text))
+    return re.compile(re.sub(r"(\\.|\[(?:\\.|[^\]\\])*\])|\$", lambda found: found[1] or r"\Z", text))
 
 
 def _has_format(value: str, name: str) -> bool:
@@ -244,7 +239,7 @@ def _has_format(value: str, name: str) -> bool:
 
 
 def _broken_number(value: float, schema: Schema, path: str) -> Iterator[Violation]:
-    bits = _BITS.get(schema.get("format", ""))
+    bits = BITS.get(schema.get("format", ""))
     if bits and not (value == int(value) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)):
         yield Violation(path, "format", value, schema["format"])
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -272,8 +267,9 @@ def _broken_object(value: Mapping[str, Any], schema: Schema, path: str, old: Nod
     if len(value) < schema.get("minProperties", 0):
         yield Violation(path, "minProperties", value, schema["minProperties"])
     embedded = ("apiVersion", "kind") if schema.get(_EMBEDDED) else ()
+    properties = schema.get("properties", _NOTHING)
     for name in (*schema.get("required", ()), *embedded):
-        if name not in value:
+        if name not in value and "default" not in properties.get(name, _NOTHING):
             yield Violation(below(path, name), "required")
     for name, item in value.items():
         known = property_of(schema, name)

@@ -63,7 +63,7 @@ class ApiServer:
         self.store.listeners.append(self.registry.on_change)
         self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
         self._deleter = Deleter(self.store, clock=clock)
-        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter)
+        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter, clock=clock)
         for change in loaded:
             self._collector.on_change(change)
         self.store.listeners.append(self._collector.on_change)
@@ -127,7 +127,8 @@ class ApiServer:
         return Response.of(scale.scale_of(route.kind, reads.served(route.kind, reads.stored_at(self.store, route))))
 
     def _write(self, request: Request, route: Route, view: View) -> Response:
-        options = WriteOptions.of(route.verb, request.query)
+        is_apply = route.verb == "patch" and bodies.media_type(request) == _APPLY
+        options = WriteOptions.of(route.verb, request.query, is_apply=is_apply)
         response = self._written(request, route, view, options=options)
         warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
         return replace(response, headers={"Warning": warnings}) if warnings else response

@@ -33,7 +33,7 @@ class WriteOptions:
     """What server-side apply records about who manages the object."""
 
     @classmethod
-    def of(cls, verb: str, query: Mapping[str, str]) -> "WriteOptions":
+    def of(cls, verb: str, query: Mapping[str, str], *, is_apply: bool = False) -> "WriteOptions":
         """Read and check the query."""
         dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation", "") or "Warn"
         causes = []
@@ -41,7 +41,7 @@ class WriteOptions:
             causes.append(_not_supported("dryRun", f'["{dry_run}"]', '"All"'))
         if validation not in {"Ignore", "Strict", "Warn"}:
             causes.append(_not_supported("fieldValidation", f'"{validation}"', '"", "Ignore", "Strict", "Warn"'))
-        if verb == "patch" and query.get("force"):
+        if verb == "patch" and not is_apply and query.get("force"):
             message = "Forbidden: may not be specified for non-apply patch"
             causes.append(FieldCause("force", "FieldValueForbidden", message))
         if causes:

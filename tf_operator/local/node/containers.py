@@ -146,7 +146,6 @@ class Runtime:
             restarts=self.restarts + (self.end is not None),
             has_started=has_started,
             is_ready=has_started and not container.has_probe("readinessProbe"),
-            is_stopping=False,
         )
 
     def ended(self, end: End, first_backoff: float) -> "Runtime":

@@ -150,7 +150,7 @@ class PodRunner:
         """Start containers; those for which something is missing wait."""
         try:
             configs = await self._setup.read_configs()
-            for name in names:
+            for name in names if not self._is_gone else ():
                 self._start_one(self._containers[name], configs, tasks)
         except CannotStart as error:
             self._attempts += 1

@@ -24,7 +24,7 @@ from tf_operator.local.node.logs import NodeLogs
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
 from tf_operator.local.node.pod_runner import PodRunner
 from tf_operator.local.node.pod_setup import container_ports
-from tf_operator.local.node.processes import Processes
+from tf_operator.local.node.processes import Processes, SpawnerProcess
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import Reporter
@@ -50,24 +50,28 @@ class SeenObject(msgspec.Struct, frozen=True):
 
 def read_object(raw: msgspec.Raw) -> SeenObject:
     """Decode a pod or a Service."""
-    return SeenObject(msgspec.json.decode(raw, type=_Framed).metadata, msgspec.json.decode(raw))
-
-
-class _Framed(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
+    body = msgspec.json.decode(raw)
+    return SeenObject(msgspec.convert(body["metadata"], ObjectMeta), body)
 
 
 class ProcessNode:
     """A node whose pods are processes. ``run`` until cancelled; then nothing of it is left."""
 
-    def __init__(self, client: ApiClient, *, clock: Clock, settings: NodeSettings) -> None:
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        clock: Clock,
+        settings: NodeSettings,
+        spawner_process: SpawnerProcess | None = None,
+    ) -> None:
         recorder = EventRecorder(client, clock=clock, reporter=Reporter("kubelet", settings.name))
         self._parts = NodeParts(
             settings,
             client,
             clock,
             recorder,
-            processes=Processes(settings.folder / "processes"),
+            processes=Processes(settings.folder / "processes", spawner_process),
             addresses=Addresses(start=os.getpid() * 97),
             logs=NodeLogs(clock),
             limits=memory_limits.find(),

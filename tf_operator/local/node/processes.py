@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -60,12 +60,42 @@ class ProcessWatcher(Protocol):
         """It has ended, and all of its group: the exit code, or minus the signal. All output came before."""
 
 
+class SpawnerProcess(NamedTuple):
+    """A spawner that is starting."""
+
+    folder: Path
+    process: "subprocess.Popen[bytes]"
+    replies: socket.socket
+
+
+def start_spawner(folder: Path) -> SpawnerProcess:
+    """Start it, without waiting for it. It ends with this process, or when its standard input is closed."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno()), str(folder)]
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 (our own program)
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # a Ctrl-C at the terminal is for the supervisor alone
+        )
+    os.set_blocking(ours.fileno(), False)
+    assert process.stdin is not None  # noqa: S101 (asked for above)
+    os.set_blocking(process.stdin.fileno(), False)
+    return SpawnerProcess(folder, process, ours)
+
+
 class Processes:
     """All processes of a node."""
 
-    def __init__(self, folder: Path) -> None:
-        """``folder`` remembers what runs, for the case that nobody is left to end it."""
-        self._folder = folder
+    def __init__(self, folder: Path, spawner_process: SpawnerProcess | None = None) -> None:
+        """``folder`` remembers what runs, for the case that nobody is left to end it.
+
+        A ``spawner_process`` that runs already has a folder of its own.
+        """
+        self._folder = spawner_process.folder if spawner_process else folder
+        self._early = spawner_process
         self._watchers: dict[str, ProcessWatcher] = {}
         self._outputs: dict[str, _Output] = {}
         self._descriptors: deque[int] = deque()
@@ -79,7 +109,11 @@ class Processes:
         self._folder.mkdir(parents=True, exist_ok=True)
         if killed := spawner.kill_left_over(self._folder):
             _log.warning("killed processes that an earlier node has left", groups=killed)
-        self._start_spawner()
+        self._attach(self._early or start_spawner(self._folder))
+
+    def _attach(self, started: SpawnerProcess) -> None:
+        self._process, self._replies = started.process, started.replies
+        asyncio.get_running_loop().add_reader(started.replies, self._read_replies)
 
     def close(self) -> None:
         """End every process, and return when none is left."""
@@ -102,23 +136,6 @@ class Processes:
     def signal(self, identity: str, number: int) -> None:
         """Send a signal to the main process; SIGKILL to the whole group."""
         self._ask({"signal": identity, "number": number})
-
-    def _start_spawner(self) -> None:
-        ours, theirs = socket.socketpair()
-        command = [sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno()), str(self._folder)]
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 (our own program)
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,  # a Ctrl-C at the terminal is for the supervisor alone
-            )
-        os.set_blocking(ours.fileno(), False)
-        assert self._process.stdin is not None  # noqa: S101 (asked for above)
-        os.set_blocking(self._process.stdin.fileno(), False)
-        self._replies = ours
-        asyncio.get_running_loop().add_reader(ours, self._read_replies)
 
     def _close_requests(self, pipe: IO[bytes]) -> None:
         self._unsent.clear()
@@ -210,7 +227,7 @@ class Processes:
         self._watchers.clear()
         self._received.clear()
         spawner.kill_left_over(self._folder)
-        self._start_spawner()
+        self._attach(start_spawner(self._folder))
         for watcher in lost.values():
             watcher.on_ended(-signal.SIGKILL)
 

@@ -261,7 +261,9 @@ def test_a_namespace_is_active_until_it_is_deleted() -> None:
     assert kind.on_delete is not None
     kind.on_delete(created)
     assert created["status"] == {"phase": "Terminating"}
-    assert kind.changes["finalize"](created, {"spec": {}}, NOW)["spec"] == {"finalizers": []}
+    assert kind.changes["finalize"](created, {"spec": {}}, NOW)["spec"] == {}
+    with pytest.raises(ApiFailure, match="this namespace may not be deleted"):
+        kind.on_delete({"metadata": {"name": "default"}})
 
 
 @pytest.mark.parametrize(

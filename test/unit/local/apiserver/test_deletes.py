@@ -5,16 +5,23 @@ import pytest
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call, events, watch
+from tf_operator.local.apiserver.collector import MOST_AT_ONCE
 from tf_operator.meta import uid_of
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
 BOXES = "/api/v1/namespaces/team/boxes"
+NOTES = "/api/v1/namespaces/team/notes"
 MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
-def server():
-    return toy_kinds.server(FakeClock())
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def server(clock):
+    return toy_kinds.server(clock)
 
 
 def put(server, path, name, *, owners=(), finalizers=()):
@@ -165,6 +172,22 @@ def test_a_namespace_goes_after_its_content(server):
     assert call(server, "GET", team)[0] == 404
 
 
+def test_a_step_of_the_collector_is_bounded(server):
+    car = put(server, TOYS, "car")
+    for number in range(MOST_AT_ONCE + 1):
+        put(server, TOYS, f"of-car-{number:03}", owners=[owned_by(car)])
+        put(server, NOTES, f"{number:03}")
+    settle(server)
+    delete(server, f"{TOYS}/car")
+    for left in (1, 0):
+        assert server.collect()
+        assert len(names(server, TOYS)) == left
+    delete(server, "/api/v1/namespaces/team")
+    for left in (1, 0):
+        assert server.collect()
+        assert len(names(server, NOTES)) == left
+
+
 def test_a_definition_goes_after_its_objects_and_their_dependents(server):
     plural = {"metadata": {"name": "apps"}, "spec": {"plural": "apps"}}
     assert call(server, "POST", "/api/v1/definitions", plural)[0] == 201
@@ -176,6 +199,19 @@ def test_a_definition_goes_after_its_objects_and_their_dependents(server):
     assert call(server, "GET", apps)[0] == 404
     assert call(server, "GET", "/api/v1/definitions/apps")[0] == 404
     assert "deletionTimestamp" in call(server, "GET", f"{BOXES}/crate")[1]["metadata"]
+
+
+async def test_what_has_a_time_to_live_goes_after_its_last_write(server, clock):
+    put(server, NOTES, "first")
+    put(server, NOTES, "second")
+    await clock.advance(50)
+    call(server, "PATCH", f"{NOTES}/first", {"spec": {"again": True}}, content_type=MERGE)
+    await clock.advance(15)
+    settle(server)
+    assert names(server, NOTES) == ["first"]
+    await clock.advance(50)
+    settle(server)
+    assert names(server, NOTES) == []
 
 
 def test_a_collection_is_deleted_by_selector(server):

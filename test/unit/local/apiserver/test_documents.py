@@ -68,8 +68,8 @@ def test_the_fields_of_built_in_kinds_are_described_with_all_that_they_refer_to(
     schemas = _get("/openapi/v3/api/v1")[0]["components"]["schemas"]
     references = set(re.findall(r"#/components/schemas/([\w.]+)", msgspec.json.encode(schemas).decode()))
     assert references <= set(schemas)
-    assert schemas["core.v1.Pod"]["properties"]["spec"]["$ref"] == "#/components/schemas/V1PodSpec"
-    assert "containers" in schemas["V1PodSpec"]["properties"]
+    assert schemas["core.v1.Pod"]["properties"]["spec"]["$ref"] == "#/components/schemas/io.k8s.PodSpec"
+    assert "containers" in schemas["io.k8s.PodSpec"]["properties"]
 
 
 def test_there_is_a_version_and_nothing_at_other_paths() -> None:

@@ -19,6 +19,7 @@ SCHEMA = {
                 "long": {"type": "integer"},
                 "share": {"type": "number", "maximum": 1, "exclusiveMaximum": True, "multipleOf": 0.25},
                 "port": {"x-kubernetes-int-or-string": True, "pattern": "^[a-z0-9]+$"},
+                "money": {"type": "string", "pattern": r"^[0-9][$]$"},
                 "policy": {"type": "string", "enum": ["b", "a"]},
                 "name": {"type": "string", "minLength": 1, "maxLength": 3},
                 "when": {"type": "string", "format": "date-time"},
@@ -104,6 +105,7 @@ def test_defaults_stand_for_what_is_missing_or_null(spec: Any, filled: Any) -> N
         ({"share": 0.3}, ["spec.share: Invalid value: 0.3: spec.share in body should be a multiple of 0.25"]),
         ({"port": "a!"}, ["spec.port: Invalid value: \"a!\": spec.port in body should match '^[a-z0-9]+$'"]),
         ({"port": "a\n"}, ["spec.port: Invalid value: \"a\\n\": spec.port in body should match '^[a-z0-9]+$'"]),
+        ({"money": "5$"}, []),
         ({"port": True}, [
             'spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean"']),
         ({"policy": "c"}, ['spec.policy: Unsupported value: "c": supported values: "b", "a"']),

@@ -230,3 +230,10 @@ def test_a_defect_is_a_status_too(server, monkeypatch):
     monkeypatch.setattr(server, "_answer", None)
     code, status = call(server, "GET", TOYS)
     assert (code, status["reason"]) == (500, "InternalError")
+
+
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
+def test_what_takes_a_node_is_refused_with_a_way_out(server, subresource):
+    code, status = call(server, "POST", f"{BOXES}/b/{subresource}")
+    assert (code, status["reason"]) == (405, "MethodNotAllowed")
+    assert f"{subresource} of pods is not served here" in status["message"]

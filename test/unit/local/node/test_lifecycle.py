@@ -164,6 +164,14 @@ def test_a_container_counts_as_started_and_ready_when_its_probes_say_so():
     assert (entry["started"], entry["ready"], life.condition("Ready")["status"]) == (True, True, "True")
 
 
+def test_a_container_that_is_stopped_before_it_runs_is_stopped_once():
+    life = Life(spec("Never", MAIN))
+    life.runtimes["main"] = type(life.runtimes["main"])().asked()
+    assert life.delete().stopped == ["main"]
+    life.runtimes["main"] = life.runtimes["main"].began("process://1", life.now, life.pod.containers[0])
+    assert life.settle().stopped == ["main"]
+
+
 def test_conditions_of_others_stay_and_a_transition_time_moves_only_with_its_status():
     life = Life(spec("Never", MAIN))
     life.body["status"]["conditions"].append({"type": "DisruptionTarget", "status": "True", "reason": "Eviction"})

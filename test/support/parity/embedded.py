@@ -1,0 +1,92 @@
+"""The embedded API server as somebody who answers conversations, without sockets."""
+
+import json
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from support.fake_clock import FakeClock
+from support.parity.players import Answer, OpenWatch, decoded, telling
+from support.parity.script import Step
+from support.resources import Json
+from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.machinery.transport.requests import JSON, Request
+
+
+class EmbeddedServer:
+    """One server of its own, with the CRDs that are given, and a namespace."""
+
+    def __init__(self, crds: Iterable[Json], namespace: str) -> None:
+        self._clock = FakeClock()
+        self._server = ApiServer(self._clock, kinds=built_in.KINDS)
+        for path, body in [
+            *(("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd) for crd in crds),
+            ("/api/v1/namespaces", {"metadata": {"name": "default"}}),
+            ("/api/v1/namespaces", {"metadata": {"name": namespace}}),
+            (f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}}),
+        ]:
+            answer = self._server.handle(Request("", "POST", path, body=json.dumps(body).encode()))
+            assert answer.code == 201, answer
+
+    def ask(self, step: Step, target: str, body: str | None) -> Answer:
+        response = self._server.handle(self._request(step, target, body))
+        if isinstance(response, Response):
+            return self._whole(response)
+        lines = [json.loads(line) for line in response.news()]
+        response.close()
+        return Answer(200, lines, self.now())
+
+    def watch(self, step: Step, target: str) -> "Answer | OpenWatch":
+        response = self._server.handle(self._request(step, target, None))
+        return self._whole(response) if isinstance(response, Response) else _EmbeddedWatch(response)
+
+    def pause(self) -> bool:
+        return self._server.collect()
+
+    def now(self) -> float:
+        return self._clock.now().timestamp()
+
+    def _request(self, step: Step, target: str, body: str | None) -> Request:
+        path, _, query = target.partition("?")
+        pairs = [part.partition("=") for part in query.split("&") if part]
+        return Request(
+            "",
+            "GET" if step.method == "WATCH" else step.method,
+            path,
+            {name: unquote(value) for name, _, value in pairs},
+            None if body is None else body.encode(),
+            step.content_type if body is not None else JSON,
+            accept=step.accept,
+        )
+
+    def _whole(self, response: Response) -> Answer:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        warnings = [text for text in headers.get("warning", "").split(", 299 - ") if text]
+        warnings = [text if text.startswith("299 - ") else f"299 - {text}" for text in warnings]
+        return Answer(
+            response.code,
+            decoded(response.body),
+            self.now(),
+            telling({"content-type": response.content_type}, warnings),
+        )
+
+
+class _EmbeddedWatch:
+    def __init__(self, stream: WatchStream) -> None:
+        self._stream = stream
+        self._events: list[Json] = []
+
+    def read(self, count: int) -> list[Json]:
+        self._events += [json.loads(line) for line in self._stream.news()]
+        found, self._events = self._events[:count], self._events[count:]
+        return found
+
+    def rest(self) -> list[Json]:
+        found = self.read(1_000_000)
+        self.close()
+        return found
+
+    def close(self) -> None:
+        self._stream.close()
