@@ -135,11 +135,20 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
         1,
         f"{path}: spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is -1\n",
     )
+    assert "must be from 0 to 10000" not in call(f"submit {path} --no-check")[1]
+    assert "metadata.namespace: is team, and -n is default: leave one of them out\n" in submitted_elsewhere(call, path)
     assert call(f"submit {tmp_path}/none")[0] == 2
     path.write_text(kube_yaml.write(CLAIM))
     assert "contains no TFJob" in call(f"run {path}")[1]
     path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
     assert "contains 2 jobs, and run takes one" in call(f"run {path}")[1]
+
+
+def submitted_elsewhere(call, path):
+    path.write_text(kube_yaml.write(tfjob("k").workers(1).in_namespace("team").body()))
+    code, said = call(f"submit {path} -n default")
+    assert code == 1
+    return said
 
 
 @pytest.fixture
