@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tf_operator.cli import manifests
+from tf_operator.machinery import log
 
 MODULES: Final = {
     "run": "run_command",
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         # Imports leave no garbage, and looking for it takes a sixth of their time; ``session`` enables it for the work.
         gc.disable()
+    log.before_first_record(_write_records_to_stderr)
     given = sys.argv[1:] if arguments is None else list(arguments)
     parser = make_parser(given[0] if given else "")
     chosen = parser.parse_args(given)
@@ -86,3 +88,11 @@ class _PrintVersion(argparse.Action):
 
         sys.stdout.write(f"tfjob {metadata.version('tf-operator')}\n")
         parser.exit()
+
+
+def _write_records_to_stderr() -> None:
+    """Standard output belongs to the command; structlog would write records there."""
+    import structlog  # noqa: PLC0415 (there is a record, so it is needed)
+
+    if not structlog.is_configured():
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
