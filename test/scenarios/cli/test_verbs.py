@@ -131,6 +131,14 @@ async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_names
     assert (code, "no data" in explained) == (0, True), explained
 
 
+async def test_doctor_sees_server_crd_and_rights_and_misses_the_deployment(tfjob_command):
+    """The operator of a test runs as a process, without a Lease."""
+    code, said, _ = await tfjob_command("doctor")
+
+    assert [line[:4].strip() for line in said.splitlines()] == ["ok", "ok", "FAIL", "", "ok"], said
+    assert (code, "no operator is installed" in said) == (1, True)
+
+
 async def test_the_client_does_it_from_python(job_namespace):
     options = {"kubeconfig": str(job_namespace.plane.kubeconfig("admin"))}
 
