@@ -191,6 +191,16 @@ class AsyncTFJobs:
             ours += [body for body in others if pods.is_replica_name(found, events.read_event(body).name)]
         return tuple(events.read_events(ours))
 
+    async def watch_events(self, job: str | Job) -> AsyncGenerator[JobEvent, None]:
+        """What is reported about a job: what was, then each event, for ever; one that is counted up comes again."""
+        found = await self._found(job)
+        scope = events.scope_of_job(found)
+        async with aclosing(changes.follow(self.client, EVENTS, scope, self._clock)) as batches:
+            async for batch in batches:
+                for change in batch:
+                    if not change.is_deleted and events.subject_uid(change.body) in {found.uid, ""}:
+                        yield events.read_event(change.body)
+
     async def logs(
         self,
         job: str | Job,

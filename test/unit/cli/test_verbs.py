@@ -175,6 +175,7 @@ async def test_run_follows_a_job_to_its_end(run):
     cluster.logs["j-chief-0"] = [b"step 1\n"]
     cluster.pod(cluster.find(TFJOBS, "j"), "chief-0")
     cluster.report("j", "Running")
+    cluster.event(cluster.find(TFJOBS, "j"), "FailedCreatePod", "no quota")
     await cluster.clock.advance(3)
     ended = {"name": "tensorflow", "state": {"terminated": {"exitCode": 3, "startedAt": None}}}
     cluster.move("j-chief-0", "Failed", containerStatuses=[ended])
@@ -198,6 +199,7 @@ async def test_run_follows_a_job_to_its_end(run):
         "chief-0: ended with exit code 3",
         "chief-0: is running",
         "chief-0: is starting",
+        "warning: no quota",
     ]
 
 
