@@ -27,14 +27,14 @@ _NEXT: Final[Mapping[type[Exception], str]] = {
 
 def sentence(error: Exception) -> str:
     """The error in the words of a user, with the next step."""
-    if isinstance(error, errors.NotFound) and is_unknown_kind(error):
+    if isinstance(error, errors.NotFound) and _is_unknown_kind(error):
         return f"the API server does not serve such objects; is the operator installed? {DOCTOR}"
     said = f"{_of(_WHAT, error)}{error}".rstrip(".")
     step = _of(_NEXT, error)
     return f"{said}; {step}" if step else said
 
 
-def is_unknown_kind(error: errors.NotFound) -> bool:
+def _is_unknown_kind(error: errors.NotFound) -> bool:
     """Whether it is no object that is missing, but its kind: then the API server names none."""
     return not error.reason or (error.status.details is not None and not error.status.details.name)
 

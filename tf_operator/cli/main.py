@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tf_operator.cli import imports, manifests
+from tf_operator.machinery import log
 
 MODULES: Final = {
     "run": "run_command",
@@ -41,6 +42,7 @@ MODULES: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
+    log.before_first_record(_write_records_to_stderr)
     given = sys.argv[1:] if arguments is None else list(arguments)
     with imports.without_collection():
         parser = make_parser(given[0] if given else "")
@@ -83,3 +85,11 @@ class _PrintVersion(argparse.Action):
 
         sys.stdout.write(f"tfjob {metadata.version('tf-operator')}\n")
         parser.exit()
+
+
+def _write_records_to_stderr() -> None:
+    """Standard output belongs to the command; structlog would write records there."""
+    import structlog  # noqa: PLC0415 (there is a record, so it is needed)
+
+    if not structlog.is_configured():
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))

@@ -33,6 +33,7 @@ def add_command(commands: "Commands") -> None:
         allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON with one job, and what it needs beside it")
+    submit_command.add_arguments(parser)
     parser.add_argument("--no-logs", action="store_true", help="show only the progress")
     parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
     local_objects.add_arguments(parser)
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     """The objects of the file; ``None`` when what is wrong with them was reported."""
-    found = submit_command.read(arguments.file, arguments.namespace)
+    found = submit_command.read(arguments)
     number = sum(registry.api_of(manifest.body) is not None for manifest in found or ())
     if found and number > 1:
         session.failed(f"{arguments.file} contains {number} jobs, and run takes one; tfjob submit takes all")

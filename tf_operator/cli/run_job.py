@@ -19,7 +19,6 @@ from tf_operator.client import ApiError, AsyncTFJobs, Job, JobEvent, JobPod
 from tf_operator.machinery.clock import Clock, SystemClock
 
 _QUESTION: Final = "\nStop and delete the job (s), leave it running (l), or go on (Enter)? "
-_EVENTS_EVERY: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +112,13 @@ class JobRun:
 
     async def _follow_events(self) -> None:
         known = dict[str, JobEvent]()
-        while True:
-            # What was reported is said beside the job, and never worth its end.
-            with suppress(ApiError):
-                for event in await self._jobs.events(self._job, with_pods=False):
+        # Events are said beside the job, and never worth its end: not everybody may read them.
+        with suppress(ApiError):
+            async with aclosing(self._jobs.watch_events(self._job)) as seen:
+                async for event in seen:
                     if known.get(event.uid) != event:
                         known[event.uid] = event
                         (await self._shown()).show_event(event)
-            await self._clock.sleep(_EVENTS_EVERY)
 
     async def _follow_logs(self) -> None:
         async with aclosing(self._jobs.logs(self._job, follow=True)) as lines:

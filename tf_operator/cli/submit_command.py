@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tf_operator.cli import manifests, output, session, target, validate
@@ -25,6 +25,7 @@ def add_command(commands: "Commands") -> None:
         allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON, with any number of documents; - for standard input")
+    add_arguments(parser)
     output.add_argument(parser, "json", "yaml", "name")
     target.add_arguments(parser)
     parser.set_defaults(run=run)
@@ -32,7 +33,7 @@ def add_command(commands: "Commands") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Create everything in the file."""
-    found = read(arguments.file, arguments.namespace)
+    found = read(arguments)
     if found is None:
         return session.FAILED
 
@@ -44,8 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
     return session.run(arguments, verb)
 
 
-def read(name: str, namespace: str) -> list[Manifest] | None:
-    """The objects of a file whose jobs are valid; ``None`` when that was reported."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Put the options of every command that submits into its grammar."""
+    parser.add_argument("--no-check", action="store_true", help="leave it to the API server to check the manifest")
+
+
+def read(arguments: argparse.Namespace) -> list[Manifest] | None:
+    """The objects of the file, if its jobs are valid; ``None`` when what is wrong was reported."""
+    name, namespace = arguments.file, arguments.namespace
     try:
         found = manifests.read(name, manifests.text_of_file(name))
     except (ManifestError, UnicodeDecodeError) as error:
@@ -55,14 +62,24 @@ def read(name: str, namespace: str) -> list[Manifest] | None:
     if not jobs:
         session.failed(f"{name} contains no {registry.kinds()}; tfjob init writes one")
         return None
-    wrong = [
-        f"{manifest.where}: {error}"
-        for manifest in jobs
-        for error in validate.check(manifest.body, namespace=namespace).errors
-    ]
+    wrong = [*_elsewhere(found, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
     for line in wrong:
         session.say(output.printable(line))
     return None if wrong else found
+
+
+def _elsewhere(found: Sequence[Manifest], namespace: str) -> Iterator[str]:
+    """Objects that name another namespace than the command, as kubectl refuses them."""
+    for manifest in found if namespace else ():
+        if (other := key_of(manifest.body).namespace) not in {"", namespace}:
+            yield f"{manifest.where}: metadata.namespace: is {other}, and -n is {namespace}: leave one of them out"
+
+
+def _invalid(jobs: Sequence[Manifest], namespace: str) -> Iterator[str]:
+    """What this operator would refuse. Another one may have other rules: ``--no-check``."""
+    for manifest in jobs:
+        for error in validate.check(manifest.body, namespace=namespace).errors:
+            yield f"{manifest.where}: {error}"
 
 
 async def submit(jobs: AsyncTFJobs, found: Sequence[Manifest]) -> list[Job]:

@@ -15,8 +15,8 @@ fails raises an ``ApiError``, such as ``NotFound``; without credentials ``Config
 
 from tf_operator.client.blocking import TFJobs
 from tf_operator.client.events import JobEvent
-from tf_operator.client.job import Job, ReplicaSummary
-from tf_operator.client.jobs import AsyncTFJobs, NotPossible, WaitTimeout
+from tf_operator.client.job import Job, NotPossible, ReplicaSummary
+from tf_operator.client.jobs import AsyncTFJobs, WaitTimeout
 from tf_operator.client.logs import LogLine
 from tf_operator.client.pods import JobPod
 from tf_operator.job.record import JobPhase

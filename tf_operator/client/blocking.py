@@ -101,6 +101,10 @@ class TFJobs:
         """What was reported about a job and its pods."""
         return self._run(self._jobs.events(job, with_pods=with_pods))
 
+    def watch_events(self, job: str | Job) -> Iterator[JobEvent]:
+        """What was reported about a job, then each event, for ever."""
+        return self._iterate(lambda: self._jobs.watch_events(job))
+
     def logs(
         self,
         job: str | Job,

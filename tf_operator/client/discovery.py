@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tf_operator.client.job import NotPossible
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
@@ -24,7 +25,7 @@ class _ResourceList(msgspec.Struct, frozen=True):
 
 
 async def resource_of(client: ApiClient, body: Body) -> Resource:
-    """The resource of an object; ``NotFound`` when this API server has no such kind."""
+    """The resource of an object; ``NotPossible`` when this API server has no such kind."""
     group, _, version = text_of(body, "apiVersion").rpartition("/")
     if api := registry.api_of(body):
         return replace(api.resource, version=version)
@@ -32,7 +33,8 @@ async def resource_of(client: ApiClient, body: Body) -> Resource:
     kind = text_of(body, "kind")
     match = next((entry for entry in found if entry.kind == kind and "/" not in entry.name), None)
     if match is None:
-        raise _missing(f"the API server has no {kind or 'object without a kind'} of {text_of(body, 'apiVersion')!r}")
+        api_version = text_of(body, "apiVersion") or "no apiVersion"
+        raise NotPossible(f"the API server has no {kind or 'object without a kind'} of {api_version}")
     return Resource(group, version, match.name, kind, is_namespaced=match.namespaced)
 
 
@@ -51,7 +53,3 @@ async def served(client: ApiClient, api_version: str) -> tuple[_Served, ...]:
 async def version(client: ApiClient) -> Mapping[str, Any]:
     """What the API server says of itself."""
     return msgspec.json.decode(await client.send(Request("get", "GET", "/version")), type=dict[str, Any])
-
-
-def _missing(message: str) -> errors.NotFound:
-    return errors.NotFound(404, errors.Status(reason="NotFound", message=message))

@@ -15,6 +15,10 @@ FAILED: Final = 1
 """The exit code of a job that failed and does not say with which one."""
 
 
+class NotPossible(Exception):
+    """What was asked for is not possible with this job; the message says why, and what is."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaSummary:
     """The replicas of one type: how many are wanted, and how they stand."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from tf_operator.client import changes, discovery, events, logs, pods
 from tf_operator.client.cluster import source_of
 from tf_operator.client.events import EVENTS, JobEvent
-from tf_operator.client.job import Job, read_job
+from tf_operator.client.job import Job, NotPossible, read_job
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects import registry
@@ -25,10 +25,6 @@ from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import Body, ObjectKey, metadata_of, text_of, uid_of
 
 DEFAULT_NAMESPACE: Final = "default"
-
-
-class NotPossible(Exception):
-    """What was asked for is not possible with this job; the message says why, and what is."""
 
 
 class WaitTimeout(TimeoutError):
@@ -194,6 +190,16 @@ class AsyncTFJobs:
             others = (await changes.list_all(self.client, EVENTS, events.scope_of_pods(found.namespace))).items
             ours += [body for body in others if pods.is_replica_name(found, events.read_event(body).name)]
         return tuple(events.read_events(ours))
+
+    async def watch_events(self, job: str | Job) -> AsyncGenerator[JobEvent, None]:
+        """What is reported about a job: what was, then each event, for ever; one that is counted up comes again."""
+        found = await self._found(job)
+        scope = events.scope_of_job(found)
+        async with aclosing(changes.follow(self.client, EVENTS, scope, self._clock)) as batches:
+            async for batch in batches:
+                for change in batch:
+                    if not change.is_deleted and events.subject_uid(change.body) in {found.uid, ""}:
+                        yield events.read_event(change.body)
 
     async def logs(
         self,

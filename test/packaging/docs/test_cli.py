@@ -7,9 +7,10 @@ import pytest
 
 from commands import reference
 from support.builders import tfjob
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded_jobs import TFJOBS, EmbeddedJobs
 from support.templates import Template
 from tf_operator.cli import kube_yaml, main, session
+from tf_operator.client import TFJobs
 from tf_operator.machinery.clock import SystemClock
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,6 +51,31 @@ def test_the_page_has_each_command_and_its_options():
     assert reference.fill(PAGE) == PAGE
     with pytest.raises(reference.PartMissingError, match="tfjob wait"):
         reference.fill(PAGE.replace("tfjob wait: written", "tfjob: written"))
+
+
+def test_the_python_of_the_page_runs_a_job(capsys):
+    program = re.search(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+    cluster = EmbeddedJobs(SystemClock())
+    cluster.logs["j-worker-0"] = [b"step 1\n"]
+
+    def make(namespace):
+        assert namespace == "team"
+        jobs = TFJobs(transport=cluster.client()._transport)
+        jobs._loop.call_soon_threadsafe(finish, jobs._loop)
+        return jobs
+
+    def finish(loop):
+        """The operator and the node, as soon as there is a job."""
+        job = cluster.find(TFJOBS, "j")
+        if job is None:
+            loop.call_later(0.01, finish, loop)
+            return
+        cluster.pod(job, "worker-0")
+        cluster.report("j", "Succeeded")
+
+    exec(program, {"TFJobs": make, "manifest": tfjob("j").workers(1).body()})
+
+    assert capsys.readouterr().out == "worker-0 step 1\nSucceeded\n"
 
 
 def test_the_first_commands_of_the_page_can_be_typed(folder):

@@ -1,9 +1,11 @@
 """The verbs of ``tfjob`` against a real API server, with the operator at work and nodes that are the test's."""
 
 import asyncio
+import io
 import json
 import signal
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from support.builders import tfjob
 from support.job_namespace import pod_names
 from support.operator_fixture import ONE_OPERATOR
 from support.pod_status import Exit
-from tf_operator.cli import kube_yaml
+from tf_operator.cli import kube_yaml, main
 from tf_operator.client import AsyncTFJobs, JobPhase, TFJobs
 
 pytestmark = ONE_OPERATOR
@@ -28,10 +30,24 @@ CLAIM = {
 @pytest.fixture
 def tfjob_command(job_namespace):
     """Call it with words, as a user types them: exit code, standard output, standard error."""
+    kubeconfig = str(job_namespace.plane.kubeconfig("admin"))
+    options = ("--kubeconfig", kubeconfig, "-n", job_namespace.namespace)
+
+    async def call(*words):
+        with redirect_stdout(io.StringIO()) as output, redirect_stderr(io.StringIO()) as errors:
+            code = await asyncio.to_thread(main.main, [*words, *options])
+        return code, output.getvalue(), errors.getvalue()
+
+    return call
+
+
+@pytest.fixture
+def tfjob_process(job_namespace):
+    """The same as a process, which can be interrupted."""
+    kubeconfig = str(job_namespace.plane.kubeconfig("admin"))
+    options = ("--kubeconfig", kubeconfig, "-n", job_namespace.namespace)
 
     async def call(*words, interrupted_after=None):
-        kubeconfig = str(job_namespace.plane.kubeconfig("admin"))
-        options = ("--kubeconfig", kubeconfig, "-n", job_namespace.namespace)
         process = await asyncio.create_subprocess_exec(
             TFJOB, *words, *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
@@ -87,7 +103,7 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     assert "tfjob list shows the jobs" in await says("get j", 1)
 
 
-async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_namespace, tfjob_command, tmp_path):
+async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_namespace, tfjob_process, tmp_path):
     (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("j").workers(1, restart="Never").body()))
 
     async def begin():
@@ -99,20 +115,28 @@ async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_names
         await begin()
         await job_namespace.kubelet.fail("j-worker-0", Exit(3, message="no data"))
 
-    code, _, said = await tfjob_command("run", f"{tmp_path}/job.yaml", interrupted_after=begin())
+    code, _, said = await tfjob_process("run", f"{tmp_path}/job.yaml", interrupted_after=begin())
     assert (code, "goes on. Follow it: tfjob logs j -f" in said) == (130, True), said
     await job_namespace.delete_job()
     await job_namespace.wait_pods()
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(fail())
-        code, _, said = await tfjob_command("run", f"{tmp_path}/job.yaml", "-v")
+        code, _, said = await tfjob_process("run", f"{tmp_path}/job.yaml", "-v")
     assert code == 3, said
     milestones = [said.index(f"ms  {what}") for what in ("job submitted", "pod created", "process started")]
     assert milestones == sorted(milestones)
-    assert milestones[-1] < said.index("worker-0: ended with exit code 3\n") < said.index("j has failed: ")
-    code, explained, _ = await tfjob_command("explain", "j")
+    assert milestones[-1] < said.index("worker-0: ended with exit code 3\n") < said.index("j has failed after ")
+    code, explained, _ = await tfjob_process("explain", "j")
     assert (code, "no data" in explained) == (0, True), explained
+
+
+async def test_doctor_sees_server_crd_and_rights_and_misses_the_deployment(tfjob_command):
+    """The operator of a test runs as a process, without a Lease."""
+    code, said, _ = await tfjob_command("doctor")
+
+    assert [line[:4].strip() for line in said.splitlines()] == ["ok", "ok", "FAIL", "", "ok"], said
+    assert (code, "no operator is installed" in said) == (1, True)
 
 
 async def test_the_client_does_it_from_python(job_namespace):

@@ -1,8 +1,10 @@
 """``tfjob``: its command line."""
 
 import pytest
+import structlog
 
 from tf_operator.cli import main
+from tf_operator.machinery.log import Logger
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,22 @@ def test_wrong_usage_is_answered_with_exit_code_2(capsys, arguments):
 
     assert stopped.value.code == 2
     assert "usage: " in capsys.readouterr().err
+
+
+@pytest.fixture
+def records():
+    """As in a new process."""
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
+
+
+def test_records_and_errors_leave_standard_output_to_the_command(capsys, records):
+    assert main.main(["list", "--kubeconfig", "/nowhere"]) == 1
+    said = "tfjob: there is no kubeconfig at /nowhere; name a cluster with --context or --kubeconfig\n"
+    assert capsys.readouterr() == ("", said)  # once, and as no record beside
+
+    Logger("a.module").warning("something is strange")
+
+    printed = capsys.readouterr()
+    assert (printed.out, "something is strange" in printed.err) == ("", True)

@@ -15,7 +15,12 @@ from tf_operator.cli import kube_yaml, main, run_command, session, target
 from tf_operator.cli.run_job import RunOptions
 from tf_operator.machinery.clock import SystemClock
 
-CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 
 
 @pytest.fixture
@@ -117,22 +122,33 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     path = tmp_path / "jobs.yaml"
     path.write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(tfjob('j').workers(1).body())}")
 
+    said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created\n"
+    assert call(f"submit {path} -o name") == (0, said)
     code, said = call(f"submit {path}")
-    assert (code, "PersistentVolumeClaim" in said) == (1, True)  # without discovery no claim can be created
-
-    path.write_text(kube_yaml.write(tfjob("j").workers(1).body()))
-    assert call(f"submit {path} -o name") == (0, "tfjob.kubeflow.org/j\n")
-    assert call(f"submit {path}")[1].endswith("already exists; delete it (tfjob delete), or choose another name\n")
+    assert (code, said.count("PersistentVolumeClaim data is there already, and left as it is\n")) == (1, 1)
+    assert said.endswith("already exists; delete it (tfjob delete), or choose another name\n")
+    path.write_text(kube_yaml.write({"apiVersion": "v9", "kind": "Thing", "metadata": {"name": "t"}}))
+    path.write_text(f"{path.read_text()}---\n{kube_yaml.write(tfjob('k').workers(1).body())}")
+    assert call(f"submit {path}") == (1, "tfjob: the API server has no Thing of v9\n")
     path.write_text(kube_yaml.write(tfjob("k").workers(-1).body()))
     assert call(f"submit {path}") == (
         1,
         f"{path}: spec.tfReplicaSpecs.Worker.replicas: must be from 0 to 10000, is -1\n",
     )
+    assert "must be from 0 to 10000" not in call(f"submit {path} --no-check")[1]
+    assert "metadata.namespace: is team, and -n is default: leave one of them out\n" in submitted_elsewhere(call, path)
     assert call(f"submit {tmp_path}/none")[0] == 2
     path.write_text(kube_yaml.write(CLAIM))
     assert "contains no TFJob" in call(f"run {path}")[1]
     path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
     assert "contains 2 jobs, and run takes one" in call(f"run {path}")[1]
+
+
+def submitted_elsewhere(call, path):
+    path.write_text(kube_yaml.write(tfjob("k").workers(1).in_namespace("team").body()))
+    code, said = call(f"submit {path} -n default")
+    assert code == 1
+    return said
 
 
 @pytest.fixture
@@ -159,6 +175,7 @@ async def test_run_follows_a_job_to_its_end(run):
     cluster.logs["j-chief-0"] = [b"step 1\n"]
     cluster.pod(cluster.find(TFJOBS, "j"), "chief-0")
     cluster.report("j", "Running")
+    cluster.event(cluster.find(TFJOBS, "j"), "FailedCreatePod", "no quota")
     await cluster.clock.advance(3)
     ended = {"name": "tensorflow", "state": {"terminated": {"exitCode": 3, "startedAt": None}}}
     cluster.move("j-chief-0", "Failed", containerStatuses=[ended])
@@ -182,6 +199,7 @@ async def test_run_follows_a_job_to_its_end(run):
         "chief-0: ended with exit code 3",
         "chief-0: is running",
         "chief-0: is starting",
+        "warning: no quota",
     ]
 
 

@@ -101,7 +101,8 @@ class SharedConfig:
             self._check(found)
         except (ConfigurationError, TimeoutError) as error:
             self._problem = str(error) or f"nothing within {limit:g} s"
-            _log.warning("the credentials could not be read", error=self._problem)
+            if self._config is not None:  # else nobody can do without, and whoever asked gets the error
+                _log.warning("the credentials could not be read", error=self._problem)
         else:
             self._config, self._problem = found if found != self._config else self._config, ""
             wait = REFRESH_AFTER
