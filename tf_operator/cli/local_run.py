@@ -71,8 +71,12 @@ async def _serve(cluster: "LocalCluster", folder: StateFolder, reached: Mileston
     from tf_operator.app import local  # noqa: PLC0415 (as above)
 
     await cluster.clock.sleep(SERVED_AFTER)
-    # In a thread: it takes half a second, and what the job prints must not wait for that.
-    await asyncio.to_thread(import_module, "tf_operator.local.endpoint")
+    try:
+        # In a thread: it takes half a second, and what the job prints must not wait for that.
+        await asyncio.to_thread(import_module, "tf_operator.local.endpoint")
+    except ImportError as error:
+        reached.reached(f"kubectl is not served ({error}): pip install tf-operator[tls]")
+        return
     async with local.published(cluster, folder):
         reached.reached(f"for kubectl: export KUBECONFIG={folder.kubeconfig}")
         await asyncio.get_running_loop().create_future()
