@@ -8,7 +8,7 @@ keeps between one and two times the limit. The runs before the previous one are 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -23,6 +23,8 @@ LONGEST_LINE = 16 * 1024
 """A longer one is cut into several, as by a container runtime."""
 _PIECE = 64 * 1024
 _LINES = 256
+_LONGEST = 10**9
+"""Seconds back that a reader may ask for; more has no date."""
 _FALLBACK_LINES, _FALLBACK_BYTES = 80, 2048
 
 
@@ -75,10 +77,11 @@ class ContainerLog:
             return
         time = micro_time(self._clock.now()).encode() + b" "
         text = time + (b"\n" + time).join(lines) + b"\n"
-        if self._size + len(text) > self._most_bytes and self._size:
-            self._rotate()
-        self._file.write(text)
-        self._size += len(text)
+        # On a full disk the lines are lost, as with a container runtime, and not the news that the program has ended.
+        with suppress(OSError):
+            if self._size + len(text) > self._most_bytes and self._size:
+                self._rotate()
+            self._size += self._file.write(text) or 0
         self._notify()
 
     def _rotate(self) -> None:
@@ -144,7 +147,7 @@ class NodeLogs:
         log = self._log(namespace, pod, container, previous=previous)
         if log is None:
             return
-        since = self._clock.now() - timedelta(seconds=since_seconds) if since_seconds is not None else None
+        since = None if since_seconds is None else self._clock.now() - timedelta(seconds=min(since_seconds, _LONGEST))
         wish = LogWish(tail_lines, since, with_times=timestamps)
         left = limit_bytes
         async for lines in self._pieces(log, wish, follow=follow and not previous):
@@ -173,6 +176,7 @@ class NodeLogs:
                 for lines in _batches(line.rstrip(b"\n") for line in file):
                     yield [_shown(line, wish) for line in lines]
                 if now > rotations:
+                    files.close()
                     rotations, file = now, files.enter_context(log.path.open("rb"))
                 elif is_last:
                     return
