@@ -25,6 +25,8 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CLEAN_UP = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a definition until the objects that it defines are gone."""
 _KIND = "DeleteOptions"
+_LONGEST_GRACE = 10**10
+"""Seconds: three centuries."""
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -184,14 +186,19 @@ def _mark_grace(kind: Kind, body: Json, asked: int | None, *, now: datetime) -> 
     began = parse_time(metadata.get("deletionTimestamp"))
     if began is None:
         grace = kind.grace_seconds(body, asked)
-        _mark(metadata, now + timedelta(seconds=grace), grace=grace)
+        _mark(metadata, _later(now, grace), grace=grace)
         return grace
     running = metadata.get("deletionGracePeriodSeconds")
     if running is None or asked is None:
         return None
-    metadata["deletionTimestamp"] = rfc3339(began + timedelta(seconds=asked - running))
+    metadata["deletionTimestamp"] = rfc3339(_later(began, asked - running))
     metadata["deletionGracePeriodSeconds"] = asked
     return asked
+
+
+def _later(moment: datetime, seconds: int) -> datetime:
+    """A grace period is any number of 64 bits, and a time is not."""
+    return moment + timedelta(seconds=min(max(seconds, -_LONGEST_GRACE), _LONGEST_GRACE))
 
 
 def _mark(metadata: Json, moment: datetime, *, grace: int | None) -> None:

@@ -18,6 +18,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _MOST_OPERATIONS: Final = 10_000
+_MOST_COPIED: Final = 3 * 1024 * 1024
+"""Bytes that all copies of a JSON patch may have: each can double the document."""
 
 
 def apply(content_type: str, body: Body, patch: bytes, kind: Kind) -> Json:
@@ -74,6 +76,11 @@ def _bad_request(message: str) -> ApiFailure:
     return ApiFailure(400, "BadRequest", message)
 
 
+def _too_much_copied(size: int) -> ApiFailure:
+    why = f"Unable to complete the copy, the accumulated size increase of copy is {size}, exceeding the limit"
+    return ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: {why} {_MOST_COPIED}")
+
+
 class _FailedOperation(Exception):
     """An operation of a JSON patch that cannot be done."""
 
@@ -82,10 +89,15 @@ def _json_patch(document: Any, operations: Sequence[Any]) -> Any:  # noqa: ANN40
     if len(operations) > _MOST_OPERATIONS:
         rule = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         raise ApiFailure(413, "RequestEntityTooLarge", rule)
+    copied = 0
     for operation in operations:
         if not isinstance(operation, Mapping):
             raise _bad_request("error decoding patch: an operation of a JSON patch is an object")
         try:
+            if operation.get("op") == "copy":
+                copied += len(msgspec.json.encode(_find(document, _pointer(operation.get("from")))))
+                if copied > _MOST_COPIED:
+                    raise _too_much_copied(copied)
             document = _operate(document, operation)
         except _FailedOperation:
             rule = "the server rejected our request due to an error in our request"

@@ -23,6 +23,8 @@ LONGEST_LINE = 16 * 1024
 """A longer one is cut into several, as by a container runtime."""
 _PIECE = 64 * 1024
 _LINES = 256
+_LONGEST = 10**9
+"""Seconds back that a reader may ask for; more has no date."""
 _FALLBACK_LINES, _FALLBACK_BYTES = 80, 2048
 
 
@@ -145,7 +147,7 @@ class NodeLogs:
         log = self._log(namespace, pod, container, previous=previous)
         if log is None:
             return
-        since = self._clock.now() - timedelta(seconds=since_seconds) if since_seconds is not None else None
+        since = None if since_seconds is None else self._clock.now() - timedelta(seconds=min(since_seconds, _LONGEST))
         wish = LogWish(tail_lines, since, with_times=timestamps)
         left = limit_bytes
         async for lines in self._pieces(log, wish, follow=follow and not previous):
@@ -174,6 +176,7 @@ class NodeLogs:
                 for lines in _batches(line.rstrip(b"\n") for line in file):
                     yield [_shown(line, wish) for line in lines]
                 if now > rotations:
+                    files.close()
                     rotations, file = now, files.enter_context(log.path.open("rb"))
                 elif is_last:
                     return

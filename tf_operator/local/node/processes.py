@@ -6,6 +6,7 @@ its output is slowed down, and nobody else.
 """
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -157,7 +158,8 @@ class Processes:
 
     def _ask(self, request: Mapping[str, Any]) -> None:
         was_idle = not self._unsent
-        self._unsent += msgspec.json.encode(request) + b"\n"
+        # Not by msgspec: a variable that is no UTF-8 has lone surrogates, which are its bytes again in the spawner.
+        self._unsent += json.dumps(request).encode() + b"\n"
         if was_idle:
             self._write_requests()
 

@@ -5,7 +5,9 @@ import pytest
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call, events, watch
+from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.collector import MOST_AT_ONCE
+from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.meta import uid_of
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
@@ -220,3 +222,16 @@ def test_a_collection_is_deleted_by_selector(server):
     code, found = call(server, "DELETE", TOYS, labelSelector="l=x")
     assert (code, found["kind"], len(found["items"])) == (200, "ToyList", 2)
     assert names(server, TOYS) == ["b"]
+
+
+@pytest.mark.parametrize("seconds", [2**63 - 1, 10**18])
+def test_a_grace_period_without_end_is_kept(seconds):
+    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    call(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    pods, container = "/api/v1/namespaces/team/pods", {"name": "c", "image": "i"}
+    spec = {"nodeName": "n", "containers": [container], "terminationGracePeriodSeconds": seconds}
+    assert call(server, "POST", pods, {"metadata": {"name": "p"}, "spec": spec})[0] == 201
+    code, pod = delete(server, f"{pods}/p")
+    assert (code, pod["metadata"]["deletionGracePeriodSeconds"]) == (200, seconds)
+    assert delete(server, f"{pods}/p", kind="DeleteOptions", gracePeriodSeconds=0)[0] == 200
+    assert call(server, "GET", f"{pods}/p")[0] == 404

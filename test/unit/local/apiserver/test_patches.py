@@ -68,6 +68,13 @@ def test_a_json_patch_that_cannot_be_done_is_invalid(operation: object) -> None:
     assert str(failure.value) == "the server rejected our request due to an error in our request"
 
 
+def test_a_json_patch_may_not_copy_without_end() -> None:
+    doubling = [{"op": "copy", "from": "", "path": f"/{number}"} for number in range(40)]
+    with pytest.raises(ApiFailure, match="accumulated size increase of copy") as failed:
+        _apply(patches.JSON_PATCH, {"a": 1}, doubling)
+    assert failed.value.code == 413
+
+
 def test_a_merge_patch_removes_what_is_null_and_replaces_lists() -> None:
     body = {"a": {"b": 1, "c": 2}, "d": [1, 2], "e": 3}
     patch = {"a": {"b": None, "x": {"y": None, "z": 1}}, "d": [5], "e": {"f": 1}}

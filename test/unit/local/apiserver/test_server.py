@@ -239,3 +239,10 @@ def test_what_takes_a_node_is_refused_with_a_way_out(server, subresource):
     code, status = call(server, "POST", f"{BOXES}/b/{subresource}")
     assert (code, status["reason"]) == (405, "MethodNotAllowed")
     assert f"{subresource} of pods is not served here" in status["message"]
+
+
+def test_yaml_whose_aliases_stand_for_more_than_memory_holds_is_refused(server):
+    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    text = f"metadata: {{name: bomb}}\nl0: &l0 [x]\n{levels}".encode()
+    code, status = call(server, "POST", BOXES, text, content_type="application/yaml")
+    assert (code, "excessive aliasing" in status["message"]) == (400, True)

@@ -1,6 +1,7 @@
 """Logs of containers: written in pieces, rotated, and read as ``kubectl logs`` asks for them."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,23 @@ async def test_lines_for_which_there_is_no_room_are_lost_and_nothing_else(logs):
     log.write(b"two\n")
     log.close()
     assert await logs.read() == "one\n"
+
+
+def open_files(folder):
+    mine = Path("/proc/self/fd").iterdir()
+    return sum(str(folder) in str(entry.readlink()) for entry in mine if os.path.lexists(entry))
+
+
+async def test_a_follower_holds_one_file_however_often_the_log_is_rotated(logs):
+    log = logs.run(most_bytes=100)
+    pieces = logs.node.read("ns", "pod", "main", follow=True)
+    for number in range(20):
+        log.write(f"line {number:02}, which fills most of a file of a hundred bytes\n".encode())
+        await anext(pieces)
+    assert open_files(log.path.parent) <= 3
+    await pieces.aclose()
+
+
+async def test_a_reader_may_ask_for_the_last_thousand_years(logs):
+    logs.run().write(b"one\n")
+    assert await logs.read(since_seconds=2**63 - 1) == "one\n"

@@ -218,3 +218,8 @@ async def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_anot
         assert list(tmp_path.iterdir()) == []
         assert is_alive(other.pid)
         other.kill()
+
+
+async def test_a_variable_that_is_no_utf_8_reaches_the_program_as_it_is(start):
+    run = start("/bin/sh", "-c", 'printf %s "$ODD" | od -An -tx1', ODD=os.fsdecode(b"\xff\xfe"))
+    assert (await run.ended()).output.split() == ["ff", "fe"]
