@@ -95,7 +95,7 @@ def call(
     sent = body if isinstance(body, bytes | None) else msgspec.json.encode(_framed(method, path, body))
     answer = server.handle(Request("", method, path, query, sent, content_type, accept))
     assert isinstance(answer, Response)
-    return answer.code, msgspec.json.decode(answer.body)
+    return answer.code, msgspec.json.decode(answer.body) if answer.content_type == JSON else {}
 
 
 def _framed(method: str, path: str, body: object) -> object:

@@ -14,7 +14,7 @@ import msgspec
 from tf_operator.local.apiserver import bodies, failures, reads, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import FieldCause
-from tf_operator.local.apiserver.routes import Route, flag, number
+from tf_operator.local.apiserver.routes import Route, number, optional_flag
 from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.writes import finalizers_of
 from tf_operator.machinery.clock import Clock
@@ -70,7 +70,7 @@ def options_of(request: Request) -> DeleteOptions:
 def _of_query(query: Mapping[str, str]) -> _Body:
     return _Body(
         propagation_policy=query.get("propagationPolicy"),
-        orphan_dependents=flag(query, "orphanDependents") if query.get("orphanDependents") else None,
+        orphan_dependents=optional_flag(query, "orphanDependents"),
         grace_period_seconds=number(query, "gracePeriodSeconds"),
         dry_run=[query["dryRun"]] if query.get("dryRun") else None,
     )

@@ -16,14 +16,9 @@ def _about(kind: Kind, name: str, causes: Iterable[FieldCause] = ()) -> dict[str
     return {field: value for field, value in details.items() if value} | ({"causes": listed} if listed else {})
 
 
-def no_such_path(kind: Kind | None = None, name: str = "") -> ApiFailure:
-    """404 of a resource, not of an object; of a subresource for custom resources, which says of which."""
-    return ApiFailure(
-        404,
-        "NotFound",
-        "the server could not find the requested resource",
-        details=_about(kind, name) if kind is not None and kind.is_custom else {},
-    )
+def no_such_path() -> ApiFailure:
+    """404 of a resource, not of an object."""
+    return ApiFailure(404, "NotFound", "the server could not find the requested resource", details={})
 
 
 def not_found(kind: Kind, name: str) -> ApiFailure:

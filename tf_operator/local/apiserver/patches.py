@@ -55,7 +55,8 @@ def _decoded(patch: bytes, wanted: type) -> Any:  # noqa: ANN401 - any JSON
     try:
         found = msgspec.json.decode(patch)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _bad_request(f"error decoding patch: {error}") from None
+        why = "unexpected end of JSON input" if "truncated" in str(error) else error
+        raise _bad_request(f"error decoding patch: {why}") from None
     if not isinstance(found, wanted):
         what = {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(found), "number")
         go_type = "jsonpatch.Patch" if wanted is list else "map[string]interface {}"

@@ -20,8 +20,6 @@ _VERBS_OF_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "del
 _DURATION = re.compile(r"([0-9.]+(ns|us|ms|s|m|h))+|0|")
 _WRITTEN = frozenset({"status", "scale"})
 _INTERACTIVE = frozenset({"attach", "exec", "portforward"})
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _UNSIGNED = re.compile(r"[0-9]{1,19}")
 
 
@@ -60,6 +58,8 @@ def route_of(request: Request, registry: Registry) -> Route | None:
         if inner is not None and inner.resource.is_namespaced:
             namespace, rest = rest[1], rest[2:]
     kind = registry.find(group, version, rest[0])
+    if kind is None and not registry.has_group(group):
+        return None
     if kind is None or len(rest) > 3 or not all(rest) or (not namespace and not _is_across(kind, rest, request)):
         raise failures.no_such_path()
     name, subresource = (*rest[1:], "", "")[:2]
@@ -108,7 +108,9 @@ def _verb(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
 
 def _verb_of_subresource(request: Request, kind: Kind, *, name: str, subresource: str) -> str:
     if subresource not in kind.subresources:
-        raise failures.not_served(subresource) if subresource in _INTERACTIVE else failures.no_such_path(kind, name)
+        if subresource in _INTERACTIVE:
+            raise failures.not_served(subresource)
+        raise failures.not_found(kind, name) if kind.is_custom else failures.no_such_path()
     if subresource in kind.actions:
         verb = "create" if request.method == "POST" else None
     elif subresource in _WRITTEN or subresource in kind.changes:
@@ -121,19 +123,13 @@ def _verb_of_subresource(request: Request, kind: Kind, *, name: str, subresource
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """A boolean parameter, as Go parses it."""
-    text = query.get(name, "")
-    if text and text not in _TRUE | _FALSE:
-        raise failures.bad_request(f'strconv.ParseBool: parsing "{text}": invalid syntax')
-    return text in _TRUE
+    """A boolean parameter, as the real server takes it: whatever is not false is true."""
+    return query.get(name, "").lower() not in {"", "0", "false"}
 
 
-def _optional_flag(query: Mapping[str, str], name: str) -> bool | None:
-    text = query.get(name, "")
-    if text and text not in _TRUE | _FALSE:
-        message = f'Invalid value: "{text}": must be a boolean'
-        raise failures.invalid_options("ListOptions", [FieldCause(name, "FieldValueInvalid", message)])
-    return text in _TRUE if text else None
+def optional_flag(query: Mapping[str, str], name: str) -> bool | None:
+    """A boolean parameter that need not be given."""
+    return flag(query, name) if query.get(name) else None
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:
@@ -166,7 +162,7 @@ def list_options(query: Mapping[str, str], *, is_watch: bool) -> ListOptions:
     """Read and check the query of a list or a watch."""
     text = query.get("resourceVersion", "")
     match = query.get("resourceVersionMatch", "")
-    initial = _optional_flag(query, "sendInitialEvents")
+    initial = optional_flag(query, "sendInitialEvents")
     if is_watch and initial is None and not match and text in {"", "0"}:
         initial, match = True, "NotOlderThan"
     checks = _watch_causes(query, match, initial=initial) if is_watch else _list_causes(query, match, initial=initial)

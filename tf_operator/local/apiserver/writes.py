@@ -108,7 +108,13 @@ class ObjectWriter:
         patched = bodies.framed(route.kind, patched, self._registry)
         patched = stamps.ordered(patched)
         stamps.place(route.kind, patched["metadata"], route.key)
-        return self._replace(route, stored, patched, options)
+        try:
+            return self._replace(route, stored, patched, options)
+        except ApiFailure as failure:
+            if failure.code != 400:
+                raise
+            # What would be a bad request in a body is invalid as what a patch makes of an object.
+            raise ApiFailure(422, "Invalid", str(failure)) from failure
 
     def act(self, route: Route, sent: object, options: WriteOptions) -> None:
         """Do what a POST to a subresource asks for."""
