@@ -61,7 +61,7 @@ def _ready(pod: Body, _: datetime) -> str:
     ready += sum(
         bool(found.get("started") and found.get("ready"))
         for found in status.get("initContainerStatuses", ())
-        if found["name"] in sidecars
+        if found.get("name") in sidecars
     )
     return f"{ready}/{len(_containers(pod)) + len(sidecars)}"
 
@@ -90,13 +90,13 @@ def _initializing(pod: Body) -> tuple[bool, str]:
         ended, waiting = state.get("terminated"), state.get("waiting")
         if ended is not None and ended.get("exitCode") == 0:
             continue
-        if found["name"] in sidecars and found.get("started"):
+        if found.get("name") in sidecars and found.get("started"):
             continue
         if ended is not None:
             return True, f"Init:{_ended(ended)}"
         if waiting is not None and waiting.get("reason") not in (None, "", "PodInitializing"):
             return True, f"Init:{waiting['reason']}"
-        return True, f"Init:{index}/{len(spec['initContainers'])}"
+        return True, f"Init:{index}/{len(spec.get('initContainers', ()))}"
     return False, reason
 
 
@@ -132,7 +132,7 @@ def _restarts(pod: Body, now: datetime) -> str:
     if key == "containerStatuses":
         spec = pod.get("spec", {})
         sidecars = {c["name"] for c in spec.get("initContainers", ()) if c.get("restartPolicy") == "Always"}
-        found += [one for one in status.get("initContainerStatuses", ()) if one["name"] in sidecars]
+        found += [one for one in status.get("initContainerStatuses", ()) if one.get("name") in sidecars]
     total = sum(one.get("restartCount", 0) for one in found)
     ends = [parse_time(one.get("lastState", {}).get("terminated", {}).get("finishedAt")) for one in found]
     last = max((end for end in ends if end), default=None)
@@ -140,14 +140,14 @@ def _restarts(pod: Body, now: datetime) -> str:
 
 
 def _gates(pod: Body, _: datetime) -> str:
-    gates = [gate["conditionType"] for gate in pod.get("spec", {}).get("readinessGates", ())]
+    gates = [gate.get("conditionType") for gate in pod.get("spec", {}).get("readinessGates", ())]
     conditions = {c.get("type"): c.get("status") for c in pod.get("status", {}).get("conditions", ())}
     return f"{sum(conditions.get(gate) == 'True' for gate in gates)}/{len(gates)}" if gates else _NONE
 
 
 def _pod_ip(pod: Body, _: datetime) -> str:
     status = pod.get("status", {})
-    return next((found["ip"] for found in status.get("podIPs", ())), status.get("podIP", "")) or _NONE
+    return next((found.get("ip", "") for found in status.get("podIPs", ())), status.get("podIP", "")) or _NONE
 
 
 AGE: Final = _text("Age", since("metadata", "creationTimestamp"))
@@ -299,7 +299,7 @@ def _roles(node: Body, _: datetime) -> str:
 
 def _address(node: Body, kind: str) -> str:
     found = node.get("status", {}).get("addresses", ())
-    return next((one["address"] for one in found if one.get("type") == kind), _NONE)
+    return next((one.get("address", "") for one in found if one.get("type") == kind), _NONE)
 
 
 NODES: Final = (

@@ -139,13 +139,25 @@ def _check_version(version: Body, path: str, *, is_only: bool) -> Iterator[Field
         yield from definition_schemas.check(schema, f"{place}.openAPIV3Schema")
     else:
         yield causes.required(f"{path}.schema.openAPIV3Schema")
-    lists = {"additionalPrinterColumns": "jsonPath", "selectableFields": "jsonPath"}
-    for field, key in lists.items():
-        for index, entry in enumerate(version.get(field) or ()):
-            try:
-                json_path.compiled(entry.get(key, ""))
-            except json_path.PathError as error:
-                yield causes.invalid(f"{path}.{field}[{index}].{key}", entry.get(key), str(error))
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        place = f"{path}.additionalPrinterColumns[{index}]"
+        if not column.get("name"):
+            yield causes.required(f"{place}.name")
+        if column.get("type") not in _CELLS:
+            yield causes.not_supported(f"{place}.type", column.get("type", ""), sorted(_CELLS))
+        yield from _check_path(column, place)
+    for index, entry in enumerate(version.get("selectableFields") or ()):
+        yield from _check_path(entry, f"{path}.selectableFields[{index}]")
+
+
+def _check_path(entry: Body, path: str) -> Iterator[FieldCause]:
+    found = entry.get("jsonPath", "")
+    if not found:
+        yield causes.required(f"{path}.jsonPath")
+    try:
+        json_path.compiled(found)
+    except json_path.PathError as error:
+        yield causes.invalid(f"{path}.jsonPath", found, str(error))
 
 
 def defined(definition: Body) -> tuple[Kind, ...]:
@@ -270,7 +282,7 @@ def _column(entry: Mapping[str, Any]) -> Column:
 
     def cell(body: Body, now: datetime) -> object:
         found = find(body)
-        return _CELLS[kind_of_cell](found[0], now) if found and kind_of_cell in _CELLS else None
+        return _CELLS[kind_of_cell](found[0], now) if found else None
 
     return Column(
         entry["name"],

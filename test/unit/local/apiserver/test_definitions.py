@@ -59,6 +59,11 @@ def test_each_definition_of_this_project_can_be_stored(crd: Json) -> None:
         ({"scope": "Both"}, 'spec.scope: Unsupported value: "Both": supported values: "Cluster", "Namespaced"'),
         ({"versions": [VERSION | {"schema": None}]},
          "spec.versions[0].schema.openAPIV3Schema: Required value"),
+        ({"versions": [VERSION | {"additionalPrinterColumns": [{"name": "A", "jsonPath": ".a"}]}]},
+         ('spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "": supported values: "boolean",'
+         ' "date", "integer", "number", "string"')),
+        ({"versions": [VERSION | {"additionalPrinterColumns": [{"name": "A", "type": "date"}]}]},
+         "spec.versions[0].additionalPrinterColumns[0].jsonPath: Required value"),
         ({"versions": [VERSION | {"selectableFields": [{"jsonPath": "a b"}]}]},
          ('spec.versions[0].selectableFields[0].jsonPath: Invalid value: "a b": is not a path that the embedded API'
          " server knows: a b")),
