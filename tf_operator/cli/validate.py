@@ -13,6 +13,7 @@ from tf_operator.cli import object_meta, pod_template, schema
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError, ServedAPI
 from tf_operator.job.training_job import FieldError, TrainingJob
+from tf_operator.local.apiserver.schemas import Schema
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning import spec_problems
 
@@ -99,7 +100,7 @@ def _not_reported_yet(found: list[FieldError], known: tuple[FieldError, ...]) ->
 
 
 @cache
-def _schema(api: ServedAPI) -> schema.Schema:
+def _schema(api: ServedAPI) -> Schema:
     versions = api.crd.load()["spec"]["versions"]
     found: Mapping[str, Any] = next(
         version["schema"]["openAPIV3Schema"] for version in versions if version["name"] == api.resource.version
