@@ -6,6 +6,7 @@ committed can be checked, generate and look whether git sees a difference: ``mak
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -148,11 +149,13 @@ def core(root: Path) -> Files:  # noqa: ARG001 (it follows from a server)
     return Files({outputs.CORE: described.write(described.keep(described.ask_apiserver()))})
 
 
-def kinds(root: Path) -> Files:  # noqa: ARG001 (it follows from a package)
+def kinds(root: Path) -> Files:
     """The fields of the kinds that are built into the embedded API server."""
     from crd import kinds as described  # noqa: PLC0415
+    from crd import outputs  # noqa: PLC0415
 
-    return Files({described.FILE: described.text()})
+    core_definitions = json.loads((root / outputs.CORE).read_text(encoding="utf-8"))
+    return Files({described.FILE: described.text(core_definitions)})
 
 
 # In this order: the chart is made of what the first two write.

@@ -1,7 +1,8 @@
 """What the embedded API server knows of the fields of built-in kinds: names and types, without descriptions.
 
 They are taken from the models of the ``kubernetes`` package, which are generated from the same OpenAPI description that
-an API server serves, so no server has to run. Formats of numbers are not in them.
+an API server serves, so no server has to run. Formats of numbers are not in them: those of pods come from
+``core-v1.json``.
 """
 
 import json
@@ -42,14 +43,19 @@ _QUANTITY_MAPS: Final = frozenset(
 )
 
 
-def text() -> str:
-    """The file: one definition to a line."""
+def text(core: Mapping[str, Any]) -> str:
+    """The file: one definition to a line; ``core`` is what an API server says of pod templates."""
     from kubernetes.client import models  # noqa: PLC0415 - slow, and only for this generator
     from pydantic.json_schema import models_json_schema  # noqa: PLC0415
 
     _, schema = models_json_schema([(getattr(models, name), "validation") for name in ROOTS], by_alias=True)
     definitions = {name: _definition(found) for name, found in sorted(schema["$defs"].items())}
     definitions["V1JSONSchemaProps"]["properties"] |= _OF_SCHEMAS
+    for name, found in core.items():
+        fields = definitions.get(f"V1{name.rpartition('.')[2]}", {}).get("properties", {})
+        for field, schema in found.get("properties", {}).items():
+            if schema.get("type") == "integer" and field in fields:
+                fields[field] = {"type": "integer", "format": schema["format"]}
     lines = (f"{json.dumps(name)}:{json.dumps(found, separators=(',', ':'))}" for name, found in definitions.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

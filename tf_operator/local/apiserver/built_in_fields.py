@@ -26,6 +26,7 @@ _KEPT_NULL: Final = frozenset({"lastProbeTime", "lastTransitionTime"})
 _GO_TYPES: Final = {"string": "string", "integer": "int32", "boolean": "bool", "number": "float64"}
 _QUANTITY: Final = r"'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_MINIMA: Final = {"int32": -(2**31), "int64": -(2**63)}
 _INT_OR_STRING: Final = ("integer", "string")
 _ALLOWED: Final = {"number": ("number", "integer")}
 _FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
@@ -119,6 +120,8 @@ class _Decoder:
         allowed = _INT_OR_STRING if schema.get("x-kubernetes-int-or-string") else _ALLOWED.get(wanted, (wanted,))
         if allowed != ("",) and found not in allowed:
             raise _wrong_type(value, path, owner=owner, go_type=_go_type(schema, owner))
+        if found == "integer":
+            _check_range(value, schema, path, owner)
         if found in ("array", "object"):
             self._inside(value, schema, path, owner)
         return value
@@ -140,6 +143,12 @@ class _Decoder:
         return self._value(item, schema, path, owner)
 
 
+def _check_range(value: int, schema: Schema, path: str, owner: str) -> None:
+    go_type = schema.get("format", "int64")
+    if not _MINIMA[go_type] <= value < -_MINIMA[go_type]:
+        raise _wrong_type(value, path, owner=owner, go_type=go_type, shown=f" {value}")
+
+
 def _is_left_out(name: str, value: object, schema: Schema) -> bool:
     """Whether Go leaves an empty value out: a text, a list, a map; but not ``false``, 0, or an object."""
     wanted = schema.get("type")
@@ -156,9 +165,9 @@ def _quantity(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return value if isinstance(value, str) else quantity.text(amount)
 
 
-def _wrong_type(value: object, path: str, *, owner: str, go_type: str) -> _WrongTypeError:
+def _wrong_type(value: object, path: str, *, owner: str, go_type: str, shown: str = "") -> _WrongTypeError:
     """As Go's json package words it, which counts no items."""
-    what = {"integer": "number", "boolean": "bool"}.get(type_name(value), type_name(value))
+    what = {"integer": "number", "boolean": "bool"}.get(type_name(value), type_name(value)) + shown
     place = re.sub(r"\[\d+\]", "", path)
     return _WrongTypeError(f"json: cannot unmarshal {what} into Go struct field {owner}.{place} of type {go_type}")
 
@@ -175,4 +184,4 @@ def _go_type(schema: Schema, owner: str) -> str:
         return f"[]{inner}"
     if "additionalProperties" in schema:
         return f"map[string]{_go_type(schema['additionalProperties'], owner)}"
-    return _GO_TYPES.get(schema.get("type", ""), f"v1.{owner}")
+    return schema.get("format") or _GO_TYPES.get(schema.get("type", ""), f"v1.{owner}")

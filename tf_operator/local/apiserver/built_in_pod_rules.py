@@ -89,6 +89,7 @@ def check_spec(spec: Body, path: str) -> Iterator[FieldCause]:
     yield from _check_volumes(spec.get("volumes") or (), f"{path}.volumes")
     if not spec.get("containers"):
         yield causes.required(f"{path}.containers")
+    yield from _check_spread(spec.get("topologySpreadConstraints") or (), f"{path}.topologySpreadConstraints")
     yield from _check_containers(spec, path)
     yield from _check_host_ports(spec, f"{path}.containers")
 
@@ -101,6 +102,14 @@ def _check_placement(spec: Body, path: str) -> Iterator[FieldCause]:
     for key, value in (spec.get("nodeSelector") or {}).items():
         for problem in (*names.qualified(key), *names.label_value(value)):
             yield causes.invalid(f"{path}.nodeSelector", key, problem)
+
+
+def _check_spread(constraints: Any, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
+    pairs = [(found.get("topologyKey", ""), found.get("whenUnsatisfiable", "")) for found in constraints]
+    for index, pair in enumerate(pairs):
+        if pair in pairs[index + 1 :]:
+            field = f"{path}[{index}].{{topologyKey, whenUnsatisfiable}}"
+            yield causes.duplicate(field, f"{{{pair[0]}, {pair[1]}}}")
 
 
 def _check_containers(spec: Body, path: str) -> Iterator[FieldCause]:

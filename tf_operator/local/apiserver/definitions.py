@@ -221,15 +221,23 @@ class _CustomObjects:
     def prepare(self, body: Json, _: Body | None, __: datetime) -> Json:
         """Prune and fill."""
         object_meta.decode(body["metadata"])
-        for _removed in schemas.prune(body, self._schema):
-            pass
+        try:
+            list(schemas.prune(body, self._schema))
+        except schemas.NumberError:
+            kind, version = body["kind"], body["apiVersion"].rpartition("/")[2]
+            why = "json: cannot unmarshal number into Go value of type float64"
+            message = f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+            raise ApiFailure(400, "BadRequest", message) from None
         schemas.fill(body, self._schema)
         return body
 
     def unknown_fields(self, sent: Body) -> tuple[str, ...]:
         """What ``prepare`` will remove."""
         copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
-        found = (*schemas.prune(copy, self._schema), *object_meta.unknown(copy.get("metadata")))
+        try:
+            found = (*schemas.prune(copy, self._schema), *object_meta.unknown(copy.get("metadata")))
+        except schemas.NumberError:  # prepare reports it
+            return ()
         return tuple(f'unknown field "{path}"' for path in found)
 
     def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:

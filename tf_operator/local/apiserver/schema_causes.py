@@ -42,7 +42,8 @@ def _wrong_type(found: Violation) -> FieldCause:
 
 def _wrong_format(found: Violation) -> FieldCause:
     if not isinstance(found.value, str):  # the real server does not say where, but in the text
-        text = f"Checked value must be of type integer with format {found.limit} in {found.path}"
+        wanted = f"with format {found.limit}" if found.limit else "(default format)"
+        text = f"Checked value must be of type integer {wanted} in {found.path}"
         return causes.invalid("<nil>", "", text)
     text = f"{found.path} in body must be of type {found.limit}: {causes.shown(found.value)}"
     return causes.invalid(found.path, found.value, text, reason=_TYPE_REASON)

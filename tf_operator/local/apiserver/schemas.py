@@ -25,6 +25,7 @@ _NOTHING: Final[Schema] = {}
 MISSING: Final = object()
 """No value, which is something else than ``null``."""
 _LARGEST_EXACT: Final = 2**53
+_BEYOND_FLOAT: Final = 2**1024
 _BEYOND_INT64: Final = 2**63
 _LARGEST_WHOLE: Final = 1e21
 METADATA_FIELDS: Final = frozenset(
@@ -33,6 +34,10 @@ METADATA_FIELDS: Final = frozenset(
     | {"resourceVersion", "selfLink", "uid"}
 )
 _FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+class NumberError(ValueError):
+    """No JSON reader of Go holds this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,8 @@ def _prune_metadata(metadata: Node, path: str) -> Iterator[str]:
 
 
 def _whole(value: Node) -> Node:
+    if isinstance(value, int) and abs(value) >= _BEYOND_FLOAT:
+        raise NumberError
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE else value
 
 
@@ -239,6 +246,8 @@ def _has_format(value: str, name: str) -> bool:
 
 
 def _broken_number(value: float, schema: Schema, path: str) -> Iterator[Violation]:
+    if "integer" in _types(schema) and "format" not in schema and not is_integer(value):
+        yield Violation(path, "format", value, "")
     bits = BITS.get(schema.get("format", ""))
     if bits and not (value == int(value) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)):
         yield Violation(path, "format", value, schema["format"])

@@ -31,7 +31,7 @@ def _causes(kind: Kind, body: dict[str, Any], *, is_strict: bool = False) -> Ite
     try:
         yield from kind.validate(kind.prepare({"metadata": {}} | body, None, NOW), None)
     except ApiFailure as failure:
-        yield FieldCause("metadata.labels", failure.reason, str(failure))
+        yield FieldCause("metadata.labels" if "metadata" in str(failure) else "spec", failure.reason, str(failure))
 
 
 def _refusals(text: str) -> list[str]:

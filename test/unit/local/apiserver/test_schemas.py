@@ -96,7 +96,9 @@ def test_defaults_stand_for_what_is_missing_or_null(spec: Any, filled: Any) -> N
         ({"count": 1.5}, [
             'spec.count: Invalid value: "float64": spec.count in body must be of type int32: "float64"',
             '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.count']),
-        ({"long": 2**63}, ['spec.long: Invalid value: "number": spec.long in body must be of type integer: "number"']),
+        ({"long": 2**63}, [
+            'spec.long: Invalid value: "number": spec.long in body must be of type integer: "number"',
+            '<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.long']),
         ({"count": -1}, ["spec.count: Invalid value: -1: spec.count in body should be greater than or equal to 0"]),
         ({"count": 2**31}, [
             '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.count',
