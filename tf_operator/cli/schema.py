@@ -15,8 +15,9 @@ from typing import Any, Final
 from tf_operator.dialects.fields import kind_of
 from tf_operator.job.training_job import FieldError
 from tf_operator.local.apiserver import schemas
-from tf_operator.local.apiserver.schemas import Schema, Violation, below, property_of
+from tf_operator.local.apiserver.schemas import Violation, below, property_of
 
+Schema = schemas.Schema
 _TYPES: Final = {
     "object": "an object",
     "array": "a list",
