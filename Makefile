@@ -88,7 +88,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix trainings conversions histories parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -117,6 +117,11 @@ histories: venv ## 1,000 random histories of jobs of each kind, with an operator
 .PHONY: parity
 parity: venv ## 10,000 random sequences of requests, to the embedded API server and to kube-apiserver
 	PARITY_SEQUENCES=10000 $(BIN)/pytest -q --timeout 0 test/scenarios/parity/test_sequences.py
+
+.PHONY: local-server
+local-server: venv ## Send 10,000 bad requests to the embedded API server, and interrupt its start 20 times
+	BAD_REQUESTS=10000 $(BIN)/pytest -q --timeout 0 test/simulation/test_bad_requests.py
+	INTERRUPTED_STARTS=20 $(BIN)/pytest -q test/scenarios/local/test_up.py
 
 .PHONY: quiet
 quiet: venv ## Have fifty jobs run for ten minutes in which nothing happens and nothing may be written

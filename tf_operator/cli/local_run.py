@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import run_command, session
+from tf_operator.cli import imports, run_command, session
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import RunOptions
@@ -48,7 +48,8 @@ def _configure_logs() -> None:
 async def _run(
     arguments: argparse.Namespace, found: Sequence[Manifest], folder: StateFolder, spawner: SpawnerProcess
 ) -> int:
-    from tf_operator.app import local  # noqa: PLC0415 (meanwhile the spawner starts)
+    with imports.without_collection():
+        from tf_operator.app import local  # noqa: PLC0415 (meanwhile the spawner starts)
 
     reached = Milestones(session.say, is_on=arguments.verbose)
     apis = tuple(api for api in registry.SERVED if any(api.has(manifest.body) for manifest in found))

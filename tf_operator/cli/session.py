@@ -5,7 +5,6 @@
 
 import argparse
 import asyncio
-import gc
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
@@ -29,7 +28,6 @@ def run(arguments: argparse.Namespace, verb: Verb, *, chosen: Target | None = No
 
 def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     """Do the work of a command, and say what went wrong; the exit code."""
-    gc.enable()
     try:
         return asyncio.run(work())
     except KeyboardInterrupt:

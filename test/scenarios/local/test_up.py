@@ -1,13 +1,16 @@
 """``tfjob local up`` and ``down``: a server that outlives its command, and its own death."""
 
+import asyncio
 import base64
 import json
 import os
+import random
 import signal
 import ssl
 import subprocess
 import sys
 import urllib.request
+from contextlib import suppress
 
 import pytest
 import yaml
@@ -16,6 +19,7 @@ from support.settle import eventually
 from tf_operator.local.process_identity import start_time
 from tf_operator.local.state import StateFolder
 
+INTERRUPTED_STARTS = int(os.environ.get("INTERRUPTED_STARTS", "2"))
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -26,17 +30,15 @@ class Local:
     def __init__(self, folder):
         self.folder = StateFolder(folder)
 
+    def command(self, verb, *arguments):
+        program = [sys.executable, "-m", "tf_operator.cli", "local", verb]
+        return [*program, f"--state-dir={self.folder.path}", *arguments]
+
     def tfjob(self, verb, *arguments):
-        command = [
-            sys.executable,
-            "-m",
-            "tf_operator.cli",
-            "local",
-            verb,
-            f"--state-dir={self.folder.path}",
-            *arguments,
-        ]
-        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        return subprocess.run(self.command(verb, *arguments), capture_output=True, text=True, timeout=90, check=False)
+
+    def start(self, verb):
+        return subprocess.Popen(self.command(verb), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     @property
     def pid(self):
@@ -116,6 +118,25 @@ async def test_nothing_runs_afterwards_and_a_purge_leaves_nothing(local, tmp_pat
     assert local.folder.journal.exists()
 
     assert local.tfjob("down", "--purge").returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", range(INTERRUPTED_STARTS))
+async def test_whenever_the_start_is_interrupted_down_leaves_nothing(local, tmp_path, seed):
+    """The command, or its server too, is interrupted or killed at some moment until shortly after the start."""
+    chance = random.Random(seed)
+    up = local.start("up")
+    await asyncio.sleep(chance.uniform(0.05, 3.0))
+    signal_number = chance.choice((signal.SIGKILL, signal.SIGINT))
+    started = [int(line.split()[0]) for line in processes_with(str(local.folder.path))]
+    for pid in chance.choice(([up.pid], started)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal_number)
+    up.wait(timeout=90)
+
+    down = local.tfjob("down", "--purge")
+    assert (down.returncode, down.stderr) == (0, "")
+    assert not processes_with(str(local.folder.path))
     assert list(tmp_path.iterdir()) == []
 
 

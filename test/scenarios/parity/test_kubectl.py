@@ -338,6 +338,7 @@ async def prepared(kubeconfig, cache):
     return await played(kubeconfig, cache)
 
 
+@pytest.mark.programs("kubectl")
 @pytest.mark.timeout(600)  # 130 commands, twice
 async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
@@ -355,6 +356,7 @@ async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_p
 LOUD = "import time\nfor n in range(4): print('line', n, flush=True); time.sleep(0.2)\nraise SystemExit(3)"
 
 
+@pytest.mark.programs("kubectl")
 async def test_kubectl_reads_what_processes_write(tmp_path: Path) -> None:
     folder, cache = StateFolder(tmp_path / "state"), tmp_path / "cache"
     cache.mkdir()

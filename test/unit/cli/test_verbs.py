@@ -51,7 +51,7 @@ VERBS = {
     "list -o name": (0, "tfjob.kubeflow.org/a\ntfjob.kubeflow.org/b\n"),
     "list -A": (0, "NAMESPACE   NAME   STATE     READY   RESTARTS   AGE\n"),
     "list -o wide": (0, "It is Running."),
-    "list": (0, "b      Failed    0/2     0          0s"),
+    "list": (0, "b      Failed    0/2     0          "),
     "get b -o wide": (0, "no? data"),
     "get b a -o name": (0, "tfjob.kubeflow.org/b\ntfjob.kubeflow.org/a\n"),
     "list -n nowhere": (0, "There is no TFJob in namespace nowhere.\n"),

@@ -146,7 +146,8 @@ class Applier:
     def __call__(self, spec, **metadata):
         body = {"apiVersion": "v1", "kind": "Box", "metadata": {"name": "crate", **metadata}, "spec": spec}
         path, media = f"{BOXES}/crate", "application/apply-patch+yaml"
-        return call(self._server, "PATCH", path, body, content_type=media, fieldManager=self._manager)
+        query = {"fieldManager": self._manager, "force": "false"}  # as kubectl sends it
+        return call(self._server, "PATCH", path, body, content_type=media, **query)
 
 
 def test_an_apply_replaces_what_the_manager_applied_before(server):
