@@ -207,8 +207,7 @@ class Collector:
             self._writer.amend(_route(kind, stored), lambda body: body.update(spec={}))
 
     def _end_definition(self, kind: Kind, place: Place, stored: Stored) -> None:
-        defined = kind.defines(stored.body) if kind.defines is not None else ()
-        kinds = {str(found.storage): found for found in defined}
+        kinds = {str(found.storage): found for found in self._registry.defined_by(*place)}
         if not self._terminating.get(place):
             self._terminating[place] = all(self._delete_some(found, "") for found in kinds.values())
         if not any(self._has_objects(found, "") for found in kinds.values()):

@@ -5,7 +5,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
@@ -93,7 +93,8 @@ def collect_soon(server: ApiServer) -> None:
 
     def schedule() -> None:
         if not scheduled:
-            scheduled.append(asyncio.get_running_loop().call_soon(collect))
+            with suppress(RuntimeError):  # no loop runs yet; the first write in one finds all that is due
+                scheduled.append(asyncio.get_running_loop().call_soon(collect))
 
     server.on_garbage(schedule)
 

@@ -1,9 +1,13 @@
 """Which resources the server knows: the built-in ones, and those that objects define."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.store import Commit
+from tf_operator.machinery.log import Logger
+from tf_operator.meta import Body, key_of
+
+_log = Logger(__name__)
 
 
 class Registry:
@@ -54,8 +58,12 @@ class Registry:
         if change.new is None:
             self._defined.pop(source, None)
         else:
-            self._defined[source] = kind.defines(change.new.body)
+            self._defined[source] = _defined(kind.defines, change.new.body)
         self._index()
+
+    def defined_by(self, collection: str, path: str) -> tuple[Kind, ...]:
+        """The kinds that a stored object defines."""
+        return self._defined.get((collection, path), ())
 
     def _index(self) -> None:
         self.generation += 1
@@ -67,3 +75,12 @@ class Registry:
             if kind.answer is None and kind.storage.api_version == kind.resource.api_version:
                 self._by_collection[str(kind.storage)] = kind
         self._namespaces = next((kind for kind in kinds if kind.is_namespace), None)
+
+
+def _defined(defines: Callable[[Body], tuple[Kind, ...]], body: Body) -> tuple[Kind, ...]:
+    """What an object defines; nothing if it cannot be read: it is stored already, and the server must start with it."""
+    try:
+        return defines(body)
+    except Exception:  # noqa: BLE001 (a defect in the validation of definitions must not end the server)
+        _log.exception("a definition is not served", definition=str(key_of(body)))
+        return ()

@@ -48,6 +48,15 @@ def test_definitions_and_owners_are_known_again(again):
     assert call(server, "GET", f"{apps}/one")[0] == 404
 
 
+def test_a_definition_that_cannot_be_read_does_not_keep_the_server_from_starting(again):
+    assert call(again(), "POST", "/api/v1/definitions", {"metadata": {"name": "unreadable"}})[0] == 201
+    server = again()
+    assert call(server, "GET", "/api/v1/definitions/unreadable")[0] == 200
+    call(server, "DELETE", "/api/v1/definitions/unreadable")
+    server.collect()
+    assert call(server, "GET", "/api/v1/definitions/unreadable")[0] == 404
+
+
 def test_what_could_not_be_kept_has_not_happened(again, monkeypatch):
     server = again()
     stream = watch(server, TOYS, resourceVersion="2")
