@@ -33,7 +33,7 @@ demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a clu
 .PHONY: test
 test: venv ## Run the unit and integration tests, on a real etcd and kube-apiserver
 	@rm -f .coverage .coverage.*
-	$(PYTEST) --cov --cov-report= test/unit test/simulation test/lab test/scenarios \
+	$(PYTEST) -m 'not nightly' --cov --cov-report= test/unit test/simulation test/lab test/scenarios \
 		test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
 
 .PHONY: faults
@@ -88,7 +88,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix wheels trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -100,6 +100,10 @@ test-matrix: venv ## Run the integration tests on the other supported minors of 
 		echo "== Kubernetes $$minor"; \
 		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios --ignore=test/scenarios/parity || exit 1; \
 	done
+
+.PHONY: wheels
+wheels: venv ## Install the wheel with each Python that is supported, and run a job from it
+	$(BIN)/pytest test/packaging/test_wheel.py -m nightly
 
 .PHONY: trainings
 trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long

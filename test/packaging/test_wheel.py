@@ -1,0 +1,113 @@
+"""The wheel that users install: a job runs from it, in a folder that is not this repository."""
+
+import itertools
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+JOB = """\
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: hello}
+spec:
+  tfReplicaSpecs:
+    Chief: {template: {spec: {containers: [{name: tensorflow, image: any, command: [sh, -c, "echo from the chief"]}]}}}
+    Worker: {template: {spec: {containers: [{name: tensorflow, image: any, command: [sh, -c, "echo from a worker"]}]}}}
+"""
+# For 3.14 there is no engine yet that evaluates the rules of CRDs.
+RELEASES = ("3.11", "3.12", "3.13")
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
+    of_this_run = {"VIRTUAL_ENV", "PYTHONPATH", "COVERAGE_PROCESS_START", "KUBECONFIG"}
+    environment = {name: value for name, value in os.environ.items() if name not in of_this_run} | variables
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built from what git knows, in a copy: setuptools leaves a folder in the tree, from which it takes files later."""
+    folder = tmp_path_factory.mktemp("source")
+    files = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", cwd=ROOT).split("\0")
+    with tarfile.open(folder / "tree.tar", "w") as archive:
+        for name in filter(None, files):
+            if (ROOT / name).exists():
+                archive.add(ROOT / name, name)
+    with tarfile.open(folder / "tree.tar") as archive:
+        archive.extractall(folder / "tree", filter="data")
+    build = (
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        folder,
+        folder / "tree",
+    )
+    run(sys.executable, *build, cwd=folder)
+    return next(folder.glob("*.whl"))
+
+
+def run_job(environment: Path, folder: Path) -> None:
+    (folder / "job.yaml").write_text(JOB)
+    state = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+    output = run(environment / "bin" / "tfjob", "run", "job.yaml", cwd=folder, **state)
+    assert {"chief-0  | from the chief", "worker-0 | from a worker"} <= set(output.splitlines())
+
+
+def test_a_job_runs_from_the_wheel_in_another_folder(wheel, tmp_path):
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=False, symlinks=True)
+    packages = next((environment / "lib").glob("python3*")) / "site-packages"
+    install = ("-m", "pip", "--python", environment / "bin" / "python", "install", "--quiet", "--no-index", "--no-deps")
+    run(sys.executable, *install, wheel, cwd=tmp_path)
+    # What it depends on is taken from here, so nothing is downloaded; of this repository nothing is found.
+    for name in Path(sysconfig.get_path("purelib")).iterdir():
+        if "tf_operator" not in name.name and name.suffix != ".pth" and not (packages / name.name).exists():
+            (packages / name.name).symlink_to(name)
+
+    run_job(environment, tmp_path)
+
+
+def interpreters() -> dict[str, Path]:
+    """Those of this machine, by release; pyenv's, too, which need not be on PATH."""
+    folders = [
+        *map(Path, os.get_exec_path()),
+        *Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser().glob("versions/*/bin"),
+    ]
+    found = {}
+    for release, folder in itertools.product(RELEASES, folders):
+        program = folder / f"python{release}"
+        # A shim of pyenv may lead nowhere.
+        if (
+            release not in found
+            and program.exists()
+            and not subprocess.call((program, "-V"), stderr=subprocess.DEVNULL)
+        ):
+            found[release] = program
+    return found
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_job_runs_from_the_wheel_and_what_it_depends_on_with_each_python_of_this_machine(wheel, tmp_path):
+    found = interpreters()
+    assert set(found) == set(RELEASES)
+    for release, program in found.items():
+        folder = tmp_path / release
+        folder.mkdir()
+        run(program, "-m", "venv", folder / "environment", cwd=tmp_path)
+        pip = folder / "environment" / "bin" / "pip"
+        run(pip, "install", "--quiet", "--disable-pip-version-check", f"{wheel}[local,cli,tls]", cwd=folder)
+        run_job(folder / "environment", folder)
