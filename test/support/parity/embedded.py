@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from support.fake_clock import FakeClock
-from support.parity.players import Answer, OpenWatch, decoded, telling
+from support.parity.players import Answer, OpenWatch, compared_headers, decoded
 from support.parity.script import Step
 from support.resources import Json
 from tf_operator.local.apiserver import built_in
@@ -74,7 +74,7 @@ class EmbeddedServer:
             response.code,
             decoded(response.body),
             self.now(),
-            telling({"content-type": response.content_type}, warnings),
+            compared_headers({"content-type": response.content_type}, warnings),
         )
 
 

@@ -14,7 +14,7 @@ from support.parity.script import Conversation, Step, Value, at_path
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _OF_DECODER: Final = re.compile(r"json: cannot unmarshal .*")
-_ETCD_KEY: Final = re.compile(r"Key: /registry/\S+,")
+_ETCD_KEY: Final = re.compile(r"Key: /\S+,")
 _TOO_OLD: Final = re.compile(r"(resource version: )\d+( \()\d+\)")
 _PRECONDITION: Final = re.compile(r"(ResourceVersion in (?:(?:the )?precondition|object meta|record)(?:: | \())(\d+)")
 _AGE: Final = re.compile(r"(\d+[ydhms])+")

@@ -211,7 +211,7 @@ def _whole(response: http.client.HTTPResponse) -> Answer:
         response.status,
         decoded(response.read()),
         time.time(),
-        telling(dict(response.headers), response.headers.get_all("Warning") or []),
+        compared_headers(dict(response.headers), response.headers.get_all("Warning") or []),
     )
 
 
@@ -223,8 +223,8 @@ def decoded(text: bytes) -> Value:
         return text.decode(errors="replace")
 
 
-def telling(headers: Json, warnings: list[str]) -> Json:
-    """The headers that count."""
+def compared_headers(headers: Json, warnings: list[str]) -> Json:
+    """The headers that are compared: warnings, and a content type that is not plain JSON."""
     kind = {name.lower(): value for name, value in headers.items()}.get("content-type", "")
     found: Json = {"warnings": sorted(warnings)} if warnings else {}
     return found if kind == "application/json" else found | {"type": kind}

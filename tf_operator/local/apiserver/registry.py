@@ -16,8 +16,6 @@ class Registry:
     def __init__(self, built_in: Iterable[Kind]) -> None:
         self._built_in = tuple(built_in)
         self._defined: dict[tuple[str, str], tuple[Kind, ...]] = {}
-        self.generation = 0
-        """Grows with each change, so that documents about all kinds can be cached."""
         self._index()
 
     def __iter__(self) -> Iterator[Kind]:
@@ -66,7 +64,6 @@ class Registry:
         return self._defined.get((collection, path), ())
 
     def _index(self) -> None:
-        self.generation += 1
         kinds = [*self._built_in, *(kind for kinds in self._defined.values() for kind in kinds)]
         self._by_path = {(kind.resource.group, kind.resource.version, kind.resource.plural): kind for kind in kinds}
         self._by_name = {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
