@@ -16,6 +16,7 @@ from tf_operator.local.apiserver import (
     built_in_columns,
     causes,
     definition_schemas,
+    definition_types,
     json_path,
     names,
     object_meta,
@@ -65,6 +66,7 @@ def kind() -> Kind:
 
 def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
     object_meta.decode(body["metadata"])
+    definition_types.check(body)
     spec = body["spec"] = body.get("spec") or {}
     found = spec["names"] = spec.get("names") or {}
     if found.get("kind"):
