@@ -186,3 +186,27 @@ def test_a_table_has_the_columns_of_the_definition() -> None:
 )  # fmt: skip
 def test_ages_are_those_of_kubectl(seconds: int, shown: str) -> None:
     assert ages.duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"additionalPrinterColumns": ["Age"]},
+        {"selectableFields": [{"jsonPath": 5}]},
+        {"subresources": {"scale": {"specReplicasPath": []}}},
+        {"schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": "string"}}}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_definition_that_could_not_be_read_at_the_next_start_is_never_stored(change: Json) -> None:
+    crd = copy.deepcopy(DEFINITION)
+    crd["spec"]["versions"][0] |= change
+    with pytest.raises(ApiFailure, match="cannot be handled as a CustomResourceDefinition: "):
+        _stored(crd)
+
+
+def test_a_null_in_a_definition_is_a_field_that_is_missing() -> None:
+    crd = copy.deepcopy(DEFINITION)
+    crd["spec"]["versions"][0] |= {"subresources": {"scale": None}, "deprecated": None}
+    (kind,) = definitions.defined(_stored(crd))
+    assert kind.scale is None
