@@ -37,7 +37,7 @@ from tf_operator.local.node.process_node import ProcessNode, machine_capacity
 from tf_operator.local.node.processes import SpawnerProcess
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery.cache.factory import SharedInformerFactory
-from tf_operator.machinery.clock import Clock, SystemClock
+from tf_operator.machinery.clock import Clock, SystemClock, Timer
 from tf_operator.machinery.events.event_object import Reporter
 from tf_operator.machinery.events.recorder import EventRecorder
 from tf_operator.machinery.log import Logger
@@ -220,8 +220,13 @@ async def _collect(server: ApiServer, clock: Clock) -> None:
     changed = asyncio.Event()
     changed.set()
     server.store.listeners.append(lambda _: changed.set())
+    timer: Timer | None = None
     while True:
         await changed.wait()
         changed.clear()
         while server.collect():
             await clock.sleep(0)
+        if timer is not None:
+            timer.cancel()
+        again = server.collects_again_at
+        timer = None if again is None else clock.call_at(again, changed.set)

@@ -92,4 +92,5 @@ def _write_records_to_stderr() -> None:
     import structlog  # noqa: PLC0415 (there is a record, so it is needed)
 
     if not structlog.is_configured():
-        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+        processors, factory = log.without_variables(), structlog.PrintLoggerFactory(sys.stderr)
+        structlog.configure(processors=processors, logger_factory=factory)

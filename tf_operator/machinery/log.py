@@ -48,7 +48,20 @@ class Logger:
 
         while _preparations:
             _preparations.pop()()
+        if not structlog.is_configured():
+            return structlog.wrap_logger(None, without_variables()).bind(**self._fields)
         return structlog.get_logger(self._name).bind(**self._fields)
+
+
+def without_variables() -> list[Any]:
+    """The default processors of structlog, with tracebacks as Python prints them.
+
+    Where rich is installed, structlog would show the variables of all frames: secrets, and a second for each record.
+    """
+    import structlog  # noqa: PLC0415 (as above)
+
+    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    return [*structlog.get_config()["processors"][:-1], renderer]
 
 
 def before_first_record(prepare: Callable[[], object]) -> None:

@@ -1,8 +1,12 @@
 """A local process: what has to be in its API server before anything else."""
 
+import asyncio
+
 import msgspec
 
+from support import toy_kinds
 from support.fake_clock import FakeClock
+from support.toy_kinds import call
 from tf_operator.app import local
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver import built_in
@@ -23,3 +27,20 @@ def test_what_has_to_be_there_is_created_and_replaced():
     stored = msgspec.json.decode(server.handle(requests.get(kind.resource, ObjectKey("", "tfjobs.kubeflow.org"))).body)
     assert stored["spec"]["versions"][0]["additionalPrinterColumns"]
     assert server.registry.find("kubeflow.org", "v1", "tfjobs")
+
+
+async def test_collecting_goes_on_after_a_disk_was_full(monkeypatch):
+    clock = FakeClock()
+    server = toy_kinds.server(clock)
+    orphan = {"apiVersion": "toys.io/v1", "kind": "Toy", "name": "x", "uid": "gone"}
+    note = {"metadata": {"name": "a", "ownerReferences": [orphan]}}
+    call(server, "POST", "/api/v1/namespaces/team/notes", note)
+    async with asyncio.TaskGroup() as tasks:
+        collecting = tasks.create_task(local._collect(server, clock))
+        with monkeypatch.context() as patch:
+            patch.setattr(server.store, "commit", None)
+            await clock.advance(5)
+        assert call(server, "GET", "/api/v1/namespaces/team/notes/a")[0] == 200
+        await clock.advance(5)
+        assert call(server, "GET", "/api/v1/namespaces/team/notes/a")[0] == 404
+        collecting.cancel()

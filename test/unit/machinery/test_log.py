@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from tf_operator.machinery import log
@@ -41,3 +42,15 @@ def test_what_is_bound_inside_of_a_block_is_forgotten_with_it():
         assert log.bound_fields() == {"a": 1, "b": 2}
 
     assert log.bound_fields() == {}
+
+
+def test_a_record_of_a_failure_shows_no_variables(capsys):
+    structlog.reset_defaults()
+    value = "x".upper() * 9
+    try:
+        raise LookupError
+    except LookupError:
+        log.Logger("x").exception("failed", length=len(value))
+
+    shown = capsys.readouterr().out
+    assert ("LookupError" in shown, value in shown) == (True, False)

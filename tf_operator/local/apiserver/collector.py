@@ -2,13 +2,14 @@
 
 By the rules of Kubernetes' garbage collector: an object goes when its last owner has gone, owners are known by UID, and
 the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of dependents. The collector follows commits by
-``on_change``, which only notes what is to be examined; ``step`` examines it.
+``on_change``, which only notes what is to be examined; ``step`` examines it. What fails by a defect or a full disk
+stays due, and is tried again a second later.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import islice
+from typing import Final
 
 from tf_operator.local.apiserver.deletes import CLEAN_UP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
@@ -18,12 +19,16 @@ from tf_operator.local.apiserver.routes import Route
 from tf_operator.local.apiserver.store import Commit, Stored, VersionedStore
 from tf_operator.local.apiserver.writes import ObjectWriter
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
 from tf_operator.meta import Body, OwnerRef, key_of, owners_of, uid_of
 
 MOST_AT_ONCE = 200
 """Objects that one step examines, or deletes of a namespace: others share the event loop, and must not wait long."""
+RETRY_AFTER: Final = 1.0
+"""Seconds until what has failed is examined again."""
 Place = tuple[str, str]
 """Collection and path of an object."""
+_log = Logger(__name__)
 
 
 class Collector:
@@ -48,6 +53,12 @@ class Collector:
         """Objects that end step by step, and whether all of their content has been deleted or marked."""
         self._expiring: deque[tuple[float, Place, int]] = deque()
         """When which version of which object has outlived its time, in the order of the writes."""
+        self._failed: dict[Place, None] = {}
+        """Due again at ``retry_at``."""
+        self._is_reported = False
+        """Whether the log says that something fails: one record until all of it has succeeded."""
+        self.retry_at: float | None = None
+        """When something that has failed is due again, by the monotonic clock: nobody calls ``wake`` for that."""
         self.wake: Callable[[], object] | None = None
         """Called, from inside of the write, when there may be something to do."""
 
@@ -100,21 +111,56 @@ class Collector:
             self._terminating.pop(place, None)
 
     def step(self) -> bool:
-        """Examine some of what is due; whether that has changed anything, or more is due."""
-        version, due = self._store.version, tuple(islice(self._due, MOST_AT_ONCE))
+        """Examine some of what is due; whether that has changed anything, or more is due now. Never raises."""
+        version = self._store.version
+        self._retry()
+        due = tuple(islice(self._due, MOST_AT_ONCE))
         for place in due:
             del self._due[place]
-        for place in (*due, *self._terminating):
-            kind, stored = self._registry.stored_in(place[0]), self._stored(place)
-            if kind is not None and stored is not None:
-                with suppress(ApiFailure):  # what may not be deleted stays, as in a cluster
-                    self._examine(kind, place, stored)
-        while self._has_expired():
-            _, place, written = self._expiring.popleft()
-            kind, stored = self._registry.stored_in(place[0]), self._stored(place)
-            if kind is not None and stored is not None and stored.version == written:
-                self._delete(kind, stored, "Background")
+        for place in dict.fromkeys((*due, *self._terminating)):
+            if not self._is_done(place, self._examine):
+                self._failed[place] = None
+        self._expire()
+        if not self._failed:
+            self._is_reported = False
+        elif self.retry_at is None:
+            self.retry_at = self._clock.monotonic() + RETRY_AFTER
         return bool(self._due) or self._store.version != version
+
+    def _retry(self) -> None:
+        if self.retry_at is not None and self.retry_at <= self._clock.monotonic():
+            self.retry_at = None
+            self._due.update(self._failed)
+            self._failed.clear()
+
+    def _expire(self) -> None:
+        def delete(kind: Kind, _: Place, stored: Stored) -> None:
+            if stored.version == written:
+                self._delete(kind, stored, "Background")
+
+        failed = []
+        while self._has_expired():
+            due, place, written = self._expiring.popleft()
+            if not self._is_done(place, delete):
+                failed.append((due, place, written))
+                self._failed[place] = None
+        self._expiring.extendleft(reversed(failed))
+
+    def _is_done(self, place: Place, act: Callable[[Kind, Place, Stored], object]) -> bool:
+        """Do something with the object of a place, if it is there; false if it has to be tried again."""
+        kind, stored = self._registry.stored_in(place[0]), self._stored(place)
+        if kind is None or stored is None:
+            return True
+        try:
+            act(kind, place, stored)
+        except ApiFailure:
+            return True  # what may not be deleted stays, as in a cluster
+        except Exception:  # noqa: BLE001 (what is due must not be lost, whatever has failed)
+            if not self._is_reported:
+                _log.exception("an object cannot be collected; trying again", object="/".join(place))
+            self._is_reported = True
+            return False
+        return True
 
     def _has_expired(self) -> bool:
         return bool(self._expiring) and self._expiring[0][0] <= self._clock.monotonic()

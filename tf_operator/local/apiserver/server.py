@@ -83,6 +83,11 @@ class ApiServer:
         """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
         return self._collector.step()
 
+    @property
+    def collects_again_at(self) -> float | None:
+        """When ``collect`` has to be called again, by the monotonic clock, because something could not be deleted."""
+        return self._collector.retry_at
+
     def on_garbage(self, wake: Callable[[], object]) -> None:
         """Call ``wake`` (from inside of a write: do little) when ``collect`` may have something to do."""
         self._collector.wake = wake

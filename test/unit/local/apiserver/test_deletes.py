@@ -1,12 +1,13 @@
 """Deletion, and what goes with what is deleted."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call, events, watch
 from tf_operator.local.apiserver import built_in
-from tf_operator.local.apiserver.collector import MOST_AT_ONCE
+from tf_operator.local.apiserver.collector import MOST_AT_ONCE, RETRY_AFTER
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.meta import uid_of
 
@@ -235,3 +236,21 @@ def test_a_grace_period_without_end_is_kept(seconds):
     assert (code, pod["metadata"]["deletionGracePeriodSeconds"]) == (200, seconds)
     assert delete(server, f"{pods}/p", kind="DeleteOptions", gracePeriodSeconds=0)[0] == 200
     assert call(server, "GET", f"{pods}/p")[0] == 404
+
+
+async def test_what_could_not_be_collected_is_tried_again_and_reported_once(server, clock, monkeypatch):
+    car = put(server, TOYS, "car")
+    for name in ("wheel", "door"):
+        put(server, TOYS, name, owners=[owned_by(car)])
+    put(server, NOTES, "old")
+    await clock.advance(61)
+    delete(server, f"{TOYS}/car")
+    with capture_logs() as records, monkeypatch.context() as patch:
+        patch.setattr(server.store, "commit", None)
+        for _ in range(3):
+            assert not server.collect()
+            await clock.advance(RETRY_AFTER)
+    assert [record["event"] for record in records] == ["an object cannot be collected; trying again"]
+    assert server.collects_again_at == clock.monotonic()
+    settle(server)
+    assert (names(server, TOYS), names(server, NOTES), server.collects_again_at) == ([], [], None)
