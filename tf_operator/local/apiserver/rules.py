@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tf_operator.local.apiserver import causes
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
-from tf_operator.local.apiserver.schemas import MISSING, Schema, below, correlated, property_of
+from tf_operator.local.apiserver.schemas import MISSING, Schema, below, correlated, correlated_items, property_of
 
 _MISSING_ENGINE: Final = (
     "the rules (x-kubernetes-validations) of this kind cannot be checked: the Python package cel-expr-python is not"
@@ -88,8 +88,8 @@ class Rules:
                     yield from self._walk(item, correlated(old, name), found, path=place)
         elif isinstance(value, list):
             items = schema.get("items", {})
-            for index, item in enumerate(value):
-                yield from self._walk(item, correlated(old, item, schema), items, path=f"{path}[{index}]")
+            for index, (item, before) in enumerate(correlated_items(value, old, schema)):
+                yield from self._walk(item, before, items, path=f"{path}[{index}]")
 
     def _evaluate(self, value: object, old: object, schema: Schema, path: str) -> Iterator[FieldCause]:
         texts: Sequence[Mapping[str, Any]] = schema.get("x-kubernetes-validations", ())

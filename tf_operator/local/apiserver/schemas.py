@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from tf_operator.meta import parse_time
 
 Schema = Mapping[str, Any]
@@ -168,15 +170,26 @@ def _broken_scalar(value: Node, schema: Schema, path: str) -> Iterator[Violation
         yield from _broken_number(value, schema, path)
 
 
-def correlated(old: Node, key: Node, schema: Schema = _NOTHING) -> Node:
-    """What was stored in the place of a field, or of an item of a list with keys (``schema`` is that of the list)."""
-    if isinstance(old, Mapping):
-        return old.get(key, MISSING)
+def correlated(old: Node, name: str) -> Node:
+    """What was stored in a field of the same name."""
+    return old.get(name, MISSING) if isinstance(old, Mapping) else MISSING
+
+
+def correlated_items(items: list[Any], old: Node, schema: Schema) -> Iterator[tuple[Node, Node]]:
+    """Each item of a list, with the stored item of the same keys (``schema`` is that of the list)."""
     keys = schema.get("x-kubernetes-list-map-keys", ())
-    if not isinstance(old, list) or not keys or not isinstance(key, Mapping):
-        return MISSING
-    wanted = [key.get(name) for name in keys]
-    return next((o for o in old if isinstance(o, Mapping) and [o.get(name) for name in keys] == wanted), MISSING)
+    stored: dict[bytes, Node] = {}
+    for item in old if keys and isinstance(old, list) else ():
+        if isinstance(item, Mapping):
+            stored.setdefault(_canonical([item.get(name) for name in keys]), item)
+    for item in items:
+        is_found = bool(stored) and isinstance(item, Mapping)
+        yield item, stored.get(_canonical([item.get(name) for name in keys]), MISSING) if is_found else MISSING
+
+
+def _canonical(value: Node) -> bytes:
+    """The same for equal values only. It makes long lists cheap to compare: no client can make its hashes collide."""
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def _types(schema: Schema) -> tuple[str, ...]:
@@ -262,8 +275,8 @@ def _broken_number(value: float, schema: Schema, path: str) -> Iterator[Violatio
 
 def _broken_list(value: list[Any], schema: Schema, path: str, old: Node) -> Iterator[Violation]:
     items = schema.get("items", _NOTHING)
-    for index, item in enumerate(value):
-        yield from violations(item, items, f"{path}[{index}]", correlated(old, item, schema))
+    for index, (item, before) in enumerate(correlated_items(value, old, schema)):
+        yield from violations(item, items, f"{path}[{index}]", before)
     if len(value) < schema.get("minItems", 0):
         yield Violation(path, "minItems", value, schema["minItems"])
     if len(value) > schema.get("maxItems", len(value)):
@@ -305,7 +318,7 @@ def _repeated_items(items: list[Any], schema: Schema, path: str) -> Iterator[Vio
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys", ())
     if kind not in ("map", "set"):
         return
-    seen: list[Any] = []
+    seen: set[bytes] = set()
     known = schema.get("items", _NOTHING).get("properties", _NOTHING)
     for index, item in enumerate(items):
         if kind == "set":
@@ -315,9 +328,10 @@ def _repeated_items(items: list[Any], schema: Schema, path: str) -> Iterator[Vio
             key = {name: part for name, part in key.items() if part is not None}
         else:
             continue
-        if key in seen:
+        text = _canonical(key)
+        if text in seen:
             yield Violation(f"{path}[{index}]", "duplicate", key)
-        seen.append(key)
+        seen.add(text)
 
 
 def below(path: str, name: str) -> str:

@@ -156,3 +156,25 @@ def test_what_is_required_and_missing_is_refused() -> None:
 def test_what_an_update_leaves_as_it_was_is_not_checked(new: Any, paths: list[str]) -> None:
     old = {"spec": {"count": 99, "list": [{"name": 5}]}}
     assert [found.path for found in schemas.violations({"spec": new}, SCHEMA, old=old)] == paths
+
+
+@pytest.mark.parametrize(
+    ("items", "duplicates"),
+    [([1, True, "1", 1], ["[3]"]), ([{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}], ["[1]"]), ([[1], [1], 1], ["[1]"])],
+)
+def test_items_of_a_set_are_equal_as_their_json_is(items: list[Any], duplicates: list[str]) -> None:
+    assert [found.path for found in schemas.repeated(items, {"x-kubernetes-list-type": "set"})] == duplicates
+
+
+def test_each_item_is_read_once_to_find_what_was_stored_in_its_place() -> None:
+    class Item(dict[str, Any]):
+        reads = 0
+
+        def get(self, key: str, default: object = None) -> object:
+            Item.reads += 1
+            return super().get(key, default)
+
+    stored, sent = ([Item(name=number, value=value) for number in range(99)] for value in (1, 2))
+    found = list(schemas.correlated_items(sent[::-1], stored, {"x-kubernetes-list-map-keys": ["name"]}))
+    assert found == list(zip(sent[::-1], stored[::-1], strict=True))
+    assert Item.reads == len(stored) + len(sent)
