@@ -3,7 +3,8 @@
 The schema is evaluated by the engine of the embedded API server (``local.apiserver.schemas``). A field that is null is
 a field that is left out. A field that the schema does not know is an error where the schema is closed, as for kubectl.
 In a pod template, which is open to fields of newer releases, it is only a warning: there nobody else would notice a
-misspelt field. The rules in CEL are those of ``job.validation``.
+misspelt field. The rules in CEL are those of ``job.validation``, and the patterns of these CRDs need no engine of CEL:
+Python's ``re`` evaluates them (``local.apiserver.patterns``).
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""What is wrong with the schema of a CustomResourceDefinition, as far as users get it wrong: types and defaults.
+"""What is wrong with the schema of a CustomResourceDefinition, as far as users get it wrong: types, defaults, patterns.
 
 Rules are compiled when an object is checked for the first time, and not here: a CRD has to be stored in no time.
 """
@@ -6,7 +6,7 @@ Rules are compiled when an object is checked for the first time, and not here: a
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tf_operator.local.apiserver import causes, schema_causes, schemas
+from tf_operator.local.apiserver import causes, patterns, schema_causes, schemas
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.schemas import Schema
 
@@ -32,8 +32,23 @@ def check(schema: Schema, path: str) -> Iterator[FieldCause]:
         yield causes.required(f"{path}.items", "must be specified")
     if "default" in schema:
         yield from map(schema_causes.cause, schemas.violations(schema["default"], schema, f"{path}.default"))
+    yield from _check_patterns(schema, path)
     for place, part in _parts(schema, path):
         yield from check(part, place)
+
+
+def _check_patterns(schema: Schema, path: str) -> Iterator[FieldCause]:
+    """Of a schema, and of all in those that ``anyOf`` and others combine with it."""
+    if problem := patterns.problem(schema.get("pattern") or ""):
+        detail = f"must be a valid regular expression, but isn't: {problem}"
+        yield causes.invalid(f"{path}.pattern", schema["pattern"], detail)
+    combined = [(f"{path}.not", schema["not"])] if schema.get("not") else []
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        combined += [(f"{path}.{keyword}[{index}]", part) for index, part in enumerate(schema.get(keyword) or ())]
+    while combined:
+        place, part = combined.pop()
+        yield from _check_patterns(part, place)
+        combined += _parts(part, place)
 
 
 def _parts(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:

@@ -13,15 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from tf_operator.local.apiserver import causes
-from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
+from tf_operator.local.apiserver import causes, engine
+from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.schemas import MISSING, Schema, below, correlated, correlated_items, property_of
 
-_MISSING_ENGINE: Final = (
-    "the rules (x-kubernetes-validations) of this kind cannot be checked: the Python package cel-expr-python is not"
-    " installed; 'pip install tf-operator[local]' brings it for Python 3.11 to 3.13 on Linux (glibc) and macOS;"
-    " elsewhere use a real API server (--real)"
-)
 _OPTIONAL: Final = "cel.bind(oldSelf, __exists ? optional.of(__old) : optional.none(), (\n{}\n))"
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _KEYWORDS: Final = frozenset(
@@ -207,11 +202,9 @@ def _compiled(text: str, *, is_optional: bool) -> tuple[Any, str]:
 
 @cache
 def _environment() -> Any:  # noqa: ANN401 - the engine has no types
-    try:
-        from cel_expr_python import cel  # noqa: PLC0415 - costs start-up time, and is optional
-        from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
-    except ImportError as error:
-        raise ApiFailure(500, "InternalError", _MISSING_ENGINE) from error
+    cel = engine.imported("the rules (x-kubernetes-validations)")
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
+
     any_type = cel.Type.DYN
     variables = dict.fromkeys(("self", "oldSelf", "__old"), any_type) | {"__exists": cel.Type.BOOL}
     members: Mapping[str, Any] = {

@@ -8,11 +8,11 @@ violation as the server does.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from tf_operator.local.apiserver import patterns
 from tf_operator.meta import parse_time
 
 Schema = Mapping[str, Any]
@@ -238,16 +238,10 @@ def _broken_text(value: str, schema: Schema, path: str) -> Iterator[Violation]:
         yield Violation(path, "maxLength", value, schema["maxLength"])
     elif len(value) < schema.get("minLength", 0):
         yield Violation(path, "minLength", value, schema["minLength"])
-    elif "pattern" in schema and not _pattern(schema["pattern"]).search(value):
+    elif "pattern" in schema and not patterns.matches(schema["pattern"], value):
         yield Violation(path, "pattern", value, schema["pattern"])
     if not _has_format(value, schema.get("format", "")):
         yield Violation(path, "format", value, schema["format"])
-
-
-@lru_cache(maxsize=1000)
-def _pattern(text: str) -> re.Pattern[str]:
-    """As Go reads it: ``$`` is the end of the text, and not the place before a last line end."""
-    return re.compile(re.sub(r"(\\.|\[(?:\\.|[^\]\\])*\])|\$", lambda found: found[1] or r"\Z", text))
 
 
 def _has_format(value: str, name: str) -> bool:

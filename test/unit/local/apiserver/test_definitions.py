@@ -76,6 +76,13 @@ def test_each_definition_of_this_project_can_be_stored(crd: Json) -> None:
         ({"versions": [VERSION | {"schema": {"openAPIV3Schema": {"type": "integer", "default": "x"}}}]},
          ('spec.validation.openAPIV3Schema.default: Invalid value: "string": spec.validation.openAPIV3Schema.default in'
          ' body must be of type integer: "string"')),
+        ({"versions": [VERSION | {"schema": {"openAPIV3Schema": {"type": "string", "pattern": "a("}}}]},
+         ('spec.validation.openAPIV3Schema.pattern: Invalid value: "a(": must be a valid regular expression, but'
+         " isn't: error parsing regexp: missing closing ): `a(`")),
+        ({"versions": [VERSION | {"schema": {"openAPIV3Schema": {
+            "type": "object", "anyOf": [{"properties": {"a": {"not": {"items": {"pattern": r"\Z"}}}}}]}}}]},
+         (r'spec.validation.openAPIV3Schema.anyOf[0].properties[a].not.items.pattern: Invalid value: "\\Z": must be a'
+         r" valid regular expression, but isn't: error parsing regexp: invalid escape sequence: `\Z`")),
         ({"names": {"plural": "others", "kind": "Thing"}},
          'metadata.name: Invalid value: "things.example.com": must be spec.names.plural+"."+spec.group'),
     ],

@@ -1,0 +1,20 @@
+"""Google's C++ engine of CEL and RE2 (cel-expr-python): optional, and imported when it is needed for the first time."""
+
+from typing import Any, Final
+
+from tf_operator.local.apiserver.messages import ApiFailure
+
+_MISSING: Final = (
+    "{} of this kind cannot be checked: the Python package cel-expr-python is not installed; 'pip install"
+    " tf-operator[local]' brings it for Python 3.11 to 3.13 on Linux (glibc) and macOS; elsewhere use a real API server"
+    " (--real)"
+)
+
+
+def imported(need: str) -> Any:  # noqa: ANN401 - the engine has no types
+    """The module; without the package ``ApiFailure`` says what cannot be checked: nothing is accepted unchecked."""
+    try:
+        from cel_expr_python import cel  # noqa: PLC0415 - costs start-up time, and is optional
+    except ImportError as error:
+        raise ApiFailure(500, "InternalError", _MISSING.format(need)) from error
+    return cel
