@@ -144,7 +144,7 @@ class _Decoder:
 
 
 def _check_range(value: int, schema: Schema, path: str, owner: str) -> None:
-    go_type = schema.get("format", "int64")
+    go_type = "int32" if schema.get("x-kubernetes-int-or-string") else schema.get("format", "int64")
     if not _MINIMA[go_type] <= value < -_MINIMA[go_type]:
         raise _wrong_type(value, path, owner=owner, go_type=go_type, shown=f" {value}")
 
@@ -178,6 +178,8 @@ def struct(reference: str) -> str:
 
 
 def _go_type(schema: Schema, owner: str) -> str:
+    if schema.get("x-kubernetes-int-or-string"):
+        return "int32"  # as Go reads what is no text
     if schema.get("type") == "array":
         items = schema["items"]
         inner = f"v1.{struct(items['$ref'])}" if "$ref" in items else _go_type(items, owner)

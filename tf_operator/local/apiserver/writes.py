@@ -6,6 +6,7 @@ namespace, defaults, validation, quota, existence.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
@@ -17,6 +18,10 @@ from tf_operator.local.apiserver.routes import Route
 from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body, ObjectKey
+
+_BEYOND_UINT64: Final = 2**64
+_LONGEST_VERSION: Final = 1000
+"""Characters: leading zeros count nothing, but Python reads no number of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class ObjectWriter:
         body = stamps.ordered(bodies.framed(kind, sent, self._registry))
         metadata = body["metadata"]
         stamps.place(kind, metadata, route.key)
-        if metadata.get("resourceVersion"):
+        if _version_of(metadata, is_strict=False):
             raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
         stamps.record_managers(metadata, options.managed_fields)
@@ -93,7 +98,8 @@ class ObjectWriter:
         stamps.place(kind, body["metadata"], route.key)
         if kind.may_create_by_update and not reads.has_stored(self._store, route):
             _check_uid(route, body["metadata"], "")
-            _check_version(body["metadata"].pop("resourceVersion", ""))
+            _version_of(body["metadata"])
+            body["metadata"].pop("resourceVersion", None)
             return self.create(route, body, options)
         stored = reads.stored_at(self._store, route)
         _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
@@ -132,11 +138,10 @@ class ObjectWriter:
     def _replace(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
         kind, metadata = route.kind, body["metadata"]
         old = _copy(kind, stored)
-        version = metadata.get("resourceVersion")
+        version = _version_of(metadata)
         if not version and (kind.is_custom or kind.must_name_version):
             raise failures.version_required(kind, route.name)
-        _check_version(version or "")
-        if version and version != old["metadata"]["resourceVersion"]:
+        if version and version != stored.version:
             raise failures.conflict(kind, route.name)
         options.causes.extend(stamps.immutable_causes(metadata, old["metadata"]))
         stamps.carry_over(metadata, old["metadata"])
@@ -229,10 +234,14 @@ class ObjectWriter:
             raise failures.forbidden(kind, name, why, causes=[cause])
 
 
-def _check_version(text: str) -> None:
-    """500, as the real server answers, for a version that is no number."""
-    if text and not text.isdigit():
+def _version_of(metadata: Body, *, is_strict: bool = True) -> int:
+    """The version that a body names; 0 is none. What is no number is none, or (500, as the real server) an error."""
+    text = metadata.get("resourceVersion") or "0"
+    if len(text) <= _LONGEST_VERSION and text.isascii() and text.isdigit() and int(text) < _BEYOND_UINT64:
+        return int(text)
+    if is_strict:
         raise failures.unparsable_version(text)
+    return 0
 
 
 def _check_uid(route: Route, metadata: Body, found: str) -> None:

@@ -294,6 +294,10 @@ def test_the_fields_of_a_pod_can_be_selected() -> None:
         ("pods", {"spec": 1}, "json: cannot unmarshal number into Go struct field PodSpec.spec of type v1.PodSpec"),
         ("services", {"spec": {"selector": []}}, (
             "json: cannot unmarshal array into Go struct field ServiceSpec.spec.selector of type map[string]string")),
+        ("services", {"spec": {"ports": [{"port": 1, "targetPort": []}]}}, (
+            "json: cannot unmarshal array into Go struct field ServicePort.spec.ports.targetPort of type int32")),
+        ("services", {"spec": {"ports": [{"port": 1, "targetPort": 2**40}]}}, (
+            "number 1099511627776 into Go struct field ServicePort.spec.ports.targetPort of type int32")),
         ("pods", _pod(priority=2**31), (
             "json: cannot unmarshal number 2147483648 into Go struct field PodSpec.spec.priority of type int32")),
         ("configmaps", {"data": {"a": True}}, "cannot unmarshal bool into Go struct field ConfigMap.data"),

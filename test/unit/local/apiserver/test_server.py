@@ -69,6 +69,26 @@ def test_an_update_replaces_the_version_that_it_names(server):
     assert call(server, "PUT", f"{TOYS}/car", {**first, "spec": {"wheels": 2}})[0] == 409
 
 
+def test_version_zero_is_none(server):
+    none = [{"metadata": {"name": "box", "resourceVersion": version}} for version in ("0", "", "00", "x")]
+    for made in none:
+        assert call(server, "POST", BOXES, made)[0] == 201
+        delete = call(server, "DELETE", f"{BOXES}/box", {"gracePeriodSeconds": 0})
+        assert delete[0] == 200
+    assert call(server, "POST", BOXES, {"metadata": {"name": "box", "resourceVersion": "1"}})[0] == 500
+    call(server, "POST", BOXES, none[0])
+    call(server, "POST", TOYS, toy())
+    for body, of_built_in in zip(none, (200, 200, 200, 500), strict=True):
+        assert call(server, "PUT", f"{BOXES}/box", body)[0] == of_built_in
+        body["metadata"]["name"] = "car"
+        assert call(server, "PUT", f"{TOYS}/car", body)[0] == (422 if of_built_in == 200 else 500)
+    stored = call(server, "GET", f"{BOXES}/box")[1]
+    stored["metadata"]["resourceVersion"] = f"0{stored['metadata']['resourceVersion']}"
+    assert call(server, "PUT", f"{BOXES}/box", stored)[0] == 200
+    stored["metadata"]["resourceVersion"] = str(2**64)
+    assert call(server, "PUT", f"{BOXES}/box", stored)[0] == 500
+
+
 def test_an_older_version_is_the_same_object(server):
     old = "/apis/toys.io/v1alpha1/namespaces/team/toys"
     code, created = call(server, "POST", old, toy(colour="red"))
