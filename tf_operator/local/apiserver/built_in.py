@@ -353,7 +353,7 @@ def _limits() -> Iterator[Kind]:
         columns=columns.QUOTAS,
         has_status=True,
     )
-    yield replace(kind, returns_deleted=True)
+    yield replace(kind, returns_deleted=True, observe=built_in_limits.observe_quota)
     classes, fill = built_in_admission.PRIORITY_CLASSES, built_in_limits.prepare_class
     yield _kind(classes, "pc", fill=fill, rules=built_in_limits.check_class, columns=columns.PRIORITY_CLASSES)
 

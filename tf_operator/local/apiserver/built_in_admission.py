@@ -1,9 +1,10 @@
 """What admission decides about a new pod: its priority, and whether the quotas of its namespace have room."""
 
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
-from tf_operator.local.apiserver import built_in_pods
+from tf_operator.local.apiserver import built_in_limits, built_in_pods
 from tf_operator.local.apiserver.kinds import Json, Listing
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.meta import Body, GroupVersionResource, text_of
@@ -13,7 +14,8 @@ PRIORITY_CLASSES: Final = GroupVersionResource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
 )
 _SYSTEM_PRIORITIES: Final = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
-_COMPUTE: Final = ("cpu", "memory")
+_COMPUTE: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+"""What each container has to specify, if it is limited."""
 _NOTHING: Final = Decimal(0)
 
 
@@ -62,14 +64,9 @@ def _keep(quota: Body, pod: Body, listing: Listing) -> None:
     name, wanted = quota["metadata"]["name"], built_in_pods.usage(pod)
     limits = (quota.get("spec") or {}).get("hard") or {}
     hard = {resource: quantity.parse(amount) or _NOTHING for resource, amount in limits.items()}
-    missing = sorted(found for found in hard if found not in wanted and found.rpartition(".")[2] in _COMPUTE)
-    if missing:
-        raise _forbidden(pod, f"failed quota: {name}: must specify {','.join(missing)}")
-    used = dict.fromkeys(hard, _NOTHING)
-    for other in listing("pods", pod["metadata"]["namespace"]):
-        for resource, amount in built_in_pods.usage(other).items():
-            if resource in used:
-                used[resource] += amount
+    if missing := "; ".join(_missing(pod, sorted(_COMPUTE & hard.keys()))):
+        raise _forbidden(pod, f"failed quota: {name}: must specify {missing}")
+    used = built_in_limits.used_by_pods(hard, pod["metadata"]["namespace"], listing)
     over = sorted(found for found in hard if found in wanted and used[found] + wanted[found] > hard[found])
     if over:
         requested, taken, limited = (
@@ -78,3 +75,17 @@ def _keep(quota: Body, pod: Body, listing: Listing) -> None:
         )
         text = f"requested: {requested}, used: {taken}, limited: {limited}"
         raise _forbidden(pod, f"exceeded quota: {name}, {text}")
+
+
+def _missing(pod: Body, required: Sequence[str]) -> Iterator[str]:
+    """Which of these resources which containers do not specify."""
+    spec = pod["spec"]
+    for resource in required:
+        part, _, name = resource.rpartition(".")
+        containers = sorted(
+            container["name"]
+            for container in (*spec.get("initContainers", ()), *spec.get("containers", ()))
+            if name not in ((container.get("resources") or {}).get(part or "requests") or {})
+        )
+        if containers:
+            yield f"{resource} for: {','.join(containers)}"

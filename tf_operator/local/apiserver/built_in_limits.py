@@ -1,16 +1,18 @@
 """ResourceQuotas and PriorityClasses. ``built_in_admission`` applies them to pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from tf_operator.local.apiserver import causes
-from tf_operator.local.apiserver.kinds import Json
+from tf_operator.local.apiserver import built_in_pods, causes
+from tf_operator.local.apiserver.kinds import Json, Listing
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body
 from tf_operator.planning import quantity
 
+_COUNTED: Final = frozenset({"configmaps", "persistentvolumeclaims", "resourcequotas", "secrets", "services"})
+"""What can be limited without ``count/``, too."""
 _HIGHEST_PRIORITY: Final = 1_000_000_000
 
 
@@ -29,6 +31,26 @@ def check_quota(body: Body, _: Body | None) -> Iterator[FieldCause]:
             yield causes.invalid(f"spec.hard[{name}]", text, "must be greater than or equal to 0")
         elif (name == "pods" or name.startswith("count/")) and amount != int(amount):
             yield causes.invalid(f"spec.hard[{name}]", quantity.text(amount), "must be an integer")
+
+
+def used_by_pods(resources: Iterable[str], namespace: str, listing: Listing) -> dict[str, Decimal]:
+    """How much of each resource the pods of a namespace have."""
+    used = dict.fromkeys(resources, Decimal(0))
+    for pod in listing("pods", namespace):
+        for resource, amount in built_in_pods.usage(pod).items():
+            if resource in used:
+                used[resource] += amount
+    return used
+
+
+def observe_quota(body: Body, listing: Listing) -> Json:
+    """The status of a ResourceQuota."""
+    hard, namespace = body["spec"].get("hard") or {}, body["metadata"]["namespace"]
+    used = used_by_pods(hard, namespace, listing)
+    for name in hard:
+        if name in _COUNTED or name.startswith("count/"):
+            used[name] = Decimal(sum(1 for _ in listing(name.removeprefix("count/"), namespace)))
+    return {"hard": hard, "used": {name: quantity.text(amount) for name, amount in used.items()}} if hard else {}
 
 
 def prepare_class(body: Json, stored: Body | None, _: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What controllers of a cluster do with what is stored: garbage collection, the end of namespaces, CRDs and events.
+"""What controllers of a cluster do: garbage collection, the end of namespaces, CRDs and events, the status of quotas.
 
 By the rules of Kubernetes' garbage collector: an object goes when its last owner has gone, owners are known by UID, and
 the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of dependents. The collector follows commits by
@@ -53,6 +53,7 @@ class Collector:
         """Objects that end step by step, and whether all of their content has been deleted or marked."""
         self._expiring: deque[tuple[float, Place, int]] = deque()
         """When which version of which object has outlived its time, in the order of the writes."""
+        self._observers = tuple(kind for kind in registry.stored if kind.observe is not None)
         self._failed: dict[Place, None] = {}
         """Due again at ``retry_at``."""
         self._is_reported = False
@@ -74,6 +75,7 @@ class Collector:
                 self._gone.discard(uid)
         for uid in after - before:
             self._dependents.setdefault(uid, {})[place] = None
+        self._note_observers(change.path)
         if change.new is None:
             self._on_gone(place, change.last.body)
         else:
@@ -85,6 +87,12 @@ class Collector:
                 self._on_terminating(place, change.new.body)
         if self.wake is not None and (self._due or self._terminating or self._has_expired()):
             self.wake()
+
+    def _note_observers(self, path: str) -> None:
+        namespace, is_in_one, _ = path.partition("/")
+        for kind in self._observers if is_in_one else ():
+            name = str(kind.storage)
+            self._due.update(((name, found), None) for found in self._store.collection(name).paths(namespace))
 
     def _note_end(self, place: Place, version: int) -> None:
         kind = self._registry.stored_in(place[0])
@@ -165,12 +173,21 @@ class Collector:
     def _has_expired(self) -> bool:
         return bool(self._expiring) and self._expiring[0][0] <= self._clock.monotonic()
 
+    def _listing(self, resource: str, namespace: str) -> list[Body]:
+        if self._registry.stored_in(resource) is None:  # a quota can count anything
+            return []
+        collection = self._store.collection(resource)
+        return [collection.objects[path].body for path in collection.paths(namespace)]
+
     def _stored(self, place: Place) -> Stored | None:
         return self._store.collection(place[0]).objects.get(place[1])
 
     def _examine(self, kind: Kind, place: Place, stored: Stored) -> None:
         metadata = stored.body["metadata"]
         if not metadata.get("deletionTimestamp"):
+            if kind.observe is not None:
+                status = kind.observe(stored.body, self._listing)
+                self._writer.amend(_route(kind, stored), lambda body: body.update(status=status))
             self._examine_owners(kind, stored)
             return
         finalizers = metadata.get("finalizers", ())

@@ -109,6 +109,8 @@ class Kind:
     admit: Callable[[Json, Listing], None] | None = None
     """Completes a prepared body (an address, a priority), or raises ``ApiFailure`` if an object may not be created
     because of others: a quota, a namespace that ends."""
+    observe: Callable[[Body, Listing], Json] | None = None
+    """The status that a controller reports of an object, from what else is in its namespace (quotas)."""
     grace_seconds: Callable[[Body, int | None], int] | None = None
     """How long the object stays after its deletion; the second is what the request asks for. ``None``: not at all."""
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from support.fake_clock import FakeClock
+from support.toy_kinds import call
 from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.local.apiserver.server import ApiServer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = {str(kind.resource): kind for kind in built_in.KINDS}
@@ -181,7 +184,7 @@ def test_a_binding_gives_a_pod_a_node_once() -> None:
         ({"count/pods": "1", "requests.cpu": "3"},
          ("exceeded quota: q, requested: count/pods=1,requests.cpu=2, used: count/pods=1,requests.cpu=2,"
          " limited: count/pods=1,requests.cpu=3")),
-        ({"limits.memory": "1Gi"}, "failed quota: q: must specify limits.memory"),
+        ({"limits.memory": "1Gi"}, "failed quota: q: must specify limits.memory for: main"),
     ],
 )  # fmt: skip
 def test_a_quota_limits_the_pods_of_its_namespace(hard: Json, message: str) -> None:
@@ -193,6 +196,22 @@ def test_a_quota_limits_the_pods_of_its_namespace(hard: Json, message: str) -> N
     with pytest.raises(ApiFailure) if message else nullcontext() as failure:
         admit(pod, lambda resource, _: stored[resource])
     assert failure is None or str(failure.value) == f'pods "x" is forbidden: {message}'
+
+
+def test_the_status_of_a_quota_follows_what_is_in_its_namespace() -> None:
+    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    path = "/api/v1/namespaces/n"
+    call(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
+    hard = {"pods": "9", "count/configmaps": "9", "secrets": "9", "requests.cpu": "9", "count/none": "9"}
+    call(server, "POST", f"{path}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    for used in ("0", "1", "0"):
+        while server.collect():
+            pass
+        expected = dict.fromkeys(hard, "0") | {"count/configmaps": used, "secrets": used}
+        assert call(server, "GET", f"{path}/resourcequotas/q")[1]["status"] == {"hard": hard, "used": expected}
+        for kind in ("configmaps", "secrets"):
+            if call(server, "POST", f"{path}/{kind}", {"metadata": {"name": "a"}})[0] == 409:
+                call(server, "DELETE", f"{path}/{kind}/a")
 
 
 def test_a_service_gets_an_address_that_is_free() -> None:
