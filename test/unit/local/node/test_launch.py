@@ -215,3 +215,9 @@ def test_a_mount_may_be_a_part_of_a_volume(tmp_path):
     assert (mount.path, mount.source, (tmp_path / "part").is_dir()) == ("/data", str(tmp_path / "part"), True)
     with pytest.raises(CannotStart, match="there is no volume 'v'"):
         volumes.mounts_of(spec, {})
+
+
+@pytest.mark.parametrize("path", ["/", "//", ""])
+def test_a_mount_in_place_of_everything_is_refused(path, tmp_path):
+    with pytest.raises(CannotStart, match="volume 'v' is mounted at '/'"):
+        volumes.mounts_of({"volumeMounts": [{"name": "v", "mountPath": path}]}, {"v": tmp_path})
