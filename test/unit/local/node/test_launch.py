@@ -14,6 +14,7 @@ from tf_operator.local.node.launch import (
     Interpreter,
     Mount,
     Surroundings,
+    bare_ports,
     environment,
     launch,
     unseen_mounts,
@@ -130,6 +131,23 @@ def test_programs_find_what_cannot_be_replaced_in_variables():
     assert "TF_CONFIG" not in env
     container = pod_of({"name": "main", "command": ["run", "--out=/data"]}).containers[0]
     assert unseen_mounts(container, (Mount("a", "/data", ""), Mount("b", "/dat", ""))) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({"args": ["--port=2222"]}, [2222]),
+        ({"args": ["--port", "2222"]}, [2222]),
+        ({"env": [{"name": "PORT", "value": "2222"}]}, [2222]),
+        ({"args": ["0.0.0.0:2222", "j-worker-0:2222", "[::]:2222"]}, []),
+        ({"args": ["serve ${TF_OPERATOR_PORT_2222:-2222}"]}, []),
+        ({"args": ["os.environ.get('TF_OPERATOR_PORT_2222', 2222)"]}, []),
+        ({"args": ["12222", "2222.5", "0.2222", "a-2222", "22222"]}, []),
+    ],
+)
+def test_a_port_without_a_host_is_noticed(container, expected):
+    found = pod_of({"name": "main", "command": ["run"], **container}).containers[0]
+    assert bare_ports(found, {2222, 8080}) == expected
 
 
 @pytest.mark.parametrize("word", ["python", "python3"])
