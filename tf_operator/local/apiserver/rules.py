@@ -20,7 +20,7 @@ from tf_operator.local.apiserver.schemas import MISSING, Schema, below, correlat
 _MISSING_ENGINE: Final = (
     "the rules (x-kubernetes-validations) of this kind cannot be checked: the Python package cel-expr-python is not"
     " installed; 'pip install tf-operator[local]' brings it for Python 3.11 to 3.13 on Linux (glibc) and macOS;"
-    " elsewhere use a real API server (--real)"
+    " elsewhere name a cluster (--context)"
 )
 _OPTIONAL: Final = "cel.bind(oldSelf, __exists ? optional.of(__old) : optional.none(), (\n{}\n))"
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
