@@ -139,6 +139,7 @@ soak: venv ## Live for ten minutes (SOAK_SECONDS) under random faults of every k
 bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, each beside other clients in one run
 	$(BIN)/python test/bench/bench_informer.py
 	PYTHONPATH=test:hack $(BIN)/python test/bench/bench_operator.py
+	PYTHONPATH=test:hack $(BIN)/python test/bench/bench_local.py
 
 ##@ What CI checks
 

@@ -42,7 +42,8 @@ MODULES: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
-    log.before_first_record(_write_records_to_stderr)
+    if arguments is None:  # a process of its own; what is configured stays
+        log.before_first_record(_write_records_to_stderr)
     given = sys.argv[1:] if arguments is None else list(arguments)
     with imports.without_collection():
         parser = make_parser(given[0] if given else "")

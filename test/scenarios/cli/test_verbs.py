@@ -136,7 +136,8 @@ async def test_doctor_sees_server_crd_and_rights_and_misses_the_deployment(tfjob
     code, said, _ = await tfjob_command("doctor")
 
     assert [line[:4].strip() for line in said.splitlines()] == ["ok", "ok", "FAIL", "", "ok"], said
-    assert (code, "no operator is installed" in said) == (1, True)
+    # Another test on the same server may have left a Lease that nobody renews.
+    assert (code, "no operator is installed" in said or "nobody leads" in said) == (1, True)
 
 
 async def test_the_client_does_it_from_python(job_namespace):

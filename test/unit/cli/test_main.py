@@ -44,8 +44,9 @@ def records():
     structlog.reset_defaults()
 
 
-def test_records_and_errors_leave_standard_output_to_the_command(capsys, records):
-    assert main.main(["list", "--kubeconfig", "/nowhere"]) == 1
+def test_records_and_errors_leave_standard_output_to_the_command(capsys, records, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["tfjob", "list", "--kubeconfig", "/nowhere"])
+    assert main.main() == 1
     said = "tfjob: there is no kubeconfig at /nowhere; name a cluster with --context or --kubeconfig\n"
     assert capsys.readouterr() == ("", said)  # once, and as no record beside
 

@@ -59,6 +59,11 @@ def test_a_job_without_type_count_and_port_has_one_master() -> None:
     assert [(entry["tfReplicaType"], entry["replicas"], entry["tfPort"]) for entry in shown] == [("MASTER", 1, 2222)]
 
 
+@pytest.mark.parametrize("template", ["text", {"spec": "text"}])
+def test_a_template_that_is_none_stays_as_it_is(template: Any) -> None:
+    assert in_v1(item() | {"template": template})["tfReplicaSpecs"]["Master"]["template"] == template
+
+
 @pytest.mark.documents("v1alpha1/types", "v1alpha1/default-server")
 @pytest.mark.parametrize(
     ("items", "spec", "replicas"),
