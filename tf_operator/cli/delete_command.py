@@ -26,7 +26,7 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _delete(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    for name in map(session.name_of, arguments.name):
+    for name in [session.name_of(it, jobs) for it in arguments.name]:
         try:
             await jobs.delete(name)
         except NotFound:

@@ -28,7 +28,7 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _events(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.get(session.name_of(arguments.name))
+    job = await jobs.get(session.name_of(arguments.name, jobs))
     found = await jobs.events(job, with_pods=not arguments.no_pods)
     if arguments.output:
         shown = {"items": [output.event_body(event) for event in found]}

@@ -27,7 +27,7 @@ def explain(situation: Situation) -> Explanation:
 def text(situation: Situation) -> Iterator[str]:
     """The explanation, line by line."""
     found = explain(situation)
-    yield f"{situation.job.kind} {situation.job.namespace}/{situation.job.name} {found.state}.\n"
+    yield f"{situation.job.kind} {situation.job.namespace}/{situation.job.name} {output.printable(found.state)}.\n"
     for heading, lines in (("Why", found.reasons), ("Waits for", found.waits), ("Next", found.steps)):
         for number, line in enumerate(lines):
             yield f"  {f'{heading}:' if number == 0 else '':<11}{output.printable(line)}\n"

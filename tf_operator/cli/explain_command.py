@@ -28,7 +28,7 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _explain(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.get(session.name_of(arguments.name))
+    job = await jobs.get(session.name_of(arguments.name, jobs))
     pods = await jobs.pods(job)
     try:
         events = await jobs.events(job)

@@ -30,7 +30,7 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _get(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    found = [await jobs.get(session.name_of(name)) for name in arguments.name]
+    found = [await jobs.get(session.name_of(name, jobs)) for name in arguments.name]
     if len(found) == 1 and arguments.output in {"json", "yaml"}:
         sys.stdout.write(output.document(found[0].body, arguments.output))
         return 0

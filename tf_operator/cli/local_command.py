@@ -34,6 +34,8 @@ STARTED_WITHIN: Final = 60.0
 """Seconds for ``up``; on a machine with nothing else to do it takes one."""
 ENDED_WITHIN: Final = 40.0
 """Seconds for ``down`` until it kills: a pod has 30 s to end."""
+_READY: Final = b"1"
+"""What a server says to the command that has started it; anything else says why it cannot serve."""
 _DESCRIPTION: Final = """\
 A Kubernetes API server with the operator and a node that runs pods as processes of yours, for training jobs without a
 cluster. kubectl works with it: export KUBECONFIG=$(tfjob local kubeconfig)."""
@@ -117,13 +119,15 @@ def _start(folder: StateFolder) -> None:
             )  # fmt: skip
         finally:
             os.close(writing)
-        is_ready = False
+        said = b""
         try:
-            is_ready = bool(select.select([reading], [], [], STARTED_WITHIN)[0]) and bool(os.read(reading, 1))
+            said = os.read(reading, 4096) if select.select([reading], [], [], STARTED_WITHIN)[0] else b""
         finally:
-            if not is_ready:
+            if said != _READY:
                 process.kill()
                 process.wait()
+        if said not in {b"", _READY}:
+            raise StateError(said.decode(errors="replace"))
         process.returncode = 0  # it goes on, and nobody waits for it
 
 
@@ -202,16 +206,31 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
         folder.record("")
     from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
 
-    def on_ready() -> None:
-        if ready >= 0:
-            try:
-                os.write(ready, b"1")
-            except BrokenPipeError:  # the command that has started this was killed: nobody knows of a server
-                os.kill(os.getpid(), signal.SIGTERM)
-            os.close(ready)
-
+    starter = _Starter(ready)
     try:
-        return local.serve(folder, on_ready=on_ready)
+        return local.serve(folder, on_ready=lambda: starter.tell(_READY))
     except sqlite3.Error as error:
         way_out = "'tfjob local down --purge' deletes it with all jobs"
-        raise StateError(f"{folder.journal} cannot be used ({error}); {way_out}") from error
+        problem = StateError(f"{folder.journal} cannot be used ({error}); {way_out}")
+    except StateError as error:
+        problem = error
+    starter.tell(str(problem).encode()[:4000])
+    raise problem
+
+
+class _Starter:
+    """The command that has started this server, and waits for its first word; nobody for a descriptor below 0."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def tell(self, text: bytes) -> None:
+        """Say it, unless something was said before."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        try:
+            os.write(descriptor, text)
+        except BrokenPipeError:  # the command was killed: nobody knows of a server
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.close(descriptor)

@@ -27,7 +27,12 @@ class Printer:
     def write(self, line: LogLine) -> None:
         """Write one line, at once."""
         self.count += 1
-        self._stream.write(f"{self._prefix(line.replica) if self._has_prefix else ''}{line.text}\n")
+        prefix = self._prefix(line.replica) if self._has_prefix else ""
+        if buffer := getattr(self._stream, "buffer", None):  # what is no text stays as it is
+            self._stream.flush()
+            buffer.write(prefix.encode() + (line.raw or line.text.encode()) + b"\n")
+        else:
+            self._stream.write(f"{prefix}{line.text}\n")
         self._stream.flush()
 
     def _prefix(self, replica: str) -> str:

@@ -32,7 +32,7 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _logs(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.get(session.name_of(arguments.name))
+    job = await jobs.get(session.name_of(arguments.name, jobs))
     printer = log_lines.Printer(job, sys.stdout, is_alone=bool(arguments.replica))
     found = jobs.logs(
         job,

@@ -29,7 +29,7 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _restart(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    deleted = await jobs.restart(session.name_of(arguments.name), replica=arguments.replica)
+    deleted = await jobs.restart(session.name_of(arguments.name, jobs), replica=arguments.replica)
     for pod in deleted:
         sys.stdout.write(f"{pod.replica}: pod {pod.name} deleted; the operator replaces it\n")
     if not deleted:

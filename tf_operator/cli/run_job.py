@@ -15,7 +15,7 @@ from typing import Final
 from tf_operator.cli import log_lines, output, session
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_view import PlainView, RunView
-from tf_operator.client import ApiError, AsyncTFJobs, Job, JobEvent, JobPod
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod
 from tf_operator.machinery.clock import Clock, SystemClock
 
 _QUESTION: Final = "\nStop and delete the job (s), leave it running (l), or go on (Enter)? "
@@ -71,6 +71,7 @@ class JobRun:
             self._view.close()
 
     async def _follow(self) -> int:
+        failed: Exception | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
                 others = [tasks.create_task(self._follow_pods()), tasks.create_task(self._follow_events())]
@@ -80,8 +81,10 @@ class JobRun:
                     await logs
                 for task in others:
                     task.cancel()
-        except* ApiError as failed:
-            raise failed.exceptions[0] from None
+        except* (ApiError, OSError) as group:  # a pipe that is closed is one, too
+            failed = group.exceptions[0]
+        if failed:  # raised here: above it would be one of a group
+            raise failed
         self._view.close()
         return self._end()
 
@@ -121,9 +124,12 @@ class JobRun:
                         (await self._shown()).show_event(event)
 
     async def _follow_logs(self) -> None:
-        async with aclosing(self._jobs.logs(self._job, follow=True)) as lines:
-            async for line in lines:
-                (await self._shown()).show_line(line)
+        try:
+            async with aclosing(self._jobs.logs(self._job, follow=True)) as lines:
+                async for line in lines:
+                    (await self._shown()).show_line(line)
+        except Forbidden as error:
+            session.say(f"the logs are not shown: {output.printable(str(error))}")
 
     async def _shown(self) -> RunView:
         """The view, once nobody is being asked."""
@@ -135,7 +141,7 @@ class JobRun:
         if job.exit_code is None:
             return session.failed(f"{job.kind} {job.namespace}/{job.name} was deleted before it had ended")
         took = f" after {output.duration(job.finished - job.started)}" if job.finished and job.started else ""
-        said = f": {job.message}" if job.message and job.exit_code else ""
+        said = f": {output.printable(job.message)}" if job.message and job.exit_code else ""
         session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{took}{said}")
         if job.exit_code:
             session.say(f"tfjob explain {job.name} says what to do next")

@@ -34,6 +34,6 @@ def _number(text: str) -> int:
 
 
 async def _scale(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.scale(session.name_of(arguments.name), arguments.replicas, type=arguments.type)
+    job = await jobs.scale(session.name_of(arguments.name, jobs), arguments.replicas, type=arguments.type)
     sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}\n")
     return 0

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
-from tf_operator.cli import failures, target
+from tf_operator.cli import failures, output, target
 from tf_operator.cli.target import Target
 from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotPossible, WaitTimeout
+from tf_operator.dialects import registry
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -63,10 +64,17 @@ def say(text: str) -> None:
 
 def failed(sentence: str, code: int = FAILED) -> int:
     """Say why a command has failed; its exit code."""
-    say(f"tfjob: {sentence}")
+    say(f"tfjob: {output.printable(sentence)}")
     return code
 
 
-def name_of(argument: str) -> str:
-    """The name of a job, which ``-o name`` prints as ``tfjob.kubeflow.org/NAME``."""
-    return argument.rpartition("/")[2]
+def name_of(argument: str, jobs: AsyncTFJobs) -> str:
+    """The name of a job, which ``-o name`` prints as ``tfjob.kubeflow.org/NAME``.
+
+    ``NotPossible`` for anything else with a slash: in ``team/NAME`` a namespace may be meant.
+    """
+    prefix, slash, name = argument.rpartition("/")
+    if slash and registry.named(prefix) is not jobs.api:
+        kind = f"{jobs.api.resource.kind}.{jobs.api.resource.group}".lower()
+        raise NotPossible(f"{argument!r} names no {kind}: -n names a namespace, --kind another kind")
+    return name

@@ -33,13 +33,13 @@ def add_command(commands: "Commands") -> None:
 
 async def _suspend(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in arguments.name:
-        job = await jobs.suspend(session.name_of(name))
+        job = await jobs.suspend(session.name_of(name, jobs))
         sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} is suspended; go on with: tfjob resume {job.name}\n")
     return 0
 
 
 async def _resume(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in arguments.name:
-        job = await jobs.resume(session.name_of(name))
+        job = await jobs.resume(session.name_of(name, jobs))
         sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} is resumed\n")
     return 0

@@ -32,7 +32,7 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _top(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.get(session.name_of(arguments.name))
+    job = await jobs.get(session.name_of(arguments.name, jobs))
     found = await jobs.pods(job)
     try:
         listed = await changes.list_all(jobs.client, _METRICS, pods.scope_of(job))

@@ -52,13 +52,15 @@ async def follow(
     Raises an ``ApiError`` when the first list fails, or when the API server says no; what passes is waited for.
     """
     known = dict[ObjectKey, Body]()
-    version = ""
+    listed = await list_all(client, resource, scope)
+    yield _difference(known, listed.items)
+    version = listed.version
     while True:
-        if not version:
-            listed = await list_all(client, resource, scope)
-            yield _difference(known, listed.items)
-            version = listed.version
         try:
+            if not version:
+                listed = await list_all(client, resource, scope)
+                version = listed.version
+                yield _difference(known, listed.items)
             async with aclosing(_watch(client, resource, scope, version, clock)) as lines:
                 async for line in lines:
                     body = msgspec.json.decode(line.object)

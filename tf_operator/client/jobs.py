@@ -125,12 +125,12 @@ class AsyncTFJobs:
     async def watch(self, job: str | Job) -> AsyncGenerator[Job, None]:
         """The job now, and after each change, until it is deleted; ``NotFound`` when there is none."""
         key = self._key(job)
-        first = await self.get(job)
+        uid = job.uid if isinstance(job, Job) else (await self.get(job)).uid
         scope = Scope(key.namespace, field_selector=f"metadata.name={key.name}")
         async with aclosing(changes.follow(self.client, self.api.resource, scope, self._clock)) as batches:
             async for batch in batches:
                 for change in batch:
-                    if change.is_deleted and uid_of(change.body) == first.uid:
+                    if change.is_deleted or uid_of(change.body) != uid:  # another job has its name by now
                         return
                     yield self._job(change.body)
                 if not batch:
@@ -215,6 +215,8 @@ class AsyncTFJobs:
 
         ``replica``: only this one, as in ``worker-0``. ``previous``: the run before the last restart in place.
         """
+        if tail is not None and tail < 0:
+            raise NotPossible(f"the last {tail} lines cannot be shown: name 0 or more")
         found = await self._found(job)
         options = LogOptions(container, previous, tail)
         if follow:
@@ -230,15 +232,20 @@ class AsyncTFJobs:
                 async for line in lines:
                     yield line
             return
-        for pod in await self._pods_with_logs(found, replica):
+        refusal: errors.Refused | None = None
+        chosen = await self._pods_with_logs(found, replica)
+        refused = 0
+        for pod in chosen:
+            logs.check(pod, options)
             try:
                 async with aclosing(logs.read(self.client, pod, options)) as lines:
                     async for line in lines:
                         yield line
-            except errors.Refused:
+            except errors.Refused as error:
                 # Of several replicas some have nothing to read: no run before, or a container that was not started.
-                if replica:
-                    raise
+                refusal, refused = error, refused + 1
+        if refusal and refused == len(chosen):
+            raise refusal
 
     async def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""

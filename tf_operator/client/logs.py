@@ -8,24 +8,26 @@ None``) is not waited for.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from tf_operator.client import changes, pods
-from tf_operator.client.job import Job, read_job
+from tf_operator.client.job import Job, NotPossible, read_job
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request, Scope
-from tf_operator.meta import ObjectKey, parse_time, rfc3339, uid_of
+from tf_operator.meta import ObjectKey, parse_time, rfc3339, text_of, uid_of
 
 _GRACE: Final = 2.0
 """Seconds for the last lines of replicas that still run when the job has ended."""
 _BUFFER: Final = 1000
 _PAUSE: Final = 1.0
+_ATTEMPTS: Final = 10
+_CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class LogLine:
     replica: str
     pod: str
     text: str
+    raw: bytes = field(default=b"", repr=False, compare=False)
+    """As it was printed: ``text`` is without what is not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,14 @@ class LogOptions:
     previous: bool = False
     """Of the run before the last restart in place."""
     tail: int | None = None
+
+
+def check(pod: JobPod, options: LogOptions) -> None:
+    """``NotPossible`` for a container that the pod does not have: an API server says so in words for developers."""
+    spec = pod.body["spec"]
+    has = [text_of(entry, "name") for kind in _CONTAINERS for entry in spec.get(kind) or ()]
+    if options.container and options.container not in has:
+        raise NotPossible(f"{pod.replica} has no container {options.container}; it has {', '.join(has)}")
 
 
 def request(pod: JobPod, options: LogOptions, *, follow: bool, since: datetime | None = None) -> Request:
@@ -70,19 +82,26 @@ async def read(client: ApiClient, pod: JobPod, options: LogOptions) -> AsyncGene
 
 
 async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clock) -> AsyncGenerator[LogLine, None]:
-    """The lines of one run of a pod, as they come; when the connection breaks (proxies cut what is silent), again."""
+    """The lines of one run of a pod, as they come; when the connection breaks (proxies cut what is silent), again.
+
+    A server that fails may be one that starts, or one that cannot reach the node: it is asked a few times.
+    """
     last: datetime | None = None
+    left = _ATTEMPTS
     while True:
         after = last
         try:
             asked = request(pod, options, follow=True, since=after)
             async with aclosing(_timed(client, pod, asked)) as lines:
                 async for line, time in lines:
-                    last = time or last
+                    last, left = time or last, _ATTEMPTS
                     # Servers count in seconds, so some lines come a second time.
                     if after is None or time is None or time > after:
                         yield line
-        except errors.NoReply:
+        except (errors.NoReply, errors.ServerFailed, errors.Throttled) as error:
+            left -= isinstance(error, errors.Refused)
+            if not left:
+                raise
             await clock.sleep(_PAUSE)
         else:
             return
@@ -102,10 +121,10 @@ async def _timed(
 
 def _line(pod: JobPod, line: bytes) -> tuple[LogLine, datetime | None]:
     """A line, and when it was printed."""
-    text = line.decode(errors="replace").rstrip("\r")
-    stamp, _, rest = text.partition(" ")
-    time = parse_time(stamp)
-    return LogLine(pod.replica, pod.name, text if time is None else rest), time
+    stamp, _, rest = line.partition(b" ")
+    time = parse_time(stamp.decode(errors="replace"))
+    raw = line if time is None else rest
+    return LogLine(pod.replica, pod.name, raw.decode(errors="replace").rstrip("\r"), raw), time
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +176,7 @@ class LogFollower:
                 await self._drain()
                 for stream in self._streams.values():
                     stream.cancel()
-        except* errors.ApiError as failed:
+        except* Exception as failed:  # noqa: BLE001 (raised where the lines are read)
             end = _End(failed.exceptions[0])
         await self._lines.put(end)
 
@@ -189,16 +208,20 @@ class LogFollower:
             if change.is_deleted or pod.has_ended:
                 self._ended.add(pod.uid)
             if pod.run and pod.run not in self._streams and not change.is_deleted:
+                check(pod, self._options)
                 # Only the first run is cut to its tail: what follows is new.
                 options = self._options if pod.restarts == 0 or not self._streams else replace(self._options, tail=None)
                 self._streams[pod.run] = tasks.create_task(self._stream(pod, options))
 
     async def _stream(self, pod: JobPod, options: LogOptions) -> None:
-        # A container that is gone again: its replica goes on, and so do the others.
-        with suppress(errors.ApiError):
+        try:
             async with aclosing(follow(self._client, pod, options, self._clock)) as lines:
                 async for line in lines:
                     await self._lines.put(line)
+        except (errors.Forbidden, errors.Unauthorized):
+            raise
+        except errors.ApiError:
+            return  # a container that is gone again: its replica goes on, and so do the others
 
     async def _drain(self) -> None:
         """Let the logs of what has ended come to their end; what still runs gets a moment."""

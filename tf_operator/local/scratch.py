@@ -13,8 +13,16 @@ from typing import Final
 
 from tf_operator.local.state import StateFolder
 
-# What still runs in the folder is killed in the same moment, and may write a last file meanwhile.
-_REMOVE: Final = 'read -r _; rm -rf -- "$0" && [ ! -e "$0" ] || { sleep 1; rm -rf -- "$0"; }'
+# A line says that every program has ended. Without one the process was killed, and its programs have a second after
+# SIGTERM: what they save may make the folder again.
+_REMOVE: Final = """
+read -r _ && ended=1
+rm -rf -- "$0"
+[ "$ended" ] && [ ! -e "$0" ] && exit
+sleep 2
+chmod -R u+rwx -- "$0"
+rm -rf -- "$0"
+"""
 
 
 @contextmanager
@@ -33,6 +41,4 @@ def folder() -> Iterator[StateFolder]:
             yield state
             state.purge()
     finally:
-        if remover.stdin:
-            remover.stdin.close()
-        remover.wait()
+        remover.communicate(b"\n")

@@ -192,8 +192,11 @@ class StateFolder:
     def purge(self) -> None:
         """Delete the folder. Its owner calls this, when everything that wrote into it has ended."""
         try:
-            for folder, _, _ in os.walk(self.path):  # a training may have made one that nobody may write
-                Path(folder).chmod(0o700)
+            # A training may have made a folder that nobody may read or write: it is opened before the walk enters it.
+            for folder, names, _ in os.walk(self.path):
+                for inner in (Path(folder, name) for name in names):
+                    if not inner.is_symlink():
+                        inner.chmod(0o700)
             shutil.rmtree(self.path)
         except OSError as error:
             raise StateError(f"{self.path} cannot be deleted: {error}") from error

@@ -416,13 +416,13 @@ async def test_a_pod_past_its_deadline_fails(machine):
     assert (await machine.phase("late", "Failed"))["status"]["reason"] == "DeadlineExceeded"
 
 
-async def test_a_volume_whose_path_cannot_be_replaced_is_reported(machine):
-    mounts = [{"name": "data", "mountPath": "/opt/data"}]
-    await machine.pod(
-        "unseen", "ls -d $TF_OPERATOR_VOLUME_DATA", main={"volumeMounts": mounts}, volumes=[{"name": "data"}]
-    )
+async def test_a_path_and_a_port_that_are_not_replaced_are_reported(machine):
+    main = {"volumeMounts": [{"name": "data", "mountPath": "/opt/data"}], "ports": [{"containerPort": 2222}]}
+    script = "echo --port=2222; ls -d $TF_OPERATOR_VOLUME_DATA"
+    await machine.pod("unseen", script, main=main, volumes=[{"name": "data"}])
     await machine.phase("unseen", "Succeeded")
     assert "TF_OPERATOR_VOLUME_DATA" in await eventually(lambda: has_event(machine, "unseen", "MountNotVisible"))
+    assert "TF_OPERATOR_PORT_2222" in await eventually(lambda: has_event(machine, "unseen", "PortNotReplaced"))
 
 
 async def test_pods_go_on_under_the_next_node(machine):

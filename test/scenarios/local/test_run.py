@@ -179,3 +179,15 @@ async def test_what_the_local_server_refuses_is_one_sentence(machine):
     code, _, errors = await machine.run("run", "-", manifest=manifest)
 
     assert (code, errors.splitlines()[-1]) == (1, "tfjob: the API server has no Gadget of v1")
+
+
+async def test_a_machine_without_the_package_for_tls_runs_jobs_and_says_what_kubectl_needs(machine, tmp_path):
+    (tmp_path / "cryptography.py").write_text("raise ImportError")
+    missing = {"PYTHONPATH": str(tmp_path)}
+
+    up = await machine.run("local", "up", **missing)
+    code, _, errors = await machine.run("run", "-", "-v", manifest=job("sleep 3", Worker=1), **missing)
+
+    rule = "kubectl needs TLS, and that a package: pip install 'tf-operator[local]'"
+    assert up == (1, "", f"tfjob local: {rule}\n")
+    assert (code, f"kubectl is not served: {rule}" in errors) == (0, True)

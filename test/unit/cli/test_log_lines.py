@@ -36,3 +36,12 @@ def test_a_line_names_its_replica_where_there_are_several(stream, job, environme
     Printer(read_job(job.body(), registry.DEFAULT), found, is_alone=alone, environment=environment).write(LINE)
 
     assert found.getvalue() == text
+
+
+def test_what_is_no_text_stays_as_it_was_printed():
+    pipe = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    line = LogLine("chief-0", "j-chief-0", "\ufffd", raw=b"\xff 50 %\r")
+
+    Printer(read_job(TWO.body(), registry.DEFAULT), pipe).write(line)
+
+    assert pipe.buffer.getvalue() == b"chief-0  | \xff 50 %\r\n"

@@ -1,6 +1,7 @@
 """The verbs of ``tfjob`` on an embedded API server: what they print, what they change, and their exit codes."""
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from support.fake_clock import FakeClock
 from tf_operator.cli import kube_yaml, main, run_command, session, target
 from tf_operator.cli.run_job import RunOptions
 from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.transport import errors
 
 CLAIM = {
     "apiVersion": "v1",
@@ -78,6 +80,14 @@ VERBS = {
     "scale a --replicas 3": (1, "can only change while the job is suspended (spec.runPolicy.suspend)"),
     "delete a b": (0, "TFJob default/a deleted\nTFJob default/b deleted\n"),
     "delete c --ignore-not-found": (0, ""),
+    "delete a ../b": (1, "tfjob: '../b' names no tfjob.kubeflow.org: -n names a namespace, --kind another kind\n"),
+    "get pod/a": (1, "'pod/a' names no tfjob.kubeflow.org"),
+    "wait tfjob/b": (1, "TFJob default/b failed: no? data\n"),
+    "logs a --tail -1": (1, "tfjob: the last -1 lines cannot be shown: name 0 or more\n"),
+    "logs a -c typo": (1, "tfjob: worker-0 has no container typo; it has tensorflow\n"),
+    "logs a -f -c typo": (1, "tfjob: worker-0 has no container typo; it has tensorflow\n"),
+    "list -l no=such -o json": (0, '"items": []'),
+    "list -l no=such -o name": (0, ""),
     "top a": (1, "tfjob: this cluster has no metrics API; install the metrics-server\n"),
 }
 
@@ -234,6 +244,38 @@ async def test_ctrl_c_stops_or_leaves_the_job(run, monkeypatch, options, answer,
 
     assert (code, cluster.find(TFJOBS, "j") is not None) == (130, said == LEFT)
     assert said in printed().err
+
+
+class ClosedPipe(io.StringIO):
+    def write(self, _):
+        raise BrokenPipeError
+
+
+async def test_run_ends_when_nobody_reads_its_output(run, monkeypatch):
+    cluster, begin, _ = run
+    monkeypatch.setattr("sys.stdout", ClosedPipe())
+    running = begin()
+    await cluster.clock.idle()
+    cluster.logs["j-chief-0"] = [b"step 1\n"]
+    cluster.pod(cluster.find(TFJOBS, "j"), "chief-0")
+    await cluster.clock.advance(3)
+
+    with pytest.raises(BrokenPipeError):
+        await running
+
+
+async def test_run_goes_on_where_logs_may_not_be_read(run):
+    cluster, begin, printed = run
+    running = begin()
+    await cluster.clock.idle()
+    cluster.logs["j-chief-0"] = [errors.Forbidden(403, errors.Status(message="no right to\x1b read logs"))]
+    cluster.pod(cluster.find(TFJOBS, "j"), "chief-0")
+    await cluster.clock.advance(3)
+    cluster.report("j", "Succeeded")
+    await cluster.clock.advance(3)
+
+    assert await running == 0
+    assert "the logs are not shown: no right to? read logs\n" in printed().err
 
 
 async def test_run_ends_when_its_job_is_deleted(run):

@@ -80,6 +80,15 @@ async def test_after_an_expired_version_what_was_deleted_meanwhile_is_reported(e
     assert versions == ["list", "5", "list", "12"]
 
 
+async def test_a_server_that_is_gone_when_a_version_expires_is_waited_for():
+    gone = [errors.Unreachable("refused")] * 20
+    lists = [page([thing("a", 3)], version=5), page([thing("b", 9)], version=12)]
+
+    seen, _ = await follow(lists[0], EXPIRED, *gone, lists[1], Hang(), seconds=300)
+
+    assert seen == [["a"], ["-a", "b"]]
+
+
 async def test_a_list_has_all_pages_and_begins_again_once_when_it_expires():
     pages = [page([thing("a", 3)], version=5, token="t"), EXPIRED, page([thing("b", 3)], version=7)]
 

@@ -69,6 +69,16 @@ async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, clus
         await waiting
 
 
+async def test_another_job_of_that_name_is_not_waited_for(jobs, cluster):
+    former = await jobs.submit(tfjob("j").workers(1).body())
+    await jobs.delete("j")
+    cluster.job("j")
+    cluster.report("j", "Succeeded")
+
+    async with aclosing(jobs.watch(former)) as seen:
+        assert await anext(seen, None) is None
+
+
 async def test_pods_of_others_that_carry_the_label_are_not_the_jobs(jobs, cluster):
     job = cluster.job()
     for replica in ("worker-0", "chief-0", "sidecar"):
@@ -193,6 +203,28 @@ async def test_a_log_that_breaks_off_is_followed_from_where_it_was(jobs, cluster
     await cluster.clock.advance(3)
     await following
     assert seen == ["one", "", "three"]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+async def test_logs_that_nobody_may_read_are_an_error_and_not_empty(jobs, cluster, follow):
+    cluster.pod(cluster.job(), "worker-0")
+    cluster.logs["j-worker-0"] = [errors.Forbidden(403, errors.Status(message="no right"))]
+
+    async with asyncio.timeout(5):
+        with pytest.raises(errors.Forbidden, match="no right"):
+            await anext(jobs.logs("j", follow=follow))
+
+
+async def test_a_server_that_starts_again_is_asked_again_for_a_log(jobs, cluster):
+    cluster.pod(cluster.job(), "worker-0")
+    cluster.logs["j-worker-0"] = [errors.Unavailable(503, errors.Status())]
+    async with aclosing(jobs.logs("j", follow=True)) as lines:
+        first = asyncio.ensure_future(anext(lines))
+        await cluster.clock.idle()
+        cluster.logs["j-worker-0"] = [b"later\n"]
+        await cluster.clock.advance(1)
+        async with asyncio.timeout(5):
+            assert (await first).text == "later"
 
 
 def test_a_program_without_an_event_loop_uses_the_same_client(tmp_path):

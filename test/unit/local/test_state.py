@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,27 @@ def test_a_purge_leaves_nothing_and_deletes_nothing_elsewhere(folder, tmp_path):
 
     (left,) = tmp_path.iterdir()
     assert stat.S_IMODE(left.stat().st_mode) == 0o500
+
+
+@pytest.fixture
+def unprivileged():
+    """Root may enter every folder."""
+    former = os.geteuid()
+    if former == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(former)
+
+
+def test_a_purge_deletes_a_folder_that_nobody_may_enter(unprivileged):
+    with tempfile.TemporaryDirectory() as base:
+        folder = StateFolder(Path(base, "local"))
+        with folder.owned():
+            closed = folder.path / "volumes" / "closed"
+            (closed / "inner").mkdir(parents=True)
+            closed.chmod(0)
+            folder.purge()
+        assert list(Path(base).iterdir()) == []
 
 
 def test_a_server_that_starts_has_the_lock_from_its_parent(folder):

@@ -333,7 +333,7 @@ def _converter(spec: Body) -> Callable[[Body, str], Json]:
         if known := _conversion(group, name):
             return known(body, api_version)
         if strategy != "None":
-            message = f"the embedded API server calls no webhook to convert {name}.{group} (use --real)"
+            message = f"the embedded API server calls no webhook to convert {name}.{group}; a cluster (--context) does"
             raise ApiFailure(500, "InternalError", message)
         return {**body, "apiVersion": api_version}
 

@@ -7,7 +7,7 @@ from tf_operator.local.apiserver.messages import ApiFailure
 _MISSING: Final = (
     "{} of this kind cannot be checked: the Python package cel-expr-python is not installed; 'pip install"
     " tf-operator[local]' brings it for Python 3.11 to 3.13 on Linux (glibc) and macOS; elsewhere use a real API server"
-    " (--real)"
+    " (--context)"
 )
 
 

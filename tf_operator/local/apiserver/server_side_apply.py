@@ -65,7 +65,7 @@ def _entry_of(kind: Kind, live: Body, manager: str) -> Json | None:
         if entry["manager"] != manager:
             message = (
                 f'Apply failed: the object is managed by "{entry["manager"]}", and the embedded API server serves '
-                "server-side apply to one manager of an object; a real one (--real) serves several"
+                "server-side apply to one manager of an object; a cluster (--context) serves several"
             )
             details = {"name": live["metadata"]["name"], "group": kind.resource.group, "kind": kind.resource.plural}
             raise ApiFailure(409, "Conflict", message, details=details)

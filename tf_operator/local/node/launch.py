@@ -14,7 +14,7 @@ one way that works everywhere is better than two.
 import base64
 import os.path
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ PYTHON_ANNOTATION = "tf-operator.kubeflow.org/python"
 DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 _VARIABLE = re.compile(r"\$\$|\$\((?P<name>[-._a-zA-Z0-9]+)\)")
 _PYTHON = re.compile(r"python3?")
+_PORT_VARIABLE = "TF_OPERATOR_PORT_"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -135,6 +136,16 @@ def unseen_mounts(container: LocalContainer, mounts: tuple[Mount, ...]) -> list[
     return [mount.volume for mount in mounts if not _path_pattern([mount.path]).search(text)]
 
 
+def bare_ports(container: LocalContainer, ports: Collection[int]) -> list[int]:
+    """The ports of the pod that the container mentions without a host: such a number may be anything, and stays.
+
+    Not those whose variable it knows.
+    """
+    text = "\n".join(_texts(container.spec))
+    unknown = [port for port in sorted(ports) if f"{_PORT_VARIABLE}{port}" not in text]
+    return [port for port in unknown if re.search(rf"(?<![\w.:\-]){port}(?![\w.:\-])", text)]
+
+
 def file_values(data: Mapping[str, Any], *, is_binary: bool) -> dict[str, bytes]:
     """The values of a ConfigMap (``data``) or a Secret, whose text is base64."""
     return {
@@ -155,7 +166,7 @@ def _inherited(around: Surroundings) -> dict[str, str]:
     variables = {name: value for name, value in around.interpreter.variables.items() if name != TF_CONFIG}
     folder = os.path.dirname(around.interpreter.python)  # noqa: PTH120 (a virtual environment's link is not resolved)
     volumes = {f"TF_OPERATOR_VOLUME_{_variable(mount.volume)}": mount.source for mount in around.mounts}
-    ports = {f"TF_OPERATOR_PORT_{port}": str(real) for port, real in around.ports.items()}
+    ports = {f"{_PORT_VARIABLE}{port}": str(real) for port, real in around.ports.items()}
     path = ":".join(part for part in (folder, variables.get("PATH", os.defpath)) if part)
     own = {"PATH": path, "TF_OPERATOR_TERMINATION_LOG": around.message_file}
     return {"HOME": around.folder, "PYTHONUNBUFFERED": "1"} | variables | own | volumes | ports

@@ -7,6 +7,7 @@ a slow API server never delays a stop or a restart.
 
 import asyncio
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +17,7 @@ from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.container_process import ContainerProcess
 from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod, mapping_of
-from tf_operator.local.node.launch import CannotStart, launch, unseen_mounts
+from tf_operator.local.node.launch import CannotStart, bare_ports, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
 from tf_operator.local.node.logs import ContainerLog
 from tf_operator.local.node.node_parts import PODS, NodeParts
@@ -165,6 +166,7 @@ class PodRunner:
         around = self._setup.surroundings(container, configs)
         program = launch(self._pod, container, around)
         self._warn_unseen(container, unseen_mounts(container, around.mounts))
+        self._warn_bare(container, {port: around.ports[port] for port in bare_ports(container, around.ports)})
         runtime = self._runtimes[container.name]
         settings = self._parts.settings
         folder = settings.pod_folder(self._pod) / "logs" / container.name
@@ -205,6 +207,17 @@ class PodRunner:
                     f"container {container.name}: processes have no mounts, its program finds the folder in {variable}"
                 )
                 self._parts.event(self._pod, "MountNotVisible", message, "Warning")
+
+    def _warn_bare(self, container: LocalContainer, ports: Mapping[int, int]) -> None:
+        for port, real in ports.items():
+            if f"port {port}" not in self._warned:
+                self._warned.add(f"port {port}")
+                message = (
+                    f"Container {container.name} mentions port {port} as a bare number, which stays as it is: pods "
+                    f"share one address here, and others reach this port at {real}. Take it from the variable "
+                    f"TF_OPERATOR_PORT_{port}, in a shell as ${{TF_OPERATOR_PORT_{port}:-{port}}}"
+                )
+                self._parts.event(self._pod, "PortNotReplaced", message, "Warning")
 
     def _stop(self, name: str) -> None:
         runtime = self._runtimes[name]

@@ -114,7 +114,7 @@ class Spawner:
             os.close(output_end)
             os.close(problem_end)
             output_end = problem_end = -1
-            self._remember(pid)
+            self._remember_or_kill(pid)
             if text := os.read(problem, 4096):  # nothing once exec has closed the other end
                 os.waitpid(pid, 0)
                 self._forget(pid)
@@ -193,8 +193,17 @@ class Spawner:
             if self._children.pop(pid, None):
                 self._forget(pid)
 
-    def _remember(self, pid: int) -> None:
-        (self._folder / str(pid)).write_text(start_time_of(pid))
+    def _remember_or_kill(self, pid: int) -> None:
+        """Note a child; one that cannot be noted ends before it is reported as failed (no space left, for example)."""
+        try:
+            (self._folder / str(pid)).write_text(start_time_of(pid))
+        except OSError:
+            os.kill(pid, signal.SIGKILL)  # it may have no group yet
+            _kill_group(pid)
+            os.waitpid(pid, 0)
+            with suppress(OSError):
+                self._forget(pid)
+            raise
 
     def _forget(self, pid: int) -> None:
         (self._folder / str(pid)).unlink(missing_ok=True)
@@ -213,7 +222,10 @@ class Spawner:
 
 
 def start_time_of(pid: int) -> str:
-    """What tells a process from a later one with its number; ``""`` when there is none, or nobody knows."""
+    """What tells a process from a later one with its number; ``""`` when there is none, or nobody knows.
+
+    A zombie has its start time, too: the number is still its own, and others of its group may run.
+    """
     if not _IS_LINUX:
         return os.popen(f"ps -o lstart= -p {pid:d}").read().strip()  # noqa: S605 (a number)
     try:

@@ -50,9 +50,11 @@ def mounts_of(spec: Body, folders: Mapping[str, Path]) -> tuple[Mount, ...]:
 
 def _mounts(spec: Body, folders: Mapping[str, Path]) -> Iterator[Mount]:
     for entry in list_of(spec, "volumeMounts"):
-        name, path = text_of(entry, "name"), text_of(entry, "mountPath").rstrip("/")
+        name, path = text_of(entry, "name"), "/" + text_of(entry, "mountPath").strip("/")
         if entry.get("subPathExpr"):
             raise _mount_error(f"volume {name!r} is mounted by subPathExpr, which this node does not know: use subPath")
+        if path == "/":
+            raise _mount_error(f"volume {name!r} is mounted at '/', in place of the whole image: name a folder")
         source = folders.get(name)
         if source is None:
             raise _mount_error(f"there is no volume {name!r}")

@@ -14,6 +14,7 @@ from tf_operator.local.node.launch import (
     Interpreter,
     Mount,
     Surroundings,
+    bare_ports,
     environment,
     launch,
     unseen_mounts,
@@ -132,6 +133,23 @@ def test_programs_find_what_cannot_be_replaced_in_variables():
     assert unseen_mounts(container, (Mount("a", "/data", ""), Mount("b", "/dat", ""))) == ["b"]
 
 
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({"args": ["--port=2222"]}, [2222]),
+        ({"args": ["--port", "2222"]}, [2222]),
+        ({"env": [{"name": "PORT", "value": "2222"}]}, [2222]),
+        ({"args": ["0.0.0.0:2222", "j-worker-0:2222", "[::]:2222"]}, []),
+        ({"args": ["serve ${TF_OPERATOR_PORT_2222:-2222}"]}, []),
+        ({"args": ["os.environ.get('TF_OPERATOR_PORT_2222', 2222)"]}, []),
+        ({"args": ["12222", "2222.5", "0.2222", "a-2222", "22222"]}, []),
+    ],
+)
+def test_a_port_without_a_host_is_noticed(container, expected):
+    found = pod_of({"name": "main", "command": ["run"], **container}).containers[0]
+    assert bare_ports(found, {2222, 8080}) == expected
+
+
 @pytest.mark.parametrize("word", ["python", "python3"])
 def test_python_is_the_interpreter_that_stands_for_the_image(word, tmp_path):
     assert launched(command=[word, "-c", "python"]).argv == ["/env/bin/python", "-c", "python"]
@@ -215,3 +233,9 @@ def test_a_mount_may_be_a_part_of_a_volume(tmp_path):
     assert (mount.path, mount.source, (tmp_path / "part").is_dir()) == ("/data", str(tmp_path / "part"), True)
     with pytest.raises(CannotStart, match="there is no volume 'v'"):
         volumes.mounts_of(spec, {})
+
+
+@pytest.mark.parametrize("path", ["/", "//", ""])
+def test_a_mount_in_place_of_everything_is_refused(path, tmp_path):
+    with pytest.raises(CannotStart, match="volume 'v' is mounted at '/'"):
+        volumes.mounts_of({"volumeMounts": [{"name": "v", "mountPath": path}]}, {"v": tmp_path})

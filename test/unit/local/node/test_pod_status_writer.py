@@ -3,6 +3,8 @@
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from tf_operator.local.node.pod_status_writer import PodStatusWriter
 from tf_operator.machinery.transport import errors
 
@@ -28,14 +30,18 @@ async def test_a_read_that_fails_after_a_conflict_is_repeated(clock):
     running.cancel()
 
 
-async def test_of_a_pod_that_is_gone_every_status_counts_as_written(clock):
+@pytest.mark.parametrize("refusal", [errors.NotFound(404, errors.Status()), errors.Conflict(409, errors.Status())])
+async def test_of_a_pod_that_is_gone_every_status_counts_as_written(clock, refusal):
     patches = []
 
     async def merge_patch(*request, **_options):
         patches.append(request)
+        raise refusal
+
+    async def get(*_request):
         raise errors.NotFound(404, errors.Status())
 
-    parts = SimpleNamespace(client=SimpleNamespace(merge_patch=merge_patch), clock=clock)
+    parts = SimpleNamespace(client=SimpleNamespace(merge_patch=merge_patch, get=get), clock=clock)
     writer = PodStatusWriter(parts, BODY)
     running = asyncio.create_task(writer.run())
     for phase in ("Running", "Failed"):

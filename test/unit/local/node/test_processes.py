@@ -204,8 +204,8 @@ async def test_a_killed_supervisor_takes_all_processes_with_it(tmp_path):
     await eventually(lambda: not is_alive(pid) and not marked("x"))
 
 
-def sleeping():
-    return subprocess.Popen(["sleep", "100"], start_new_session=True)
+def sleeping(*argv):
+    return subprocess.Popen(argv or ["sleep", "100"], stdout=subprocess.PIPE, start_new_session=True)
 
 
 async def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_another_ones_now(tmp_path):
@@ -218,6 +218,28 @@ async def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_anot
         assert list(tmp_path.iterdir()) == []
         assert is_alive(other.pid)
         other.kill()
+
+
+async def test_the_group_of_a_leader_that_nobody_has_reaped_is_killed(tmp_path):
+    with sleeping("sh", "-c", "sleep 100 & echo $!") as left:
+        member = int(left.stdout.readline())
+        await eventually(lambda: not is_alive(left.pid))
+        (tmp_path / str(left.pid)).write_text(spawner.start_time_of(left.pid))
+        assert spawner.kill_left_over(tmp_path) == [left.pid]
+        await eventually(lambda: not is_alive(member))
+
+
+async def test_a_program_that_cannot_be_noted_does_not_run(tmp_path):
+    processes, watcher = Processes(tmp_path / "processes"), Watcher()
+    processes.open()
+    try:
+        (tmp_path / "processes").rmdir()  # as when the disk is full
+        processes.start("unnoted", Launch(["sleep", "100"], {"PATH": os.environ["PATH"]}, "/"), watcher)
+        assert "No such file" in (await watcher.ended()).problem
+        assert not marked("unnoted")
+    finally:
+        (tmp_path / "processes").mkdir(exist_ok=True)
+        processes.close()
 
 
 async def test_a_variable_that_is_no_utf_8_reaches_the_program_as_it_is(start):
