@@ -44,7 +44,8 @@ def test_what_is_bound_inside_of_a_block_is_forgotten_with_it():
     assert log.bound_fields() == {}
 
 
-def test_a_record_of_a_failure_shows_no_variables(capsys):
+def test_a_record_of_a_failure_shows_no_variables(capsys, monkeypatch):
+    monkeypatch.setattr(log, "_preparations", [])
     structlog.reset_defaults()
     value = "x".upper() * 9
     try:
