@@ -198,7 +198,7 @@ def control_plane(request: pytest.FixtureRequest, fresh_plane: Callable[..., Con
     With ``--server=embedded``: one of this process, with the embedded API server.
     """
     if request.config.option.server == "embedded":
-        with fresh_plane() as embedded:
+        with fresh_plane(*SESSION_FEATURES) as embedded:
             yield embedded
         return
     session = request.config.stash[SESSION_PLANE]
@@ -216,12 +216,14 @@ def fresh_plane(
 ) -> Callable[..., ControlPlane]:
     """Start a plane with these features, to be used in a ``with`` block; what it has beside the CRD is up to the test.
 
-    With ``--server=embedded`` it is an embedded one, which always has a garbage collector and an audit log.
+    With ``--server=embedded`` it is an embedded one, which always has an audit log.
     """
 
     def start(*features: str) -> ControlPlane:
         root = tmp_path_factory.mktemp("own") / "plane"
-        return EmbeddedPlane.start(root) if is_embedded else ControlPlane.up(root, frozenset(features))
+        if is_embedded:
+            return EmbeddedPlane.start(root, collects="controller-manager" in features)
+        return ControlPlane.up(root, frozenset(features))
 
     is_embedded = request.config.option.server == "embedded"
     if not is_embedded:

@@ -58,8 +58,9 @@ _SENDER: ContextVar[Sender] = ContextVar("_SENDER")
 class EmbeddedPlane(ControlPlane):
     """A plane without processes; it ends with this one."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, collects: bool) -> None:
         super().__init__(root, None)
+        self._collects = collects
         self._url = ""
         self._failure: BaseException | None = None
         self._commits = CommitLog()
@@ -68,9 +69,9 @@ class EmbeddedPlane(ControlPlane):
         self._is_up, self._end = threading.Event(), asyncio.Event()
 
     @classmethod
-    def start(cls, root: Path) -> Self:
-        """Serve from a new folder, with the CRD of TFJobs."""
-        plane = cls(root)
+    def start(cls, root: Path, *, collects: bool) -> Self:
+        """Serve from a new folder, with the CRD of TFJobs, and on request with a garbage collector."""
+        plane = cls(root, collects=collects)
         for folder in (root, plane.layout.pki, plane.layout.audit_policy.parent):
             folder.mkdir(mode=0o700)
         plane_access.write_tokens(plane.layout.tokens)
@@ -114,7 +115,8 @@ class EmbeddedPlane(ControlPlane):
         found = certificate.credentials(folder, clock.now())
         server = ApiServer(clock, kinds=built_in.KINDS)
         server.store.listeners.append(self._commits.on_commit)
-        in_process.collect_soon(server)
+        if self._collects:
+            in_process.collect_soon(server)
         listener = http.listen()
         port = listener.getsockname()[1]
         self._url = f"https://127.0.0.1:{port}"
