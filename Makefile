@@ -9,6 +9,8 @@ WORKERS ?= $(shell echo $$(($(CORES) + 1)))
 # Whole files, in the order that test/conftest.py gives them.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 PYTEST := $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
+# The API server of the scenarios: real, or embedded.
+SERVER ?= real
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
 OTHER_MINORS ?= 1.34
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
@@ -33,8 +35,8 @@ demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a clu
 .PHONY: test
 test: venv ## Run the unit and integration tests, on a real etcd and kube-apiserver
 	@rm -f .coverage .coverage.*
-	$(PYTEST) -m 'not nightly' --cov --cov-report= test/unit test/simulation test/lab test/scenarios \
-		test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
+	$(PYTEST) --server=$(SERVER) -m 'not nightly' --cov --cov-report= test/unit test/simulation test/lab \
+		test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose

@@ -32,6 +32,7 @@ from lab.prometheus.server import Prometheus
 from lab.tools.catalogue import ToolError
 from lab.tools.get import Toolbox, programs
 from support.api import Api
+from support.embedded_plane import EmbeddedPlane
 from support.kubelet import Kubelet
 
 if TYPE_CHECKING:
@@ -87,6 +88,15 @@ SESSION_PLANE = pytest.StashKey[SessionPlane]()
 ENVIRONMENT = dict(os.environ)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--server",
+        choices=("real", "embedded"),
+        default="real",
+        help="which API server tests share: kube-apiserver, or the embedded one, for all tests that it can serve",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Shells have what they start in the background ignore Ctrl-C, and all its children inherit that. The programs that
     # the tests start are to be interrupted all the same.
@@ -113,6 +123,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     xdist hands out whole files in this order (``--no-loadscope-reorder``).
     """
+    if config.option.server == "embedded":
+        unfit = [item for item in items if item.get_closest_marker("real_server")]
+        items[:] = [item for item in items if not item.get_closest_marker("real_server")]
+        config.hook.pytest_deselected(items=unfit)
     if hasattr(config, "workerinput"):
         tests = Counter(item.path for item in items)
         seconds = {path: _usual_seconds(str(path.relative_to(config.rootpath)), tests[path]) for path in tests}
@@ -132,6 +146,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
         return
     wanted = {name for item in session.items if isinstance(item, pytest.Function) for name in _fixtures(item)}
+    if session.config.option.server == "real" and "fresh_plane" in wanted:
+        wanted.add("plane_programs")
     servers = plane_setup.binaries(FEATURES) if "plane_programs" in wanted else []
     monitoring = PROMETHEUS_PROGRAMS if wanted & {"prometheus", "promtool"} else ()
     nodes = cluster_module.PROGRAMS if "cluster" in wanted and GivenCluster.from_environment() is None else ()
@@ -176,23 +192,51 @@ def plane_programs() -> Programs:
 
 
 @pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest, plane_programs: Programs) -> ControlPlane:
-    """The plane of the session, with controller-manager and audit; shared, so nobody stops anything in it."""
+def control_plane(request: pytest.FixtureRequest, fresh_plane: Callable[..., ControlPlane]) -> Iterator[ControlPlane]:
+    """The plane of the session, with controller-manager and audit; shared, so nobody stops anything in it.
+
+    With ``--server=embedded``: one of this process, with the embedded API server.
+    """
+    if request.config.option.server == "embedded":
+        with fresh_plane(*SESSION_FEATURES) as embedded:
+            yield embedded
+        return
     session = request.config.stash[SESSION_PLANE]
     try:
         plane = ControlPlane.up(session.root, SESSION_FEATURES, owner=session.owner)
     except DirectoryRefusedError:  # another worker was first
-        return ControlPlane.attach(session.root, patience=START_SECONDS)
+        plane = ControlPlane.attach(session.root, patience=START_SECONDS)
     plane.detach()
-    return plane
+    yield plane
+
+
+@pytest.fixture(scope="session")
+def fresh_plane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., ControlPlane]:
+    """Start a plane with these features, to be used in a ``with`` block; what it has beside the CRD is up to the test.
+
+    With ``--server=embedded`` it is an embedded one, which always has an audit log.
+    """
+
+    def start(*features: str) -> ControlPlane:
+        root = tmp_path_factory.mktemp("own") / "plane"
+        if is_embedded:
+            return EmbeddedPlane.start(root, collects="controller-manager" in features)
+        return ControlPlane.up(root, frozenset(features))
+
+    is_embedded = request.config.option.server == "embedded"
+    if not is_embedded:
+        request.getfixturevalue("plane_programs")
+    return start
 
 
 @pytest.fixture
 def own_control_plane(
-    request: pytest.FixtureRequest, tmp_path: Path, plane_programs: Programs
+    request: pytest.FixtureRequest, fresh_plane: Callable[..., ControlPlane]
 ) -> Iterator[ControlPlane]:
     """A plane for one test that stops or restarts servers; bare, or with what an indirect parameter says."""
-    with ControlPlane.up(tmp_path / "plane", getattr(request, "param", frozenset())) as plane:
+    with fresh_plane(*getattr(request, "param", ())) as plane:
         yield plane
 
 

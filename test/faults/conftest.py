@@ -114,7 +114,7 @@ class Field:
 
     async def quiet(self, seconds, *, within=30):
         """Wait until nothing has been written in this namespace for so long."""
-        await settle(self.plane.etcd_url, quiet_for=seconds, within=within, namespace=self.namespace)
+        await settle(self.plane.store(), quiet_for=seconds, within=within, namespace=self.namespace)
 
     async def settled(self, process, *, within=60):
         await eventually(lambda: oracle.in_order(process, self.admin, self.namespace), within=within)
@@ -190,7 +190,7 @@ async def field(request, admin, proxy, control_plane, is_shared):
     if not getattr(request.module, "IS_RECORDED", True):
         yield found
         return
-    async with Recorder(control_plane.etcd_url) as recorder:
+    async with Recorder(control_plane.store()) as recorder:
         yield found
         history = await recorder.stop()
     for life in invariants.job_lives(history, namespace):

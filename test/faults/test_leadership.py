@@ -152,7 +152,7 @@ class Stage:
 @pytest_asyncio.fixture(loop_scope="module")
 async def stage(field, proxy, control_plane, tmp_path):
     """A stage whose evidence is judged in the end."""
-    async with Recorder(control_plane.etcd_url) as recorder:
+    async with Recorder(control_plane.store()) as recorder:
         stage = Stage(field, proxy, recorder, tmp_path)
         asking = asyncio.ensure_future(stage.keep_asking())
         try:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pytest
 
 from lab.control_plane.access import OPERATOR
-from lab.control_plane.plane import ControlPlane
 from support import builders, toy_api
 from support.api import Api
 from support.job_namespace import JobNamespace
@@ -32,16 +31,16 @@ TFJOB = builders.tfjob("j").chief(restart="ExitCode").workers(2, restart="ExitCo
 
 
 @pytest.fixture(scope="module")
-def control_plane(tmp_path_factory, plane_programs):
+def control_plane(fresh_plane):
     """A plane of this module's own, with the kinds of the made-up APIs."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
+    with fresh_plane() as plane:
         groups = [{"apiGroups": [toy_api.RESOURCE.group], "resources": ["*"], "verbs": ["*"]}]
         rules = [*groups, {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "made-up"}}
         account = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": OPERATOR.login}
         to = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": "made-up"}
-        plane.admin.apply({**role, "kind": "ClusterRole", "rules": rules})
-        plane.admin.apply({**role, "kind": "ClusterRoleBinding", "roleRef": to, "subjects": [account]})
+        plane.grant({**role, "kind": "ClusterRole", "rules": rules})
+        plane.grant({**role, "kind": "ClusterRoleBinding", "roleRef": to, "subjects": [account]})
         for api in MADE_UP:
             plane.admin.apply(api.crd.load())
         yield plane

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,12 +55,12 @@ def rows(**states):
 
 
 @pytest.fixture(scope="module")
-def control_plane(tmp_path_factory: pytest.TempPathFactory, plane_programs: object) -> Iterator[ControlPlane]:
+def control_plane(fresh_plane: Callable[..., ControlPlane]) -> Iterator[ControlPlane]:
     """A plane of this module's own, without TFJobs, and with the collector of what has lost its owner."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager", "audit"})) as plane:
+    with fresh_plane("controller-manager", "audit") as plane:
         plane.admin.delete(CRDS.path(name="tfjobs.kubeflow.org"))
         for path in sorted((ROOT / "manifests/rbac/mlkube").glob("*.yaml")):
-            plane.admin.apply(yaml.safe_load(path.read_text()))
+            plane.grant(yaml.safe_load(path.read_text()))
         asyncio.run(install(plane, "mlkube/tfjobs.yaml"))
         yield plane
 

@@ -9,7 +9,6 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from lab.control_plane.plane import ControlPlane
 from support.api import Api
 from support.job_namespace import PATIENCE
 from support.kubectl import Kubectl
@@ -20,16 +19,16 @@ from support.operator_fixture import ONE_OPERATOR
 from support.resources import CRDS
 from support.settle import eventually
 
-pytestmark = ONE_OPERATOR
+pytestmark = [ONE_OPERATOR, pytest.mark.real_server("conversion webhooks")]
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 CRD = CRDS.path(name="tfjobs.kubeflow.org")
 KIND = "TFJob.hub.kubeflow.org"
 
 
 @pytest.fixture(scope="module")
-def own_plane(tmp_path_factory, plane_programs):
+def own_plane(tmp_path_factory, fresh_plane):
     """A plane of this module's own, without v1: it takes the overlays, and collects what has lost its owner."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager", "audit"})) as plane:
+    with fresh_plane("controller-manager", "audit") as plane:
         kubectl = Kubectl(plane.kubeconfig("admin"), tmp_path_factory.mktemp("kubectl"))
         kubectl.run("delete", "crd", "tfjobs.kubeflow.org")
         dry_run = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict")

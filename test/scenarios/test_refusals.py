@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
+
 from support import builders
 from support.audit import Tally
 from support.denials import dead_webhook, denied_pods
@@ -18,6 +20,7 @@ ARGUMENTS = (QUICK,)
 QUOTAS = Resource("", "v1", "resourcequotas")
 
 
+@pytest.mark.real_server("admission policies")
 async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace):
     label = {"refused": job_namespace.namespace}
     async with denied_pods(job_namespace.admin, label, "no room for this team") as denial:
@@ -39,6 +42,7 @@ async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace):
     assert not [entry for entry in found["status"]["conditions"] if "no room" in entry["message"]]
 
 
+@pytest.mark.real_server("admission webhooks")
 async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespace):
     """A 500 in the apiserver's eyes, and for the job's owner the reason why there are no pods."""
     async with dead_webhook(job_namespace.admin, job_namespace.namespace):
@@ -52,6 +56,7 @@ async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespac
     assert not [entry for entry in found["status"]["conditions"] if "webhook" in entry["message"]]
 
 
+@pytest.mark.real_server("nobody writes the status of a quota")
 async def test_a_quota_that_is_raised_lets_the_job_go_on(job_namespace):
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
     await job_namespace.admin.create(QUOTAS.path(job_namespace.namespace), quota)

@@ -8,6 +8,7 @@ of every module (``support/invariants.py``).
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from lab.control_plane.access import OPERATOR
@@ -30,6 +31,7 @@ UNSEEN = {("update", "tfjobs.kubeflow.org/finalizers")}
 """An admission plugin, which the planes have on, asks for it when a child is created; no audit log shows that."""
 
 
+@pytest.mark.real_server("RBAC")
 async def test_every_right_is_used_and_nothing_else(control_plane, tmp_path):
     """The audit log of the session, compared with the roles."""
     await _tour(control_plane, tmp_path)

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from lab.control_plane.plane import ControlPlane
 from support import builders, t9k
 from support.crds import create_crd
 from support.job_namespace import PATIENCE, JobNamespace, moment
@@ -26,9 +25,9 @@ WORKERS = [f"tensorflow-example-worker-{index}" for index in range(4)]
 
 
 @pytest.fixture(scope="module")
-def control_plane(tmp_path_factory, plane_programs):
+def control_plane(fresh_plane):
     """A plane of this module's own: it gives the operator rights that it has nowhere else."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
+    with fresh_plane() as plane:
         yield plane
 
 

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lab.control_plane.access import OPERATOR
-from lab.control_plane.plane import ControlPlane
 from support import builders
 from support.api import Api, RefusedError
 from support.audit import AuditLog
@@ -25,9 +24,9 @@ ELECTION = tuple(f"--leader-election-{name}" for name in ("lease-duration=6s", "
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory, plane_programs):
+def plane(fresh_plane):
     """A plane of this module's own: its tests take rights away, and stand for election."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"audit"})) as plane:
+    with fresh_plane("audit") as plane:
         yield plane
 
 
@@ -42,6 +41,7 @@ def no_rights_in_the_cluster(plane):
     plane.admin.create(CLUSTER_BINDINGS.path(), body)
 
 
+@pytest.mark.real_server("RBAC")
 @pytest.mark.usefixtures("no_rights_in_the_cluster")
 async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(plane):
     served = await make_namespaces(plane, "served", 2)
@@ -67,6 +67,7 @@ async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(plane
     assert not [entry for entry in sent if entry.code == 403]
 
 
+@pytest.mark.real_server("RBAC")
 @pytest.mark.usefixtures("no_rights_in_the_cluster")
 async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_the_others(plane):
     """As when it is deleted, and the RoleBinding in it; if the rights come back, so does its work."""

@@ -3,7 +3,6 @@
 import pytest
 import yaml
 
-from lab.control_plane.plane import ControlPlane
 from support import t9k
 from support.api import Api, RefusedError
 from support.crds import apply_rights, create_crd
@@ -14,7 +13,7 @@ from support.resources import CRDS, EVENTS, SERVICES, TRAINING_JOBS, Resource
 from support.settle import eventually
 from support.t9k import ROOT, T9kNamespace, documented, over
 
-pytestmark = ONE_OPERATOR
+pytestmark = [ONE_OPERATOR, pytest.mark.real_server("the controller of Deployments")]
 ARGUMENTS = (QUICK, "--enable-scheme=tensorflowtrainingjob,tfjob.mlkube.io", "--tensorboards=serve")
 BOARDS = Resource("tensorstack.dev", "v1beta1", "tensorboards")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
@@ -37,9 +36,9 @@ async def prepare(admin: Api) -> None:
 
 
 @pytest.fixture(scope="module")
-def control_plane(tmp_path_factory, plane_programs):
+def control_plane(fresh_plane):
     """A plane of this module's own, with the collector of what has lost its owner."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager", "audit"})) as plane:
+    with fresh_plane("controller-manager", "audit") as plane:
         yield plane
 
 

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from lab.control_plane.access import OPERATOR
-from lab.control_plane.plane import ControlPlane
 from support import builders, toy_api
 from support.api import Api
 from support.crds import create_crd
@@ -29,15 +28,15 @@ ROLES = [{"role": "helper", "count": 2, "image": "train:1"}, {"role": "boss", "i
 
 
 @pytest.fixture(scope="module")
-def control_plane(tmp_path_factory, plane_programs):
+def control_plane(fresh_plane):
     """A plane of this module's own: its tests install and remove CRDs."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane") as plane:
+    with fresh_plane() as plane:
         rules = [{"apiGroups": [TOYS.group], "resources": ["*"], "verbs": ["*"]}]
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "toys"}}
         account = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": OPERATOR.login}
         to = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": "toys"}
-        plane.admin.apply({**role, "kind": "ClusterRole", "rules": rules})
-        plane.admin.apply({**role, "kind": "ClusterRoleBinding", "roleRef": to, "subjects": [account]})
+        plane.grant({**role, "kind": "ClusterRole", "rules": rules})
+        plane.grant({**role, "kind": "ClusterRoleBinding", "roleRef": to, "subjects": [account]})
         yield plane
 
 

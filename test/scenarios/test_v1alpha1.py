@@ -13,7 +13,6 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from lab.control_plane.plane import ControlPlane
 from support import builders
 from support.api import Api, RefusedError
 from support.audit import Tally
@@ -29,7 +28,7 @@ from support.settle import eventually
 from support.webhook_probe import ASKED
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
-pytestmark = ONE_OPERATOR
+pytestmark = [ONE_OPERATOR, pytest.mark.real_server("conversion webhooks")]
 EXAMPLES = Path(__file__).resolve().parents[2] / "manifests/examples/kubeflow-v1alpha1"
 CRD = CRDS.path(name="tfjobs.kubeflow.org")
 OPEN = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
@@ -60,9 +59,9 @@ def rows(counts=SHARED, **states):
 
 
 @pytest.fixture(scope="module")
-def own_plane(tmp_path_factory, plane_programs):
+def own_plane(fresh_plane):
     """A plane of this module's own, with the collector of what has lost its owner."""
-    with ControlPlane.up(tmp_path_factory.mktemp("own") / "plane", frozenset({"controller-manager", "audit"})) as plane:
+    with fresh_plane("controller-manager", "audit") as plane:
         yield plane
 
 

@@ -1,6 +1,6 @@
 """The history of a test: every revision of the store, in total order, as evidence for invariants.
 
-``Recorder`` takes down what etcd says, raw, and knows how far it has come; ``History`` is that, decoded, with the
+``Recorder`` takes down what the store says, raw, and knows how far it has come; ``History`` is that, decoded, with the
 questions that invariants ask. The recorder outlives a restart of etcd and fails when anything is missing.
 """
 
@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 import aiohttp
 
-from lab.control_plane.etcd import Change, Etcd
+from lab.control_plane.etcd import Change, Store
 from lab.control_plane.registry_keys import Place, place_of
 from support.resources import Json
 
@@ -33,6 +33,13 @@ class Revision:
     """The object after the change, as it was stored; ``None`` after a deletion."""
     previous: Json | None
     """The object before the change; ``None`` before a creation."""
+    known_creator: str = ""
+
+    @property
+    def creator(self) -> str:
+        """The name of the client that has created the object; empty if nothing says it."""
+        entries = self.last_body.get("metadata", {}).get("managedFields") or [{}]
+        return self.known_creator or str(entries[0].get("manager", ""))
 
     @property
     def last_body(self) -> Json:
@@ -87,7 +94,7 @@ def history_of(changes: Iterable[Change]) -> History:
                 kind = "delete"
             elif change.is_creation:
                 kind = "create"
-            revisions.append(Revision(change.revision, place, kind, body, previous))
+            revisions.append(Revision(change.revision, place, kind, body, previous, change.creator))
     return History(tuple(revisions))
 
 
@@ -112,17 +119,17 @@ def _decoded(value: bytes | None) -> Json | None:
 class Recorder:
     """Takes down every change while its ``async with`` runs."""
 
-    def __init__(self, etcd_url: str) -> None:
-        self._etcd = Etcd(etcd_url)
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._changes: list[Change] = []
         self._seen = 0
         self._progress = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        await self._etcd.__aenter__()
+        await self._store.__aenter__()
         try:
-            self._seen = await self._etcd.revision()
+            self._seen = await self._store.revision()
             listening = asyncio.Event()
             self._task = asyncio.create_task(self._record(listening))
             await self._either(listening)
@@ -140,7 +147,7 @@ class Recorder:
         """End the recording; what had ended it before, if anything had."""
         self._cancel()
         outcomes = await asyncio.gather(*([self._task] if self._task else []), return_exceptions=True)
-        await self._etcd.__aexit__()
+        await self._store.__aexit__()
         return outcomes[0] if outcomes else None
 
     def _cancel(self) -> None:
@@ -161,7 +168,7 @@ class Recorder:
 
     async def caught_up(self, *, within: float = 30.0) -> int:
         """Wait until everything in the store at this moment has been recorded; its revision."""
-        target = await self._etcd.revision()
+        target = await self._store.revision()
         async with asyncio.timeout(within):
             while self._seen < target:
                 await self.next_progress()
@@ -195,7 +202,7 @@ class Recorder:
 
     async def _record_connection(self, listening: asyncio.Event) -> None:
         pieces: list[Change] = []
-        async with self._etcd.watch(self._seen + 1) as batches:
+        async with self._store.watch(self._seen + 1) as batches:
             listening.set()
             async for batch in batches:
                 pieces += batch.changes

@@ -203,7 +203,7 @@ class JobNamespace:
         A pass takes milliseconds and progress is collected for half a second, so that more than a second without a
         write, and without anything that is due later, means that nothing follows.
         """
-        await settle(self.plane.etcd_url, quiet_for=seconds, within=within, namespace=self.namespace, with_events=False)
+        await settle(self.plane.store(), quiet_for=seconds, within=within, namespace=self.namespace, with_events=False)
 
 
 def conditions(job: Json) -> dict[str, Json]:

@@ -66,10 +66,10 @@ def allow(plane: ControlPlane) -> None:
     ]
     head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "webhook"}}
     binding = yaml.safe_load((RIGHTS / "cluster-role-binding.yaml").read_text())
-    plane.admin.apply({**head, "kind": "ClusterRole", "rules": rules})
-    plane.admin.apply({**binding, **head, "roleRef": {**binding["roleRef"], "name": "webhook"}})
-    plane.admin.apply(yaml.safe_load((RIGHTS / "cluster-role.yaml").read_text()))
-    plane.admin.apply(binding)
+    plane.grant({**head, "kind": "ClusterRole", "rules": rules})
+    plane.grant({**binding, **head, "roleRef": {**binding["roleRef"], "name": "webhook"}})
+    plane.grant(yaml.safe_load((RIGHTS / "cluster-role.yaml").read_text()))
+    plane.grant(binding)
 
 
 @asynccontextmanager

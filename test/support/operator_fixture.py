@@ -97,7 +97,7 @@ async def make_operator_fixture(
     async with (
         Api(plane.kubeconfig("admin")) as admin,
         Api(plane.kubeconfig("kubelet")) as nodes,
-        Recorder(plane.etcd_url) as recorder,
+        Recorder(plane.store()) as recorder,
     ):
         options = {"arguments": (ALONE, *arguments), "kubeconfig": kubeconfig}
         operator_fixture = OperatorFixture(plane, names, admin, nodes, options, _free=[*names])

@@ -108,14 +108,13 @@ def lives_of(history: History, children: Iterable[Revision]) -> Iterator[PodLife
         if entry.resource == PODS.qualified and entry.uid in uids:
             versions[entry.uid].append(entry)
     for found in versions.values():
-        if not _is_made_by_a_test(found[0].last_body):
+        if not _is_made_by_a_test(found[0]):
             yield PodLife(tuple(found))
 
 
-def _is_made_by_a_test(body: Json) -> bool:
+def _is_made_by_a_test(revision: Revision) -> bool:
     """Pods of others and forgeries say nothing about the operator; the tests' own clients are called ``test-...``."""
-    managers = [entry.get("manager", "") for entry in body["metadata"].get("managedFields", ())]
-    return bool(managers) and str(managers[0]).startswith("test-")
+    return revision.creator.startswith("test-")
 
 
 def _restarts(body: Json) -> Iterator[int]:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar, overload
 
-from lab.control_plane.etcd import Change
+from lab.control_plane.etcd import Change, Store
 from lab.control_plane.registry_keys import Place, place_of
 from support.history import Recorder
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -31,7 +31,7 @@ class NotSettledError(AssertionError):
 
 
 async def settle(
-    etcd_url: str, *, quiet_for: float, within: float, namespace: str = "", with_events: bool = True
+    store: Store, *, quiet_for: float, within: float, namespace: str = "", with_events: bool = True
 ) -> int:
     """Wait until nothing has been written for ``quiet_for`` seconds; the store's revision then.
 
@@ -45,7 +45,7 @@ async def settle(
         is_event = place.plural == "events"
         return not is_ignored and (with_events or not is_event) and namespace in {"", place.namespace}
 
-    async with Recorder(etcd_url) as recorder:
+    async with Recorder(store) as recorder:
         return await wait_quiet(recorder, counts, quiet_for=quiet_for, within=within)
 
 

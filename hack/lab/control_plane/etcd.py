@@ -7,9 +7,9 @@ numbers every change of the whole store (a revision), so "have I seen all of it"
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import aiohttp
 
@@ -35,6 +35,8 @@ class Change:
     value: bytes | None
     previous: bytes | None
     is_creation: bool
+    creator: str = ""
+    """User agent of who has created the object, if the store knows it; else the body's managedFields say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,20 @@ class Batch:
 
     changes: tuple[Change, ...]
     is_whole: bool
+
+
+class Store(Protocol):
+    """Where the changes of a plane can be read; to be used with ``async with``."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *failure: object) -> None: ...
+
+    async def revision(self) -> int:
+        """The revision at this moment: nothing acknowledged is left out."""
+
+    def watch(self, start: int) -> AbstractAsyncContextManager[AsyncIterator[Batch]]:
+        """Every change from revision ``start`` on, for ever, or until the connection breaks."""
 
 
 class Etcd:

@@ -21,8 +21,9 @@ from lab.control_plane import directory as plane_directory
 from lab.control_plane import servers as plane_servers
 from lab.control_plane import setup as plane_setup
 from lab.control_plane import supervisor
-from lab.control_plane.api import BlockingApi
+from lab.control_plane.api import BlockingApi, Body
 from lab.control_plane.directory import Layout
+from lab.control_plane.etcd import Etcd, Store
 from lab.control_plane.launch import Launcher
 from lab.control_plane.link import SupervisorLink
 from lab.control_plane.process import Condition, ProcessId
@@ -167,6 +168,10 @@ class ControlPlane:
         """Plain HTTP; its JSON gateway is below /v3/."""
         return self.servers[plane_servers.ETCD].url
 
+    def store(self) -> Store:
+        """What has been written, in its order."""
+        return Etcd(self.etcd_url)
+
     @property
     def ca_file(self) -> Path:
         """PEM with what a client must trust, for every API server of the plane."""
@@ -199,6 +204,11 @@ class ControlPlane:
             self.layout, self.launcher, self.features, name=name, etcd_url=etcd_url or self.etcd_url
         )
         return self.servers[name]
+
+    def grant(self, *manifests: Body) -> None:
+        """Apply roles and their bindings."""
+        for manifest in manifests:
+            self.admin.apply(manifest)
 
     def make_namespace(self, purpose: str) -> str:
         """Make a fresh namespace in which pods can be created at once, and return its name.

@@ -1,7 +1,7 @@
 """A control plane for the tests of the process: its role allows one Lease, and these tests hold and release it."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,9 +11,9 @@ from support.resources import LEASES
 
 
 @pytest.fixture(scope="package")
-def shared_plane(plane_programs: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def shared_plane(fresh_plane: Callable[..., ControlPlane]) -> Iterator[ControlPlane]:
     """Nobody but these tests stands for election in it."""
-    with ControlPlane.up(tmp_path_factory.mktemp("app") / "plane") as plane:
+    with fresh_plane() as plane:
         yield plane
 
 

@@ -36,6 +36,7 @@ def asked_like_client_go(request):
     return request()
 
 
+@pytest.mark.real_server("conversion webhooks")
 @pytest.mark.timeout(300 + REQUESTS)  # on a machine that is shared
 async def test_no_request_fails_while_the_certificate_is_renewed_twice(plane, namespace):
     """The second renewal is due as soon as the first is done."""

@@ -106,6 +106,7 @@ async def wait_for(process, token, status):
     return await eventually(check, within=30)
 
 
+@pytest.mark.real_server("RBAC")
 @pytest.mark.usefixtures("rights")
 async def test_metrics_are_for_those_whom_the_apiserver_allows(plane, token):
     prometheus, outsider = token("prometheus", may_read=True), token("outsider", may_read=False)
@@ -124,6 +125,7 @@ async def test_metrics_are_for_those_whom_the_apiserver_allows(plane, token):
         assert not [secret for secret in (prometheus, outsider, elsewhere) if secret in str(process.records)]
 
 
+@pytest.mark.real_server("RBAC")
 async def test_nobody_is_let_in_when_the_operator_may_not_ask_and_the_log_says_what_is_missing(plane, token):
     prometheus = token("prometheus", may_read=True)
     async with operator(plane, arguments=SECURE) as process:
@@ -135,6 +137,7 @@ async def test_nobody_is_let_in_when_the_operator_may_not_ask_and_the_log_says_w
     assert "tokenreviews" in told["error"]
 
 
+@pytest.mark.real_server("RBAC")
 @pytest.mark.usefixtures("rights")
 async def test_nobody_new_is_let_in_while_the_apiserver_hangs_and_health_is_told_all_the_same(plane, token):
     prometheus, late = token("prometheus", may_read=True), token("late", may_read=True)
@@ -178,6 +181,7 @@ def scrape_config(endpoint, *, token_file, authority):
         pytest.param({"certificateSecret": "certificate", "tokenSecret": "reader"}, id="a given one"),
     ],
 )
+@pytest.mark.real_server("RBAC")
 async def test_prometheus_scrapes_it_as_the_monitors_of_the_chart_tell_it_to(
     plane, token, prometheus, tmp_path, secure
 ):

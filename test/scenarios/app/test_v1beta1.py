@@ -21,7 +21,7 @@ from support.resources import TFJOBS
 from support.settle import eventually
 from support.t9k import over
 
-pytestmark = ONE_OPERATOR
+pytestmark = [ONE_OPERATOR, pytest.mark.real_server("conversion webhooks")]
 EXAMPLES = Path(__file__).resolve().parents[3] / "manifests/examples/kubeflow-v1beta1"
 INVALID = Waiting("InvalidImageName", 'couldn\'t parse image name "<DOCKER_USERNAME>/tf-mnist:gpu": invalid reference')
 VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha2")

@@ -142,8 +142,8 @@ async def blobs(admin):
 @pytest.mark.parametrize(
     ("mebibytes", "code"),
     [
-        pytest.param(1.6, 500, id="past what etcd takes"),
-        pytest.param(2.5, 500, id="past what its client sends"),
+        pytest.param(1.6, 500, id="past what etcd takes", marks=pytest.mark.real_server("limits of etcd")),
+        pytest.param(2.5, 500, id="past what its client sends", marks=pytest.mark.real_server("limits of etcd")),
         pytest.param(3.1, 413, id="past what the apiserver reads"),
         pytest.param(20, 413, id="far past it"),
     ],

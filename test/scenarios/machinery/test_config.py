@@ -31,6 +31,7 @@ def bound_token(admin, namespace):
     return make
 
 
+@pytest.mark.real_server("tokens of service accounts")
 async def test_a_token_that_is_revoked_is_replaced_in_the_middle_of_a_call(
     control_plane, namespace, admin, bound_token, tmp_path
 ):

@@ -338,6 +338,7 @@ async def prepared(kubeconfig, cache):
     return await played(kubeconfig, cache)
 
 
+@pytest.mark.real_server("what is compared with")
 @pytest.mark.programs("kubectl")
 @pytest.mark.timeout(600)  # 130 commands, twice
 async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import json
 import os
 from itertools import count
 
+import pytest
+
 from lab.control_plane.plane import ControlPlane
 from lab.kubeconfig import access_from
 from support.parity.embedded import EmbeddedServer
@@ -21,6 +23,7 @@ FIRST = int(os.environ.get("PARITY_SEED", "0"))
 AT_ONCE = 50
 
 
+@pytest.mark.real_server("what is compared with")
 def test_random_sequences_have_the_same_answers(control_plane: ControlPlane) -> None:
     names = (f"sequence-{os.getpid()}-{number}" for number in count())
     embedded = EmbeddedServer(CRDS)

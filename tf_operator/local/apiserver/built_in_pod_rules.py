@@ -100,8 +100,10 @@ def _check_placement(spec: Body, path: str) -> Iterator[FieldCause]:
         detail = f"must be between 1 and {_LONGEST_DEADLINE}, inclusive"
         yield causes.invalid(f"{path}.activeDeadlineSeconds", deadline, detail)
     for key, value in (spec.get("nodeSelector") or {}).items():
-        for problem in (*names.qualified(key), *names.label_value(value)):
+        for problem in names.qualified(key):
             yield causes.invalid(f"{path}.nodeSelector", key, problem)
+        for problem in names.label_value(value):
+            yield causes.invalid(f"{path}.nodeSelector", value, problem)
 
 
 def _check_spread(constraints: Any, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
