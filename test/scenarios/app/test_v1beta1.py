@@ -110,6 +110,7 @@ async def test_the_jobs_of_the_course_wait_for_their_image_run_and_end_as_it_say
 
 async def test_never_is_in_force_where_only_the_template_asks_for_restarts(here):
     await here.create(example("failed"))
+    await here.wait_pods("failed-master-0")
     await here.run("failed-master-0")
     await wait_conditions(here, "failed", Created="True", Running="True")
     await here.kubelet.fail("failed-master-0", Exit(1))
