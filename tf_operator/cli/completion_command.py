@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tf_operator.cli import completion, main
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 
 def add_command(commands: "Commands") -> None:

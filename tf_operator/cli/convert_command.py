@@ -14,7 +14,7 @@ from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 _OLDER: Final = ", ".join(
     f"{api.resource.group}/{version}" for api in registry.SERVED for version in api.conversion.versions

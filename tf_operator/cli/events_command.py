@@ -9,7 +9,7 @@ from tf_operator.client import AsyncTFJobs
 from tf_operator.machinery.clock import SystemClock
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 
 def add_command(commands: "Commands") -> None:

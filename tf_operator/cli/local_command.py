@@ -28,7 +28,7 @@ from tf_operator.local.node import spawner
 from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, StateFolder
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 STARTED_WITHIN: Final = 60.0
 """Seconds for ``up``; on a machine with nothing else to do it takes one."""

@@ -19,7 +19,7 @@ from tf_operator.planning import gang
 from tf_operator.planning.snapshot import Settings
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 _DESCRIPTION: Final = """\
 Shows what the operator would make of a TFJob: pods, Services, PodGroup and TF_CONFIG, and what ends the job. Asks no

@@ -15,7 +15,7 @@ from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 _EPILOG: Final = """\
 exit codes: 0 the job has succeeded; that of its first failure, or 1; 2 wrong usage; 130 interrupted: Ctrl-C asks

@@ -8,7 +8,7 @@ from tf_operator.cli import session, target
 from tf_operator.client import AsyncTFJobs
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 
 def add_command(commands: "Commands") -> None:

@@ -12,7 +12,7 @@ from tf_operator.dialects import registry
 from tf_operator.meta import key_of, text_of
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 
 def add_command(commands: "Commands") -> None:

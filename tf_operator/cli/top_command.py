@@ -12,7 +12,7 @@ from tf_operator.meta import Body, key_of
 from tf_operator.planning import quantity
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 _METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 _MEBIBYTE: Final = 1024 * 1024

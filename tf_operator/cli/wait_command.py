@@ -9,7 +9,7 @@ from tf_operator.client import AsyncTFJobs, JobPhase
 from tf_operator.machinery.clock import SystemClock
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+    from tf_operator.cli.grammar import Commands
 
 _PHASES: Final = {str(phase).lower(): phase for phase in JobPhase if phase}
 _EPILOG: Final = """\

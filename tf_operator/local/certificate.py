@@ -59,7 +59,7 @@ def _context(folder: StateFolder, now: datetime) -> ssl.SSLContext | None:
 
 def _draw(now: datetime) -> tuple[bytes, bytes, bytes]:
     try:
-        from tf_operator.local import authority  # noqa: PLC0415 (what it imports is optional, and slow)
+        from tf_operator.machinery import authority  # noqa: PLC0415 (what it imports is optional, and slow)
     except ImportError as error:
         raise StateError("kubectl needs TLS, and that a package: pip install 'tf-operator[local]'") from error
-    return authority.draw(now, valid_for=VALID_FOR, hosts=HOSTS)
+    return authority.draw(f"tfjob local {now:%Y-%m-%d %H:%M}", hosts=HOSTS, now=now, valid_for=VALID_FOR)

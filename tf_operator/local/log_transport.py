@@ -16,6 +16,7 @@ from tf_operator.local.log_source import LogSource
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.machinery.transport.transport import Reply, Transport, no_guard
+from tf_operator.meta import key_of
 
 
 class LogTransport:
@@ -51,17 +52,7 @@ class LogTransport:
         if asked is None:
             yield WholeReply(Response(200, b"", "text/plain"))
             return
-        pieces = self._logs.read(
-            found["namespace"],
-            found["name"],
-            asked.container,
-            follow=asked.follow,
-            previous=asked.previous,
-            tail_lines=asked.tail_lines,
-            since_seconds=asked.since_seconds,
-            limit_bytes=asked.limit_bytes,
-            timestamps=asked.timestamps,
-        )
+        pieces = asked.read(self._logs, key_of(pod))
         async with aclosing(pieces):  # type: ignore[type-var] # an asynchronous generator, as its contract says
             yield _LogReply(pieces)
 

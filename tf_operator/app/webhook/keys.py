@@ -17,15 +17,14 @@ from typing import Final, Self
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import serialization
+
+from tf_operator.machinery import authority
 
 VALID_FOR: Final = timedelta(days=365)
 RENEW_BEFORE: Final = VALID_FOR / 3
 KNOWN_AFTER: Final = timedelta(minutes=1)
 FORGOTTEN_AFTER: Final = timedelta(hours=1)
-CLOCK_SKEW: Final = timedelta(hours=1)
-"""The API server's clock may be behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _is_for(certificate: x509.Certificate, host: str) -> bool:
 
 
 def _drawn_at(certificate: x509.Certificate) -> datetime:
-    return certificate.not_valid_before_utc + CLOCK_SKEW
+    return certificate.not_valid_before_utc + authority.CLOCK_SKEW
 
 
 def _authority_of(pair: Pair) -> bytes:
@@ -113,45 +112,9 @@ def _authority_of(pair: Pair) -> bytes:
 
 
 def _draw(host: str, now: datetime) -> tuple[bytes, Pair]:
-    """A new authority, whose key is thrown away, and a certificate of it."""
-    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority_name = _name(f"tf-operator conversion webhook {now:%Y-%m-%d}")
-    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)  # noqa: FBT003 (x509's order)
-    authority = (
-        _builder(authority_name, authority_name, authority_key.public_key(), now)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    certificate = (
-        _builder(_name(host[:64]), authority_name, key.public_key(), now)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return _pem(authority), Pair(_pem(certificate, authority), private)
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + VALID_FOR)
-    )
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, text)])
+    name = f"tf-operator conversion webhook {now:%Y-%m-%d}"
+    root, certificate, key = authority.draw(name, hosts=(host,), now=now, valid_for=VALID_FOR)
+    return root, Pair(certificate + root, key)
 
 
 def _pem(*certificates: x509.Certificate) -> bytes:

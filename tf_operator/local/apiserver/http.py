@@ -291,18 +291,7 @@ class _Site(web.Server):
         await response.prepare(http)
         if asked is None:
             return response
-        key = key_of(pod)
-        pieces = self._logs.read(
-            key.namespace,
-            key.name,
-            asked.container,
-            follow=asked.follow,
-            previous=asked.previous,
-            tail_lines=asked.tail_lines,
-            since_seconds=asked.since_seconds,
-            limit_bytes=asked.limit_bytes,
-            timestamps=asked.timestamps,
-        )
+        pieces = asked.read(self._logs, key_of(pod))
         async for piece in pieces:
             await self._write(response, piece)
         return response

@@ -1,14 +1,15 @@
 """``GET .../pods/<name>/log``: which container is meant and which part of its log, as the kubelet decides it. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.messages import ApiFailure
-from tf_operator.meta import Body, key_of, parse_time, text_of
+from tf_operator.local.log_source import LogSource
+from tf_operator.meta import Body, ObjectKey, key_of, parse_time, text_of
 
 PATH: Final = re.compile(r"(?P<pod>/api/v1/namespaces/(?P<namespace>[^/]+)/pods/(?P<name>[^/]+))/log")
 
@@ -32,6 +33,20 @@ class LogRequest:
     tail_lines: int | None
     since_seconds: int | None
     limit_bytes: int | None
+
+    def read(self, logs: LogSource, pod: ObjectKey) -> AsyncIterator[bytes]:
+        """It, from where the logs are."""
+        return logs.read(
+            pod.namespace,
+            pod.name,
+            self.container,
+            follow=self.follow,
+            previous=self.previous,
+            tail_lines=self.tail_lines,
+            since_seconds=self.since_seconds,
+            limit_bytes=self.limit_bytes,
+            timestamps=self.timestamps,
+        )
 
 
 def parse(query: Mapping[str, str], pod: Body, now: datetime) -> LogRequest | None:

@@ -1,6 +1,6 @@
-"""A new certificate authority, which signs one certificate for this machine; then its key is thrown away.
+"""A new certificate authority, which signs one certificate for a server; then its key is thrown away.
 
-``certificate`` imports this only when it needs one: ``cryptography`` costs a tenth of a second.
+Import this only where one is needed: ``cryptography`` is optional, and costs a tenth of a second.
 """
 
 import ipaddress
@@ -13,14 +13,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 CLOCK_SKEW: Final = timedelta(hours=1)
+"""The clock of whoever verifies the certificate may be behind."""
 
 
-def draw(now: datetime, *, valid_for: timedelta, hosts: Sequence[str]) -> tuple[bytes, bytes, bytes]:
+def draw(
+    authority_name: str, *, hosts: Sequence[str], now: datetime, valid_for: timedelta
+) -> tuple[bytes, bytes, bytes]:
     """The certificate of the authority, the one for these hosts, and its key, as PEM."""
     until = now + valid_for
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    issuer = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, f"tfjob local {now:%Y-%m-%d %H:%M}")])
-    subject = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "tfjob local server")])
+    issuer, subject = _name(authority_name), _name(hosts[0][:64])
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)  # noqa: FBT003 (x509's order)
     names = [_general_name(host) for host in hosts]
     identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
@@ -43,6 +45,10 @@ def draw(now: datetime, *, valid_for: timedelta, hosts: Sequence[str]) -> tuple[
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return authority.public_bytes(pem), certificate.public_bytes(pem), private
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, text)])
 
 
 def _general_name(host: str) -> x509.GeneralName:
