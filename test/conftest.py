@@ -173,9 +173,13 @@ def refuse_changed_environment(now: Mapping[str, str]) -> None:
 
 
 def _fixtures(item: pytest.Function) -> Iterator[str]:
-    """The fixtures of a test; a parameter may have the name of a fixture without being one."""
+    """The fixtures of a test from a conftest.py; a parameter or a fixture of the module may have the same name."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return (name for name in item.fixturenames if name not in parameters)
+    module = item.getparent(pytest.Module)
+    for name in item.fixturenames:
+        definitions = item.session._fixturemanager.getfixturedefs(name, item) or ()
+        if name not in parameters and definitions and module and definitions[-1].baseid != module.nodeid:
+            yield name
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
