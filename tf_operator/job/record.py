@@ -145,6 +145,23 @@ class PendingRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ElasticRecord:
+    """What the operator's own auto-scaler has decided: it is recorded before anything is done about it."""
+
+    workers: int | None = None
+    """How many there are to be now; ``None`` for as many as the spec says."""
+    queued_at: datetime | None = None
+    """When the job began to wait for room."""
+    admitted_at: datetime | None = None
+    """Since when it has room; ``None`` while it waits."""
+    resized_at: datetime | None = None
+    """When the number was last changed of a job that ran."""
+
+
+NOT_ELASTIC = ElasticRecord()
+
+
+@dataclass(frozen=True, slots=True)
 class JobRecord:
     """All that is remembered of a job."""
 
@@ -171,6 +188,7 @@ class JobRecord:
     restart_records: tuple[RestartRecord, ...] = ()
     first_failure: FirstFailure | None = None
     pending: PendingRecord | None = None
+    elastic: ElasticRecord = NOT_ELASTIC
 
     @property
     def is_finished(self) -> bool:

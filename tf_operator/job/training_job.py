@@ -139,6 +139,29 @@ class RunPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class ElasticRange:
+    """How many replicas of one type there may be while the job runs."""
+
+    type: ReplicaType
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticPolicy:
+    """What may be resized while the job runs, and by what."""
+
+    ranges: tuple[ElasticRange, ...]
+    """Workers, and parameter servers where the job has opted in."""
+    metrics: tuple[Body, ...] = ()
+    """Of a HorizontalPodAutoscaler, as users write them; with any, that alone resizes the job."""
+
+    def range_of(self, kind: ReplicaType) -> ElasticRange | None:
+        """Within which counts a type may be resized; ``None`` for not at all."""
+        return next((found for found in self.ranges if found.type is kind), None)
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingJob:
     """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
 
@@ -151,6 +174,7 @@ class TrainingJob:
     success_policy: SuccessPolicy = SuccessPolicy.DEFAULT
     has_dynamic_workers: bool = False
     tf_config_format: TFConfigFormat = TFConfigFormat.FULL
+    elastic: ElasticPolicy | None = None
     runtime_id: str = ""
     """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
     deciding: DecidingReplica | None = None

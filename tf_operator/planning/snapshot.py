@@ -194,6 +194,14 @@ class TensorBoards:
     """And that this will not change while the operator runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a job that is not suspended may have no pods now: it waits in a queue, or has lost its place."""
+
+    reason: str
+    message: str
+
+
 DEFAULT_SETTINGS = Settings()
 _ROUNDED_UP = timedelta(seconds=1)
 
@@ -221,6 +229,8 @@ class Snapshot:
     """``None`` as long as they are not known."""
     offered_scheduler: str = ""
     """The gang scheduler that jobs of this API may ask for, if it is installed."""
+    hold: Hold | None = None
+    """``None`` for a job that may run."""
 
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
