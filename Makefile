@@ -12,7 +12,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 # The API server of the scenarios: real, or embedded.
 SERVER ?= real
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
-OTHER_MINORS ?= 1.34
+OTHER_MINORS ?= 1.37
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
 # time, which takes longer than to run the unit tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -75,8 +75,8 @@ unit-tests-of-the-rest:
 	$(BIN)/pytest -q test/unit --ignore=test/unit/machinery
 
 .PHONY: tools
-tools: venv ## Get every tool that hack/tool knows (builds what cannot be downloaded)
-	hack/tool $$(hack/tool --list | cut -d ' ' -f 1)
+tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
+	hack/tool $$(hack/tool --list | awk '$$4 != "nightly" { print $$1 }')
 	hack/environment checkov && hack/environment pictures
 
 .PHONY: image
