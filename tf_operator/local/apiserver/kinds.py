@@ -64,6 +64,8 @@ class Kind:
     has_generation: bool = False
     prepare: Prepare | None = None
     validate: Validate | None = None
+    validate_status: Validate | None = None
+    """Instead of ``validate``, where a write to ``status`` is asked less."""
     columns: tuple[Column, ...] = ()
     """Without the name, which every table begins with, and without the age if ``has_age_column``."""
     has_age_column: bool = True

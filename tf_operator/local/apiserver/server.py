@@ -49,7 +49,9 @@ class ApiServer:
         journal: Journal | None = None,
         history: int = HISTORY,
         uids: Callable[[], str] = lambda: str(uuid4()),
+        has_controllers: bool = True,
     ) -> None:
+        """Without ``has_controllers``, ``collect`` leaves alone what has lost its owner or its namespace."""
         self._clock = clock
         self.registry = Registry(kinds)
         self.store = VersionedStore(journal, history=history)
@@ -63,7 +65,14 @@ class ApiServer:
         self.store.listeners.append(self.registry.on_change)
         self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
         self._deleter = Deleter(self.store, clock=clock)
-        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter, clock=clock)
+        self._collector = Collector(
+            self.store,
+            self.registry,
+            writer=self._writer,
+            deleter=self._deleter,
+            clock=clock,
+            has_controllers=has_controllers,
+        )
         for change in loaded:
             self._collector.on_change(change)
         self.store.listeners.append(self._collector.on_change)
