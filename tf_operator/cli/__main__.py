@@ -1,7 +1,20 @@
-"""``python -m tf_operator.cli``: how ``tfjob local up`` starts the server in the background."""
+"""The process of ``tfjob``; as ``python -m tf_operator.cli`` also the server that ``tfjob local up`` starts."""
 
 import sys
+from typing import Final
 
-from tf_operator.cli.main import main
+_INTERRUPTED: Final = 130
 
-sys.exit(main())
+
+def run() -> int:
+    """Run the command that the process was started for. Ctrl-C ends it without a traceback, while it loads, too."""
+    try:
+        from tf_operator.cli import main  # noqa: PLC0415 (half of what a command takes is this)
+
+        return main.main()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(run())
