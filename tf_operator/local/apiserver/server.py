@@ -119,8 +119,15 @@ class ApiServer:
         return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
-        kind, query, now = route.kind, request.query, self._clock.now()
-        view = view_of(kind, request.accept, query)
+        view = view_of(route.kind, request.accept, request.query)
+        if route.kind.read is not None:
+            from tf_operator.local.apiserver import computed  # noqa: PLC0415 (few ask)
+
+            return computed.answer(route, request.query, view=view, now=self._clock.now())
+        return self._answer_stored(request, route, view)
+
+    def _answer_stored(self, request: Request, route: Route, view: View) -> Response | WatchStream:
+        query, now = request.query, self._clock.now()
         match route.verb:
             case "get":
                 return self._get(request, route, view)
