@@ -104,19 +104,7 @@ class ApiServer:
     def _document(self, request: Request) -> Response:
         from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
 
-        found = documents.answer(request, self.registry)
-        return self._no_document(request) if found is None else found
-
-    def _no_document(self, request: Request) -> Response:
-        """As the real server, which has a Status only for what it could serve."""
-        if request.method != "GET":
-            raise failures.method_not_allowed()
-        parts = request.path.strip("/").split("/")
-        if parts[0] == "api" or (
-            parts[0] == "apis" and any(kind.resource.group in parts[1:2] for kind in self.registry)
-        ):
-            raise failures.no_such_path()
-        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        return documents.answer(request, self.registry)
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
         view = view_of(route.kind, request.accept, request.query)
