@@ -35,6 +35,8 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
+    for found_range in job.elastic.ranges if job.elastic else ():
+        yield "Elastic", f"from {found_range.least} to {found_range.most} replicas of {found_range.type} while it runs"
     for limit in _limits(job.run_policy, job.profile.failure_scope):
         yield "Limit", limit
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"

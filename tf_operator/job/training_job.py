@@ -145,6 +145,8 @@ class ElasticRange:
     type: ReplicaType
     least: int
     most: int
+    path: str = ""
+    """Where it stands in the manifest, for messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,10 @@ def test_the_deletion_is_explained():
     assert dict(sentences(WORKERS.ttl(60)))["Deletion"] == "of the job and its remaining objects, 60 s after its end"
 
 
+def test_elastic_ranges_are_mentioned():
+    assert dict(sentences(WORKERS.elastic(1, 4)))["Elastic"] == "from 1 to 4 replicas of Worker while it runs"
+
+
 def test_dynamic_workers_are_mentioned():
     assert "their number may change" in dict(sentences(WORKERS.dynamic_workers()))["Workers"]
 
