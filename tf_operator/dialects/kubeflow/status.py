@@ -47,7 +47,7 @@ _FIELDS: Final = frozenset(
 _COUNTS: Final = frozenset(
     {
         *("active", "succeeded", "failed", "pending", "restarts"),
-        *("completedIndexes", "startedIndexes", "failedIndexes", "selector"),
+        *("completedIndexes", "startedIndexes", "failedIndexes", "clusterSize", "selector"),
     }
 )
 
