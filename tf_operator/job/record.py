@@ -42,11 +42,15 @@ class JobPhase(StrEnum):
     RUNNING = "Running"
     RESTARTING = "Restarting"
     SUSPENDED = "Suspended"
+    QUEUED = "Queued"
+    """It waits for its place, or has lost it, and has no pods."""
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
 
 ENDS = frozenset({JobPhase.SUCCEEDED, JobPhase.FAILED})
+IDLE = frozenset({JobPhase.SUSPENDED, JobPhase.QUEUED})
+"""The phases of jobs that may go on later, and are to have no pods now."""
 
 
 class FailureCause(StrEnum):
@@ -188,6 +192,8 @@ class JobRecord:
     """When nothing was left to be cleaned up after the end; only where the profile asks for it."""
     resumed_at: datetime | None = None
     """When the job was last resumed; ``None`` while it is suspended."""
+    admitted_at: datetime | None = None
+    """When the job last left a queue; ``None`` while it is in one."""
     observed_generation: int = 0
     """The generation of the spec that this record is about."""
     replicas: Mapping[ReplicaType, ReplicaRecord] = field(default_factory=dict)
@@ -202,6 +208,16 @@ class JobRecord:
     def is_finished(self) -> bool:
         """Whether the job has ended, for ever."""
         return self.phase in ENDS
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is to have no pods now, and may go on later."""
+        return self.phase in IDLE
+
+    @property
+    def continued_at(self) -> datetime | None:
+        """When it last went on after it was idle: older pods are not of this run."""
+        return max((moment for moment in (self.resumed_at, self.admitted_at) if moment), default=None)
 
     @property
     def restarts(self) -> int:

@@ -66,8 +66,11 @@ def _after_end(snapshot: Snapshot) -> Plan:
 
 def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, ...]:
     """What follows from the verdict."""
-    if found.phase is Phase.SUSPENDED:
-        return tuple(cleanup.while_suspended(view.snapshot))
+    if found.phase in verdict.IDLE:
+        is_queued = found.phase is Phase.QUEUED
+        return tuple(
+            cleanup.while_idle(view.snapshot, "queued" if is_queued else view.snapshot.job.profile.suspended_word)
+        )
     if found.phase is not Phase.ACTIVE:
         return tuple(cleanup.after_end(view.snapshot))
     rejected, is_waiting = view.snapshot.rejected, rejections.is_waiting(view.snapshot.rejected, view.snapshot.now)
@@ -126,7 +129,7 @@ def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[dateti
     """When to reconcile again, if nothing happens until then."""
     if found.phase is Phase.ACTIVE:
         yield from _wake_ups(view, after)
-    if found.phase in {Phase.ACTIVE, Phase.SUSPENDED}:
+    if found.phase is Phase.ACTIVE or found.phase in verdict.IDLE:
         yield job_tensorboard.retry_at(view.snapshot)
 
 

@@ -12,7 +12,7 @@ from typing import Self
 
 from tf_operator.job import naming
 from tf_operator.job.profile import FailureScope, RestartBy
-from tf_operator.job.record import JobPhase, JobRecord, ReplicaType, RestartRecord
+from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
 from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
@@ -231,11 +231,11 @@ def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecor
 
 
 def _is_suspended_away(pod: Pod, record: JobRecord) -> bool:
-    """Whether a terminating pod is from before the job was suspended, or last resumed."""
-    if record.phase is JobPhase.SUSPENDED:
+    """Whether a terminating pod is from before the job was suspended or queued, or last went on after that."""
+    if record.is_idle:
         return True
-    resumed_at, made_at = record.resumed_at, pod.created_at
-    return bool(resumed_at and made_at and made_at < resumed_at)
+    continued_at, made_at = record.continued_at, pod.created_at
+    return bool(continued_at and made_at and made_at < continued_at)
 
 
 def _is_dynamic(job: TrainingJob, kind: ReplicaType) -> bool:

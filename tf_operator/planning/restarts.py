@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tf_operator.job.ranges import Indexes
-from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -45,14 +45,14 @@ def totals(view: JobView) -> Totals:
 def replaced(view: JobView, phase: JobPhase) -> tuple[ReplicaLoss, ...]:
     """The losses after which a new pod is created, if the job is in this phase from now on.
 
-    The failure that ends a job is no restart. A suspension deletes all pods, so a disruption then is none either; a
-    failure is, also if it is first seen then: it is recorded before its pod is deleted.
+    The failure that ends a job is no restart. A suspended or queued job loses all pods, so a disruption then is none
+    either; a failure is, also if it is first seen then: it is recorded before its pod is deleted.
     """
     if phase in ENDS:
         return ()
-    is_suspended = phase is JobPhase.SUSPENDED
+    is_idle = phase in IDLE
     return tuple(
-        loss for loss in view.losses if not loss.is_permanent and (loss.outcome is PodState.FAILED or not is_suspended)
+        loss for loss in view.losses if not loss.is_permanent and (loss.outcome is PodState.FAILED or not is_idle)
     )
 
 
@@ -64,7 +64,7 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
         tracker.note(replica, uid=pod.uid, in_place=pod.restarts)
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
-    for replica in view.replicas if phase not in ENDS and phase is not JobPhase.SUSPENDED else ():
+    for replica in view.replicas if phase not in ENDS | IDLE else ():
         if replica.pod and replica.is_resized:
             tracker.give_up(replica, replica.pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:

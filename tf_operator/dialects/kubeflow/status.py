@@ -8,6 +8,7 @@ made by ``dialects.merge_patch``, so a status that says the same already costs n
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from tf_operator.dialects import record as codec
@@ -113,8 +114,17 @@ def _with_conditions(record: JobRecord, known: Conditions) -> JobRecord:
             record = replace(record, failure=words.cause_of(end.reason))
     if record.phase is JobPhase.NEW and record.start_time:
         record = replace(record, phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
-    suspended = conditions.find(known, ConditionType.SUSPENDED)
-    return replace(record, resumed_at=suspended.last_transition) if suspended and not suspended.is_true else record
+    return replace(
+        record,
+        resumed_at=_left_at(known, ConditionType.SUSPENDED),
+        admitted_at=_left_at(known, ConditionType.QUEUED),
+    )
+
+
+def _left_at(known: Conditions, kind: ConditionType) -> datetime | None:
+    """Since when this condition is False, if it was ever True."""
+    found = conditions.find(known, kind)
+    return found.last_transition if found and not found.is_true else None
 
 
 def _conditions(report: JobReport, stored: Body) -> list[dict[str, Any]]:

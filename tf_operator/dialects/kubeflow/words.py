@@ -21,6 +21,8 @@ class Reason:
     RESTARTING: Final = "TFJobRestarting"
     SUSPENDED: Final = "TFJobSuspended"
     RESUMED: Final = "TFJobResumed"
+    QUEUED: Final = "TFJobQueued"
+    ADMITTED: Final = "TFJobAdmitted"
     SUCCEEDED: Final = "TFJobSucceeded"
     FAILED: Final = "TFJobFailed"
 
@@ -38,6 +40,8 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     **event_reasons.SHARED,
     EventKind.SUSPENDED: Reason.SUSPENDED,
     EventKind.RESUMED: Reason.RESUMED,
+    EventKind.QUEUED: Reason.QUEUED,
+    EventKind.ADMITTED: Reason.ADMITTED,
     EventKind.SUCCEEDED: Reason.SUCCEEDED,
     EventKind.FAILED: Reason.FAILED,
     EventKind.RESTARTING: Reason.RESTARTING,
@@ -57,6 +61,11 @@ def created(job: TrainingJob) -> str:
 def resumed(job: TrainingJob) -> str:
     """The message of Suspended, when it is over."""
     return f"{job.profile.kind} {job.key.name} is resumed."
+
+
+def admitted(job: TrainingJob) -> str:
+    """The message of Queued, when it is over."""
+    return f"{job.profile.kind} {job.key.name} is admitted."
 
 
 def running(job: TrainingJob) -> str:
