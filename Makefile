@@ -12,7 +12,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 # The API server of the scenarios: real, or embedded.
 SERVER ?= real
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
-OTHER_MINORS ?= 1.34
+OTHER_MINORS ?= 1.37
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
 # time, which takes longer than to run the unit tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -75,8 +75,8 @@ unit-tests-of-the-rest:
 	$(BIN)/pytest -q test/unit --ignore=test/unit/machinery
 
 .PHONY: tools
-tools: venv ## Get every tool that hack/tool knows (builds what cannot be downloaded)
-	hack/tool $$(hack/tool --list | cut -d ' ' -f 1)
+tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
+	hack/tool $$(hack/tool --list | awk '$$4 != "nightly" { print $$1 }')
 	hack/environment checkov && hack/environment pictures
 
 .PHONY: image
@@ -90,7 +90,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix wheels trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix wheels trainings local-trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -100,7 +100,7 @@ mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to n
 test-matrix: venv ## Run the integration tests on the other supported minors of Kubernetes
 	@for minor in $(OTHER_MINORS); do \
 		echo "== Kubernetes $$minor"; \
-		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios --ignore=test/scenarios/parity || exit 1; \
+		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios --ignore=test/scenarios/parity --ignore=test/scenarios/local || exit 1; \
 	done
 
 .PHONY: wheels
@@ -110,6 +110,10 @@ wheels: venv ## Install the wheel with each Python that is supported, and run a 
 .PHONY: trainings
 trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long
 	@$(MAKE) --no-print-directory e2e E2E=nightly
+
+.PHONY: local-trainings
+local-trainings: venv ## The same trainings without a cluster, and the demo, interrupted and killed at 20 moments each
+	$(BIN)/pytest test/scenarios/local/test_trainings.py
 
 .PHONY: conversions
 conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones, 1000 requests while certificates change

@@ -7,6 +7,7 @@ the signal that interrupted it.
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import os
 import shlex
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
+from lab.control_plane.process import die_with
 from lab.tools.progress import Progress, Step, duration
 
 ROOT: Final = Path(__file__).parents[2]
@@ -40,11 +42,11 @@ NEXT: Final = """
 What to type next:
 
   source {venv}/bin/activate
-  tfjob plan -f {job}                  # what the operator makes of it
-  tfjob local up                       # a server that stays, for kubectl, too
-  tfjob run manifests/examples/single-worker.yaml
-  tfjob run {job} --context NAME       # the same job in a cluster with the operator
+  tfjob plan -f {job}    # its pods, and how it ends
+  tfjob local up                                                   # a server that stays, for kubectl, too
+  tfjob run {job} --context NAME     # the same job, in a cluster
 """
+_END_SECONDS: Final = 20.0
 
 
 class Interrupted(BaseException):
@@ -67,9 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, _interrupt)
     try:
         print(OVERTURE, flush=True)
-        if not _is_whole():
-            with progress.step("installing the operator and TensorFlow") as step:
-                _install(step)
+        prepare(progress)
         code = _run(progress)
     except Interrupted as interrupted:
         return interrupted.exit_code
@@ -79,6 +79,14 @@ def main(arguments: Sequence[str]) -> int:
     progress.say(f"it took {duration(time.monotonic() - began)}; nothing runs any more")
     print(NEXT.format(venv=VENV, job=JOB), flush=True)
     return code
+
+
+def prepare(progress: Progress) -> Path:
+    """The virtual environment, made unless there is one that the lock describes."""
+    if not _is_whole():
+        with progress.step("installing the operator and TensorFlow") as step:
+            _install(step)
+    return ROOT / VENV
 
 
 def _run(progress: Progress) -> int:
@@ -119,14 +127,25 @@ def _pip(command: list[str], step: Step) -> None:
 
 @contextlib.contextmanager
 def _running(command: list[str], **options: object) -> Iterator["subprocess.Popen[str]"]:
-    """A program that does not outlive us. At a terminal, Ctrl-C is for it, too, and it ends by itself."""
-    process: subprocess.Popen[str] = subprocess.Popen(command, **options)  # type: ignore[call-overload]
+    """A program that does not outlive us, not even if we are killed.
+
+    Asked by Ctrl-C, which a terminal may have sent to it already, it returns when nothing of it is left.
+    """
+    process: subprocess.Popen[str] = subprocess.Popen(
+        command,
+        preexec_fn=functools.partial(die_with, os.getpid()),  # noqa: PLW1509 (no other thread forks)
+        **options,  # type: ignore[call-overload]
+    )
     try:
         yield process
     finally:
         if process.poll() is None:
-            process.terminate()
-        process.wait()
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _marker() -> Path:

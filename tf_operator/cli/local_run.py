@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace, found: Sequence[Manifest]) -> int:
     session.say(f"without a cluster: images are not used, programs run with {arguments.python or sys.executable}")
     log.before_first_record(_configure_logs)
     with scratch.folder() as folder:
-        spawner = processes.start_spawner(folder.path / "processes")
+        spawner = processes.start_spawner(folder.path / scratch.PROCESSES)
         return session.ended(lambda: _run(arguments, found, folder, spawner))
 
 

@@ -107,8 +107,8 @@ class ChildBuilder:
     def _pod_spec(self, spec: ReplicaSpec, index: int) -> dict[str, Any]:
         pod = dict(spec.template.get("spec") or {})
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
-        if self._gang and not pod.get("schedulerName"):
-            pod["schedulerName"] = self._gang.name
+        if self._gang:
+            pod |= self._gang.pod_fields(self.job, pod)
         if spec.override:
             pod = _overridden(pod, spec.override, self.job.profile.container)
         if spec.is_default_server:

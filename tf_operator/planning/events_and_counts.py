@@ -12,7 +12,7 @@ from datetime import datetime
 from tf_operator.job.record import JobPhase, JobRecord, PendingKind
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import children, failure_evidence, gang, pending, restarts
+from tf_operator.planning import children, failure_evidence, gang, gang_schedulers, pending, restarts
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -156,9 +156,14 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if fixed := children.types_with_restart_policy(job):
         message = f"restartPolicy in the pod template of {', '.join(fixed)} is overruled by that of the replica type"
         yield Event(EventKind.TEMPLATE_RESTART_POLICY, message, is_warning=True)
-    gang_scheduler = settings.gang_scheduler
-    if gang_scheduler and (others := children.types_with_other_scheduler(job, gang_scheduler)):
-        message = f"The template of {', '.join(others)} asks for another scheduler than {gang_scheduler}: it is kept"
+    if unused := gang.unused_fields(job, settings):
+        message = (
+            f"schedulingPolicy: {', '.join(unused)}: without effect, {settings.gang_scheduler} has nothing like it"
+        )
+        yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
+    scheduler = gang_schedulers.pods_scheduler(job, settings)
+    if scheduler and (others := children.types_with_other_scheduler(job, scheduler)):
+        message = f"The template of {', '.join(others)} asks for another scheduler than {scheduler}: it is kept"
         yield Event(EventKind.TEMPLATE_SCHEDULER, message, is_warning=True)
 
 

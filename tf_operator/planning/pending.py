@@ -26,7 +26,7 @@ def note(view: JobView, found: PendingRecord | None) -> str:
     if not view.replicas:
         return " It has no replicas: nothing runs until there are some."
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
-        return " No pod is created before the gang scheduler has admitted its PodGroup."
+        return f" No pod is created before {gang.awaited(view.snapshot)}."
     if scheduler := gang.unavailable(view.snapshot):
         return f" {unavailable(scheduler)}"
     return ""

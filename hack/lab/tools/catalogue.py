@@ -50,6 +50,8 @@ class Tool:
     package: str
     ldflags: tuple[str, ...]
     download: Download | None
+    is_nightly: bool = False
+    """Whether only nightly tests need it."""
 
     @property
     def built_name(self) -> str:
@@ -112,6 +114,7 @@ def _make_tool(fields: Table, *, words: dict[str, str], modules: Path, mirrors: 
         package=fields.get("package", fields["module"]).format(**words),
         ldflags=tuple(flag.format(**words) for flag in fields.get("ldflags", ())),
         download=_make_download(fields, words, mirrors),
+        is_nightly=fields.get("nightly", False),
     )
 
 

@@ -21,8 +21,9 @@ class Edge:
     async def on_request(self, request: Request) -> None:
         """Before the server has the request: wait, or raise an ``ApiError`` of what is never sent."""
 
-    async def on_reply(self, request: Request, answer: Response | WatchStream) -> None:
-        """When the server has carried it out: wait, or raise what becomes of the reply."""
+    async def on_reply(self, _request: Request, answer: Response | WatchStream) -> Response | WatchStream:
+        """When the server has carried it out: wait, raise what becomes of the reply, or give what arrives."""
+        return answer
 
     async def on_lines(self, _request: Request, lines: list[bytes]) -> list[bytes]:
         """Before lines of a watch arrive: wait, raise, or give what arrives."""
@@ -55,11 +56,11 @@ class InProcess:
         before_send()
         answer = self._server.handle(request)
         try:
-            await self._edge.on_reply(request, answer)
-            if isinstance(answer, Response):
-                yield WholeReply(answer)
+            arrived = await self._edge.on_reply(request, answer)
+            if isinstance(arrived, Response):
+                yield WholeReply(arrived)
             else:
-                yield WatchReply(answer, self._lines(request, answer))
+                yield WatchReply(arrived, self._lines(request, arrived))
         finally:
             if isinstance(answer, WatchStream):
                 answer.close()
