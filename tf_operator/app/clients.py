@@ -6,7 +6,7 @@ thread of its own. Separate budgets, so that watches, requests for jobs, events 
 
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from importlib import metadata
 from types import TracebackType
@@ -96,10 +96,10 @@ class Clients:
             self._calling, clock=self._clock, budget=budget, guard=guard(election), instruments=self._instruments()
         )
 
-    async def gang_scheduler(self) -> str:
-        """The first gang scheduler whose PodGroups are served; empty for none. Waits for an API server that answers."""
+    async def gang_scheduler(self, names: Iterable[str]) -> str:
+        """The first of these gang schedulers whose PodGroups are served; empty for none. Waits for an API server."""
         scope = Scope(next(iter(self._options.namespaces), ""))
-        for name in gang_schedulers.BY_PREFERENCE:
+        for name in names:
             found = gang_schedulers.named(name)
             if found and await self._is_served(requests.list_page(found.resource, scope, limit=1)):
                 return name

@@ -21,6 +21,7 @@ from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ConfigurationError
+from tf_operator.planning import gang_schedulers
 from tf_operator.planning.snapshot import Settings
 
 _log = Logger(__name__)
@@ -129,12 +130,14 @@ async def _with_what_is_installed(options: Options, to_server: clients.Clients) 
 
 
 async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> Options:
-    """The options with a gang scheduler that is installed, if they leave it open which one."""
-    if not options.finds_gang_scheduler:
+    """The options with a gang scheduler that is installed, if they leave it open which one, or which version of it."""
+    given = gang_schedulers.versions(options.gang_scheduler)
+    names = gang_schedulers.BY_PREFERENCE if options.finds_gang_scheduler else given
+    if not names:
         return options
-    name = await to_server.gang_scheduler()
+    name = await to_server.gang_scheduler(names)
     _log.info("gang scheduling", scheduler=name or "none is installed")
-    return replace(options, gang_scheduler=name)
+    return replace(options, gang_scheduler=name or options.gang_scheduler)
 
 
 def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:

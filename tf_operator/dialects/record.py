@@ -89,6 +89,7 @@ def read_replica(entry: Body) -> ReplicaRecord:
         completed=Indexes.parse(entry.get("completedIndexes")),
         started=Indexes.parse(entry.get("startedIndexes")),
         failed=Indexes.parse(entry.get("failedIndexes")),
+        size=count_of(entry, "clusterSize") or None,
     )
 
 
@@ -99,6 +100,7 @@ def write_replica(known: ReplicaRecord) -> dict[str, Any]:
         completedIndexes=str(known.completed),
         startedIndexes=str(known.started),
         failedIndexes=str(known.failed),
+        clusterSize=known.size,
     )
 
 
@@ -108,14 +110,19 @@ def read_restarting(found: object) -> Restarting | None:
         return None
     types = found.get("types")
     listed = types if isinstance(types, list) else []
-    return Restarting(tuple(kind for kind in ReplicaType if kind in listed), found.get("afterFailure") is True)
+    return Restarting(
+        tuple(kind for kind in ReplicaType if kind in listed),
+        after_failure=found.get("afterFailure") is True,
+        after_resize=found.get("afterResize") is True,
+    )
 
 
 def write_restarting(known: Restarting | None) -> dict[str, Any] | None:
     """Which types restart."""
     if known is None:
         return None
-    return {"types": [str(kind) for kind in known.types]} | present(afterFailure=known.after_failure)
+    types = [str(kind) for kind in known.types]
+    return {"types": types} | present(afterFailure=known.after_failure, afterResize=known.after_resize)
 
 
 def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:

@@ -8,9 +8,9 @@ cannot be run at all is a value, too: it has ``problems``, and whatever else of 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from tf_operator.job.constants import OWN_MANAGER
 from tf_operator.job.profile import Profile
@@ -145,6 +145,8 @@ class ElasticRange:
     type: ReplicaType
     least: int
     most: int
+    path: str = ""
+    """Where it stands in the manifest, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,16 @@ class TrainingJob:
     def spec_of(self, kind: ReplicaType) -> ReplicaSpec | None:
         """The replicas of this type, if there are to be any."""
         return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
+
+    def in_force(self) -> Self:
+        """The same job with as many workers as the auto-scaler has decided, if it may decide that."""
+        decided = self.record.elastic.workers
+        allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
+        if decided is None or allowed is None:
+            return self
+        count = min(max(decided, allowed.least), allowed.most)
+        replicas = (replace(spec, count=count) if spec.type is ReplicaType.WORKER else spec for spec in self.replicas)
+        return replace(self, replicas=tuple(replicas))
 
     @property
     def leader(self) -> ReplicaSpec | None:

@@ -238,6 +238,8 @@ class Snapshot:
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
 
+        The job has as many workers as are in force.
+
         No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
         accelerators need.
         """
@@ -245,5 +247,6 @@ class Snapshot:
         if offered and offered == self.job.run_policy.scheduling.scheduler:
             settings = replace(settings, gang_scheduler=offered)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
-        job = accelerators.attached(self.job, settings.accelerators) if settings.accelerators else self.job
+        job = self.job.in_force()
+        job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job
         return replace(self, job=job, pods=pods, settings=settings)

@@ -48,7 +48,7 @@ _FIELDS: Final = frozenset(
 _COUNTS: Final = frozenset(
     {
         *("active", "succeeded", "failed", "pending", "restarts"),
-        *("completedIndexes", "startedIndexes", "failedIndexes", "selector"),
+        *("completedIndexes", "startedIndexes", "failedIndexes", "clusterSize", "selector"),
     }
 )
 
