@@ -88,6 +88,13 @@ tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
 	@hack/image $(if $(BASE),--base $(BASE))
 
+.PHONY: release-dry-run
+release-dry-run: venv ## Build all that a release has into dist, twice, and compare (BASE=IMAGE: its image on that base)
+	hack/release check
+	rm -rf dist
+	hack/release dry-run dist
+	hack/check-image $(if $(BASE),--base $(BASE))
+
 .PHONY: generate
 generate: venv ## Write everything that is generated
 	@hack/generate
@@ -95,7 +102,11 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix wheels trainings local-trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+
+.PHONY: kueue
+kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it
+	$(BIN)/pytest test/schedulers/kueue -m nightly
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -158,9 +169,11 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 check: lint types contracts verify test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
-lint: venv ## Style, bugs and formatting (ruff)
+lint: venv ## Style, bugs and formatting (ruff); workflows (actionlint, zizmor)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/zizmor --offline --quiet .github/workflows
+	$$(hack/tool actionlint) -color
 
 .PHONY: types
 types: venv ## Types (mypy --strict)

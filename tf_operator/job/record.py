@@ -74,6 +74,8 @@ class ReplicaRecord:
     """The replicas of which a pod ran that has not been replaced since."""
     failed: Indexes = NO_INDEXES
     """The replicas that failed for good; only where the job continues without them (``FailureScope.DECIDING``)."""
+    size: int | None = None
+    """For how many replicas the pods were made; only of a type that may be resized, and not while it is suspended."""
 
 
 _NO_REPLICAS = ReplicaRecord()
@@ -94,7 +96,11 @@ class RestartRecord:
     attempts: int = 0
     """New pods in a row, none of which ran for long."""
     at: datetime | None = None
-    """When that pod was replaced; the next one waits from then."""
+    """When that pod was replaced; the next one waits from then. ``None`` if it was given up by a resize."""
+
+    def gives_up(self, uid: str) -> bool:
+        """Whether a resize has given up this very pod: whatever becomes of it, it is neither lost nor completed."""
+        return self.replaced and self.at is None and self.uid == uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,8 @@ class Restarting:
 
     types: tuple[ReplicaType, ...] = ()
     after_failure: bool = False
+    after_resize: bool = False
+    """Whether they restart for no other reason than that the job has another size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,10 @@ class ElasticRecord:
 
     workers: int | None = None
     """How many there are to be now; ``None`` for as many as the spec says."""
+    asked: int | None = None
+    """How many the spec said then: another number in it takes the place of what was decided."""
+    node: str = ""
+    """The node that the pods prefer."""
     queued_at: datetime | None = None
     """When the job began to wait for room."""
     admitted_at: datetime | None = None

@@ -106,6 +106,7 @@ class EventKind(Enum):
     REPLICA_DISRUPTED = auto()
     REPLICA_FAILED = auto()
     RESTARTED_IN_PLACE = auto()
+    RESIZED = auto()
     REPLICA_PENDING = auto()
     CREATE_FAILED = auto()
     CHILDREN_CREATED = auto()

@@ -39,6 +39,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         if scheduler := gang.unavailable(view.snapshot):
             yield Event(EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler), is_warning=True)
     if not after.is_finished:
+        yield from _resizes(view, after)
         yield from _restarts(view, after)
         yield from _pending(view, after)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not before.phase:
@@ -78,6 +79,15 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
         yield Count(Transition.RESTARTED, kind=replica.spec.type, why="in-place", by=more)
     for loss in restarts.replaced(view, after.phase):
         yield Count(Transition.RESTARTED, kind=loss.type, why=_CAUSES[loss.outcome])
+
+
+def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
+    if not view.resizes or after.is_idle:
+        return
+    changes = ", ".join(f"{found.type} from {found.before} to {found.after}" for found in view.resizes)
+    replaces_pods = any(found.replaces_pods for found in view.resizes)
+    why = "; all pods are replaced, because they train in another cluster" if replaces_pods else ""
+    yield Event(EventKind.RESIZED, f"{view.snapshot.job.profile.kind} {view.snapshot.job.key.name}: {changes}{why}")
 
 
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:

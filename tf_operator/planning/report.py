@@ -15,7 +15,16 @@ from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import cleanup, failure_evidence, job_tensorboard, job_view, pending, restarts
+from tf_operator.planning import (
+    admission,
+    cleanup,
+    failure_evidence,
+    job_tensorboard,
+    job_view,
+    pending,
+    resizing,
+    restarts,
+)
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
@@ -31,6 +40,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
+    record = admission.recorded(view.snapshot, record)
     return JobReport(
         job=job,
         record=record,
@@ -144,7 +154,8 @@ def _all_created(view: JobView) -> bool:
 def _begun_again(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
     """What counts after a suspension or in a queue: what has completed is not run again, unless it always is."""
     is_final = not any(replica.spec.restart_policy is RestartPolicy.ALWAYS for replica in view.of(kind))
-    return replace(known, started=NO_INDEXES, failed=NO_INDEXES, completed=known.completed if is_final else NO_INDEXES)
+    completed = known.completed if is_final else NO_INDEXES
+    return replace(known, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
 
 
 def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
@@ -163,6 +174,7 @@ def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaR
         completed=completed if remembers else NO_INDEXES,
         started=((known.started | up | failed_for_good) - completed).below(len(replicas)),
         failed=((known.failed | failed_for_good) - completed).below(len(replicas)) if goes_on else NO_INDEXES,
+        size=resizing.sizes(view.snapshot.job).get(kind),
     )
 
 
@@ -201,7 +213,7 @@ def _cleaned_up(snapshot: Snapshot, record: JobRecord) -> JobRecord:
 
 def _current(view: JobView, before: JobPhase) -> JobPhase:
     """Restarting lasts until every replacement runs; then the job is what the deciding replica is."""
-    begins = any(loss for loss in view.losses if not loss.is_permanent)
+    begins = any(_is_lost_for_now(replica) or replica.is_resized for replica in view.replicas)
     was_restarting = before is JobPhase.RESTARTING
     if begins or (was_restarting and any(_is_being_replaced(view, replica) for replica in view.replicas)):
         return JobPhase.RESTARTING
@@ -219,14 +231,20 @@ def _restarting(view: JobView, record: JobRecord) -> Restarting:
     """What restarts, and why. It stays until more is restarted."""
     known = record.restarting
     begun = [loss for loss in view.losses if not loss.is_permanent]
-    if known and not begun:
+    is_resized = any(replica.is_resized for replica in view.replicas)
+    if known and not (begun or is_resized):
         return known
-    replaced = [replica for replica in view.replicas if _is_being_replaced(view, replica) or _is_lost_for_now(replica)]
+    replaced = [
+        replica
+        for replica in view.replicas
+        if replica.is_resized or _is_being_replaced(view, replica) or _is_lost_for_now(replica)
+    ]
     # 1.9 does not say which; then it is what does not run.
     found = replaced or [replica for replica in view.replicas if replica.is_waited_for]
     types = tuple(dict.fromkeys(replica.spec.type for replica in found))
     was_failure = known.after_failure if known else _has_restarted_before(view, types)
-    return Restarting(types, was_failure or any(loss.outcome is PodState.FAILED for loss in begun))
+    is_failure = was_failure or any(loss.outcome is PodState.FAILED for loss in begun)
+    return Restarting(types, is_failure, after_resize=is_resized and not (begun or known))
 
 
 def _has_restarted_before(view: JobView, types: tuple[ReplicaType, ...]) -> bool:

@@ -16,7 +16,7 @@ from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss
-from tf_operator.planning.snapshot import Settings, Snapshot, is_ahead
+from tf_operator.planning.snapshot import Pod, Settings, Snapshot, is_ahead
 
 MOST_RECORDS: Final = 1000
 """Of replicas that were restarted; more only while the pods that they are about are there."""
@@ -65,6 +65,8 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
     for replica in view.replicas if phase not in ENDS | IDLE else ():
+        if replica.pod and replica.is_resized:
+            tracker.give_up(replica, replica.pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
     return tracker.closed()
@@ -117,8 +119,19 @@ class RestartTracker:
             self._disruptions += 1
         else:
             self.count(loss.type, 1)
-        found = self._replicas.get(loss.type, ReplicaRecord())
-        self._replicas[loss.type] = replace(found, started=found.started - Indexes.of([loss.index]))
+        self._not_started(loss.type, loss.index)
+
+    def give_up(self, replica: Replica, pod: Pod) -> None:
+        """Let a pod be replaced at once that nothing is wrong with. Failures in a row before it are remembered."""
+        key = (replica.spec.type, replica.index)
+        known = self._records.get(key)
+        attempts = known.attempts if known else 0
+        self._records[key] = RestartRecord(*key, pod.uid, pod.restarts, replaced=True, attempts=attempts)
+        self._not_started(*key)
+
+    def _not_started(self, kind: ReplicaType, index: int) -> None:
+        found = self._replicas.get(kind, ReplicaRecord())
+        self._replicas[kind] = replace(found, started=found.started - Indexes.of([index]))
 
     def closed(self) -> JobRecord:
         """The job's record with all of it."""

@@ -16,6 +16,7 @@ from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
+from tf_operator.planning.kueue.state import Queueing
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,8 @@ class Settings:
     """Of default servers of jobs that name none; empty for that of the profile."""
     accelerators: tuple[Accelerator, ...] = ()
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
+    has_queue: bool = False
+    """Whether jobs wait until the operator's own queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
@@ -229,11 +232,15 @@ class Snapshot:
     """``None`` as long as they are not known."""
     offered_scheduler: str = ""
     """The gang scheduler that jobs of this API may ask for, if it is installed."""
+    kueue: Queueing | None = None
+    """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
 
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
+
+        The job has as many workers as are in force.
 
         No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
         accelerators need.
@@ -242,5 +249,6 @@ class Snapshot:
         if offered and offered == self.job.run_policy.scheduling.scheduler:
             settings = replace(settings, gang_scheduler=offered)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
-        job = accelerators.attached(self.job, settings.accelerators) if settings.accelerators else self.job
+        job = self.job.in_force()
+        job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job
         return replace(self, job=job, pods=pods, settings=settings)

@@ -74,7 +74,9 @@ def running(job: TrainingJob) -> str:
 
 
 def restarting(job: TrainingJob, what: Restarting) -> str:
-    """The message of Restarting: which replicas, and whether one of them had failed."""
+    """The message of Restarting: which replicas, and whether one of them had failed; or that the job was resized."""
+    if what.after_resize:
+        return f"job {job.key.name} is restarting because it was resized."
     kinds = ", ".join(what.types) or "some"
     why = "failed" if what.after_failure else "were disrupted"
     return f"job {job.key.name} is restarting because {kinds} replica(s) {why}."

@@ -102,6 +102,8 @@ class Kind:
     """By subresource what ``POST`` to it changes; the answer is a Status (``binding``)."""
     answer: Callable[[Json, datetime], Json] | None = None
     """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
+    read: Callable[[datetime], Iterable[Body]] | None = None
+    """For a kind that is never stored, but computed when somebody reads it: all its objects, without a version."""
     seconds_to_live: float | None = None
     """How long an object stays after its last write (events)."""
     on_delete: Callable[[Json], None] | None = None

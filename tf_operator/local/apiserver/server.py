@@ -104,23 +104,18 @@ class ApiServer:
     def _document(self, request: Request) -> Response:
         from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
 
-        found = documents.answer(request, self.registry)
-        return self._no_document(request) if found is None else found
-
-    def _no_document(self, request: Request) -> Response:
-        """As the real server, which has a Status only for what it could serve."""
-        if request.method != "GET":
-            raise failures.method_not_allowed()
-        parts = request.path.strip("/").split("/")
-        if parts[0] == "api" or (
-            parts[0] == "apis" and any(kind.resource.group in parts[1:2] for kind in self.registry)
-        ):
-            raise failures.no_such_path()
-        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        return documents.answer(request, self.registry)
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
-        kind, query, now = route.kind, request.query, self._clock.now()
-        view = view_of(kind, request.accept, query)
+        view = view_of(route.kind, request.accept, request.query)
+        if route.kind.read is not None:
+            from tf_operator.local.apiserver import computed  # noqa: PLC0415 (few ask)
+
+            return computed.answer(route, request.query, view=view, now=self._clock.now())
+        return self._answer_stored(request, route, view)
+
+    def _answer_stored(self, request: Request, route: Route, view: View) -> Response | WatchStream:
+        query, now = request.query, self._clock.now()
         match route.verb:
             case "get":
                 return self._get(request, route, view)

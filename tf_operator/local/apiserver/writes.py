@@ -99,8 +99,12 @@ class ObjectWriter:
         if kind.may_create_by_update and not reads.has_stored(self._store, route):
             _check_uid(route, body["metadata"], "")
             _version_of(body["metadata"])
-            body["metadata"].pop("resourceVersion", None)
-            return self.create(route, body, options)
+            version = body["metadata"].pop("resourceVersion", "")
+            created = self.create(route, body, options)
+            if not options.is_dry_run:
+                return created
+            # The real server replaces the version that was sent only when it stores the object.
+            return Stored({**created.body, "metadata": {**created.body["metadata"], "resourceVersion": version}}, 0)
         stored = reads.stored_at(self._store, route)
         _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
         return self._replace(route, stored, body, options)
