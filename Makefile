@@ -45,7 +45,7 @@ scenarios: venv ## Run the scenarios on a real etcd and kube-apiserver, and what
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
-	$(BIN)/pytest -n $(CORES) $(BY_FILE) --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
+	$(PYTEST) --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
 
 ##@ While working
 
