@@ -96,8 +96,9 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "Create a PodGroup for each job: volcano for Volcano's, any other name for those of the coscheduling plugin, "
-        "run by the scheduler of that name. Without it, or with none: no gang scheduling.",
+        "Create a PodGroup for each job: volcano for Volcano's, native for those of kube-scheduler itself, any other "
+        "name for those of the coscheduling plugin, run by the scheduler of that name. Without it, or with none: no "
+        "gang scheduling.",
     ),
     Flag(
         "tensorboards",
