@@ -90,7 +90,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix wheels trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix schedulers wheels trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
@@ -102,6 +102,10 @@ test-matrix: venv ## Run the integration tests on the other supported minors of 
 		echo "== Kubernetes $$minor"; \
 		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios --ignore=test/scenarios/parity || exit 1; \
 	done
+
+.PHONY: schedulers
+schedulers: venv ## Gangs on kube-scheduler 1.37 and on scheduler-plugins, on simulated nodes
+	KUBERNETES_MINOR=1.37 $(BIN)/pytest -s test/schedulers
 
 .PHONY: wheels
 wheels: venv ## Install the wheel with each Python that is supported, and run a job from it

@@ -23,7 +23,7 @@ async def test_of_two_jobs_for_one_room_the_second_waits_whole(gang_cluster):
             if job == "first":
                 await eventually(lambda: len(cluster.gangs["first"].bound) == 4, within=60)
         for job in ("first", "second"):
-            await cluster.jobs.wait(job, "Succeeded", within=120)
+            await cluster.jobs.wait(job, "Succeeded", within=540)
     before = cluster.events[: cluster.events.index(("second", "bound"))]
     assert before.count(("first", "ended")) >= 2, "the second had a pod while there was no room for all of its pods"
 

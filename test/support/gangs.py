@@ -115,11 +115,14 @@ class GangCluster:
         self.gangs[job] = Gang(least)
 
     async def _watch(self) -> None:
-        path = PODS.path(self.jobs.namespace)
-        async with self.jobs.admin.watch(path) as events:
-            async for event in events:
-                self.revisions += 1
-                self._on_pod(event.body, is_there=event.type != "DELETED")
+        """Every change in its order: a watch that the server ends, as it does where it is busy, goes on where it was."""
+        path, since = PODS.path(self.jobs.namespace), {}
+        while True:
+            async with self.jobs.admin.watch(path, **since) as events:
+                async for event in events:
+                    self.revisions += 1
+                    since = {"resourceVersion": event.body["metadata"]["resourceVersion"]}
+                    self._on_pod(event.body, is_there=event.type != "DELETED")
 
     def _on_pod(self, pod: Json, *, is_there: bool) -> None:
         metadata = pod["metadata"]
