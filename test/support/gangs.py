@@ -115,8 +115,9 @@ class GangCluster:
         self.gangs[job] = Gang(least)
 
     async def _watch(self) -> None:
-        """Every change in its order: a watch that the server ends, as it does where it is busy, goes on where it was."""
-        path, since = PODS.path(self.jobs.namespace), {}
+        """Every change in its order: a watch that the server ends, because it is busy, goes on where it was."""
+        path = PODS.path(self.jobs.namespace)
+        since: dict[str, str] = {}
         while True:
             async with self.jobs.admin.watch(path, **since) as events:
                 async for event in events:

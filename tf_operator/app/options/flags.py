@@ -101,6 +101,16 @@ FLAGS: tuple[Flag, ...] = (
         "gang scheduling.",
     ),
     Flag(
+        "gang-schedulers-by-job",
+        SERVE,
+        flag_types.texts,
+        "",
+        "NAMES",
+        "The gang schedulers, named as for --gang-scheduler-name, that jobs may choose by the annotation "
+        "tf-operator.kubeflow.org/gang-scheduler. Their PodGroups are watched once a job does.",
+        is_repeatable=True,
+    ),
+    Flag(
         "tensorboards",
         SERVE,
         flag_types.choice("none", "serve", "external"),
