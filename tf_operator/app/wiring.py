@@ -128,6 +128,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
+        gang_schedulers_by_job=options.gang_schedulers_by_job,
         makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
         api=api,
         served=options.apis,
@@ -145,7 +146,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    for children in (found.services, found.groups, found.tensorboards, workloads.workloads if workloads else None):
+    groups = dict.fromkeys(found.groups.values())
+    queues = [workloads.workloads] if workloads else []
+    for children in (found.services, *groups, found.tensorboards, *queues):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)
