@@ -33,6 +33,7 @@ RULES: Final = {
     "t9kViewRules": RBAC / "t9k/user-role-view.yaml",
     "t9kEditRules": RBAC / "t9k/user-role-edit.yaml",
     "tensorboardRules": RBAC / "tensorboard/cluster-role.yaml",
+    "elasticRules": RBAC / "elastic/cluster-role.yaml",
     "tensorboardViewRules": RBAC / "tensorboard/user-role-view.yaml",
     "tensorboardEditRules": RBAC / "tensorboard/user-role-edit.yaml",
     "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",

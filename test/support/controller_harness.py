@@ -187,6 +187,7 @@ class Harness:
             services=cast("Any", informers[resources.SERVICES]),
             groups=cast("Any", informers.get(self.groups)) if self.groups else None,
             tensorboards=None,
+            autoscalers=None,
             readers=READERS,
         )
 

@@ -128,6 +128,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
         makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
+        makes_autoscalers=options.makes_autoscalers,
         api=api,
         served=options.apis,
     )
@@ -139,7 +140,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    for children in (found.services, found.groups, found.tensorboards):
+    for children in (found.services, found.groups, found.tensorboards, found.autoscalers):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)

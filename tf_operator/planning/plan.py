@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from tf_operator.job import naming
 from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
+    autoscalers,
     cleanup,
     default_server,
     events_and_counts,
@@ -59,8 +60,21 @@ def _after_end(snapshot: Snapshot) -> Plan:
         return Plan(deletes_job=True, counts=(Count(Transition.DELETED),))
     return Plan(
         report=report.after_end(snapshot),
-        actions=(*cleanup.after_end(snapshot), *job_tensorboard.actions(snapshot, has_ended=True)),
-        requeue_after=_soonest(snapshot.now, iter([expiry, job_tensorboard.retry_at(snapshot, has_ended=True)])),
+        actions=(
+            *cleanup.after_end(snapshot),
+            *job_tensorboard.actions(snapshot, has_ended=True),
+            *autoscalers.actions(snapshot, is_active=False),
+        ),
+        requeue_after=_soonest(
+            snapshot.now,
+            iter(
+                [
+                    expiry,
+                    job_tensorboard.retry_at(snapshot, has_ended=True),
+                    autoscalers.retry_at(snapshot, is_active=False),
+                ]
+            ),
+        ),
     )
 
 
@@ -83,7 +97,9 @@ def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, .
 def _extras(view: JobView, found: Verdict) -> Iterator[Action]:
     """What the job has beside its replicas, also while it is suspended."""
     has_ended = found.phase in {Phase.SUCCEEDED, Phase.FAILED}
-    return iter(()) if found.is_malformed else job_tensorboard.actions(view.snapshot, has_ended=has_ended)
+    if not found.is_malformed:
+        yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
+        yield from autoscalers.actions(view.snapshot, is_active=found.phase is Phase.ACTIVE)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -131,6 +147,7 @@ def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[dateti
         yield from _wake_ups(view, after)
     if found.phase is Phase.ACTIVE or found.phase in verdict.IDLE:
         yield job_tensorboard.retry_at(view.snapshot)
+        yield autoscalers.retry_at(view.snapshot, is_active=found.phase is Phase.ACTIVE)
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:

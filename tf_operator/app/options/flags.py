@@ -109,6 +109,14 @@ FLAGS: tuple[Flag, ...] = (
         "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
     ),
     Flag(
+        "horizontal-pod-autoscalers",
+        SERVE,
+        flag_types.switch,
+        "false",
+        "",
+        "Make a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
+    ),
+    Flag(
         "controller-threads",
         SERVE,
         flag_types.whole(least=1, most=1000),

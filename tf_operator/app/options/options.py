@@ -96,6 +96,8 @@ class Options:
     finds_gang_scheduler: bool = False
     """Whether the first one that is installed is taken."""
     tensorboards: Tensorboards = Tensorboards.NONE
+    makes_autoscalers: bool = False
+    """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -153,6 +155,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
         tensorboards=Tensorboards(found["tensorboards"]),
+        makes_autoscalers=found["horizontal-pod-autoscalers"],
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
