@@ -1,6 +1,6 @@
 """What a release consists of, the same bytes for the same commit on every machine.
 
-``check`` says whether a release can be made; ``build`` writes its files; ``notes`` prints what the changelog says of it;
+``check`` says whether a release can be made; ``build`` writes its files; ``notes`` prints what the changelog says; and
 ``dry-run`` builds it twice, in two folders, and compares. Uploading is left to .github/workflows/release.yaml.
 """
 
@@ -62,8 +62,10 @@ def check(tree: Path, tag: str = "") -> None:
 
 
 def build(tree: Path, folder: Path) -> list[Path]:
-    """Write wheel, source distribution, chart, CRDs and the list of contents, and their sums; nothing else is there."""
+    """Write wheel, source distribution, chart, CRD and the list of contents, and their sums; nothing else is there."""
     check(tree)
+    if folder.exists():
+        raise ReleaseError(f"{folder} exists")
     folder.mkdir(parents=True)
     epoch = int(_run("git", "log", "-1", "--format=%ct", cwd=tree))
     with tempfile.TemporaryDirectory() as scratch:
@@ -75,7 +77,7 @@ def build(tree: Path, folder: Path) -> list[Path]:
     for archive in folder.glob("*.*gz"):
         _repack(archive, epoch)
     version = version_of(tree)
-    (folder / f"tf-operator-{version}-crds.yaml").write_text(_definitions(tree), encoding="utf-8")
+    shutil.copyfile(tree / "manifests" / "crd" / "tfjobs.yaml", folder / f"tf-operator-{version}-crd.yaml")
     (folder / f"tf-operator-{version}.cdx.json").write_text(
         _run(str(tree / "hack" / "sbom"), cwd=tree), encoding="utf-8"
     )
@@ -126,12 +128,6 @@ def _repack(archive: Path, epoch: int) -> None:
         zipped.write(packed.getvalue())
 
 
-def _definitions(tree: Path) -> str:
-    """All CRDs that plain ``kubectl apply --server-side`` can install, in one file."""
-    files = sorted(file for file in (tree / "manifests" / "crd").glob("*.yaml") if file.name != "kustomization.yaml")
-    return "".join(f"---\n{file.read_text(encoding='utf-8').removeprefix('---').lstrip()}" for file in files)
-
-
 def _run(*command: str, cwd: Path, variables: dict[str, str] | None = None) -> str:
     done = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -156,8 +152,6 @@ def main(arguments: list[str] | None = None) -> int:
             check(ROOT, asked.tag)
         elif asked.command == "notes":
             print(notes(ROOT, asked.version.removeprefix("v")), end="")
-        elif asked.folder.exists():
-            raise ReleaseError(f"{asked.folder} exists")
         else:
             (build if asked.command == "build" else dry_run)(ROOT, asked.folder)
             print((asked.folder / "SHA256SUMS").read_text(encoding="utf-8"), end="")

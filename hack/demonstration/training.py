@@ -38,13 +38,13 @@ OVERTURE: Final = """\
 A TFJob without a cluster: a chief, two workers and a parameter server learn to read digits, as processes of this
 machine; one worker is killed on the way. The first time, TensorFlow is downloaded before: 700 MB on disk, minutes.
 """
-NEXT: Final = """
+NEXT: Final = f"""
 What to type next:
 
-  source {venv}/bin/activate
-  tfjob plan -f {job}    # its pods, and how it ends
-  tfjob local up                                                   # a server that stays, for kubectl, too
-  tfjob run {job} --context NAME     # the same job, in a cluster
+  source {VENV}/bin/activate
+  tfjob plan -f {JOB}                 # its pods, and how it ends
+  tfjob run {JOB} --context NAME      # the same job, in a cluster
+  tfjob local up                                                             # a server that stays, for kubectl, too
 """
 _END_SECONDS: Final = 20.0
 
@@ -77,13 +77,13 @@ def main(arguments: Sequence[str]) -> int:
         progress.say(f"failed: {error}")
         return 1
     progress.say(f"it took {duration(time.monotonic() - began)}; nothing runs any more")
-    print(NEXT.format(venv=VENV, job=JOB), flush=True)
+    print(NEXT, flush=True)
     return code
 
 
 def prepare(progress: Progress) -> Path:
     """The virtual environment, made unless there is one that the lock describes."""
-    if not _is_whole():
+    if _made_from() != _wanted():
         with progress.step("installing the operator and TensorFlow") as step:
             _install(step)
     return ROOT / VENV
@@ -98,22 +98,28 @@ def _run(progress: Progress) -> int:
 
 def _install(step: Step) -> None:
     """Make the virtual environment; what is half made is removed."""
-    try:
-        venv.create(VENV, clear=True, with_pip=True)
-        python = str(VENV / "bin" / "python")
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
-        _pip([*pip, "--require-hashes", "--requirement", str(LOCK)], step)
-        _pip([*pip, "--no-deps", "--no-build-isolation", "--editable", "."], step)
-        _marker().write_text(_wanted())
-    except BaseException:
-        shutil.rmtree(VENV, ignore_errors=True)
-        raise
+    python = str(VENV / "bin" / "python")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
+    packages, _ = wanted = _wanted()
+    if _made_from()[:1] != [packages]:
+        try:
+            venv.create(VENV, clear=True, with_pip=True)
+            (VENV / "tmp").mkdir()
+            _pip([*pip, "--require-hashes", "--requirement", str(LOCK)], step)
+        except BaseException:
+            shutil.rmtree(VENV, ignore_errors=True)
+            raise
+        _marker().write_text(packages)
+    _pip([*pip, "--no-deps", "--no-build-isolation", "--editable", "."], step)
+    _marker().write_text("\n".join(wanted))
 
 
 def _pip(command: list[str], step: Step) -> None:
     """Run pip, and show what it is at."""
     lines = []
-    with _running(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    # What is left of a pip that is killed is in the folder that the next attempt deletes.
+    environment = os.environ | {"TMPDIR": str((VENV / "tmp").absolute())}
+    with _running(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout or ():
             lines.append(line)
             if line.startswith("Installing collected"):
@@ -152,13 +158,14 @@ def _marker() -> Path:
     return VENV / ".whole"
 
 
-def _is_whole() -> bool:
-    return _marker().is_file() and _marker().read_text() == _wanted()
+def _made_from() -> list[str]:
+    """What the environment was made from; nothing while it is being made."""
+    return _marker().read_text().splitlines() if _marker().is_file() else []
 
 
-def _wanted() -> str:
-    """What the environment was made from."""
-    return hashlib.sha256(LOCK.read_bytes()).hexdigest()
+def _wanted() -> list[str]:
+    """The packages, and the commands of ours."""
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in (LOCK, Path("setup.cfg"))]
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:

@@ -190,6 +190,8 @@ class TrainingJob:
     tensorboard_spec: Body | None = None
     """The spec of an object of kind TensorBoard, which the job has made for itself."""
     annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Only those that a queue reads; of jobs that say nothing to one, none."""
     generation: int = 0
     is_being_deleted: bool = False
     stored_status: Body = field(default_factory=dict, compare=False, repr=False)

@@ -204,6 +204,11 @@ def named(name: str) -> GangScheduler | None:
     return known or replace(SCHEDULER_PLUGINS, name=name)
 
 
+def versions(name: str) -> tuple[str, ...]:
+    """Under which names a scheduler may be installed that has several versions; nothing where there is one."""
+    return (NATIVE.name, NATIVE_ALPHA.name) if name == NATIVE.name else ()
+
+
 def of(_job: TrainingJob, settings: Settings) -> GangScheduler | None:
     """The gang scheduler of a job; ``None`` for none. ``Snapshot.decided`` has put there what the job asks for."""
     return named(settings.gang_scheduler)

@@ -26,6 +26,7 @@ from tf_operator.planning import (
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
 from tf_operator.planning.children import PODS, SERVICES, ChildBuilder
 from tf_operator.planning.job_view import JobView
+from tf_operator.planning.kueue import protocol
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Cause, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict
@@ -33,7 +34,7 @@ from tf_operator.planning.verdict import Phase, Verdict
 
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
-    snapshot = snapshot.decided()
+    asked, snapshot = snapshot, protocol.queued(snapshot).decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
         return Plan()
@@ -46,7 +47,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
     return Plan(
         report=said,
         status_first=not report.is_progress(view, after),
-        actions=(*_actions(view, found, after), *_extras(view, found)),
+        actions=(*_actions(view, found, after), *_extras(view, found, asked)),
+        resumes_job=protocol.resumes(asked),
         events=tuple(events_and_counts.events(view, said)),
         counts=tuple(events_and_counts.counts(view, after)),
         requeue_after=_soonest(snapshot.now, _moments(view, found, after)),
@@ -62,19 +64,11 @@ def _after_end(snapshot: Snapshot) -> Plan:
         report=report.after_end(snapshot),
         actions=(
             *cleanup.after_end(snapshot),
+            *protocol.after_end(snapshot),
             *job_tensorboard.actions(snapshot, has_ended=True),
             *autoscalers.actions(snapshot, is_active=False),
         ),
-        requeue_after=_soonest(
-            snapshot.now,
-            iter(
-                [
-                    expiry,
-                    job_tensorboard.retry_at(snapshot, has_ended=True),
-                    autoscalers.retry_at(snapshot, is_active=False),
-                ]
-            ),
-        ),
+        requeue_after=_soonest(snapshot.now, _moments_after_end(snapshot)),
     )
 
 
@@ -94,12 +88,14 @@ def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, .
     return (*_removals(view, after), *group, *_creations(view))
 
 
-def _extras(view: JobView, found: Verdict) -> Iterator[Action]:
-    """What the job has beside its replicas, also while it is suspended."""
+def _extras(view: JobView, found: Verdict, asked: Snapshot) -> Iterator[Action]:
+    """What the job has beside its replicas, also while it is suspended. It is queued as it was ``asked`` for."""
     has_ended = found.phase in {Phase.SUCCEEDED, Phase.FAILED}
-    if not found.is_malformed:
-        yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
-        yield from autoscalers.actions(view.snapshot, is_active=found.phase is Phase.ACTIVE)
+    if found.is_malformed:
+        return
+    yield from () if has_ended else protocol.actions(asked)
+    yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
+    yield from autoscalers.actions(view.snapshot, is_active=found.phase is Phase.ACTIVE)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -148,6 +144,13 @@ def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[dateti
     if found.phase is Phase.ACTIVE or found.phase in verdict.IDLE:
         yield job_tensorboard.retry_at(view.snapshot)
         yield autoscalers.retry_at(view.snapshot, is_active=found.phase is Phase.ACTIVE)
+        yield protocol.retry_at(view.snapshot)
+
+
+def _moments_after_end(snapshot: Snapshot) -> Iterator[datetime | None]:
+    yield cleanup.expires_at(snapshot.job)
+    yield job_tensorboard.retry_at(snapshot, has_ended=True)
+    yield autoscalers.retry_at(snapshot, is_active=False)
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:

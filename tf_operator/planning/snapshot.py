@@ -16,6 +16,7 @@ from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
+from tf_operator.planning.kueue.state import Queueing
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,8 @@ class Snapshot:
     """``None`` as long as they are not known, and for jobs that have none and want none."""
     offered_scheduler: str = ""
     """The gang scheduler that jobs of this API may ask for, if it is installed."""
+    kueue: Queueing | None = None
+    """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
 

@@ -28,6 +28,9 @@
 {{- with .gangSchedulerName }}
 - --gang-scheduler-name={{ . }}
 {{- end }}
+{{- if ne .kueue "none" }}
+- --kueue={{ .kueue }}
+{{- end }}
 - --override-existing-controller={{ .overrideExisting }}
 - --drain-timeout={{ .drainTimeout }}
 - --restart-delay-base={{ .restartDelay.base }}

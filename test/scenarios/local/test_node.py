@@ -340,7 +340,7 @@ async def test_probes_make_a_container_ready_and_restart_it(machine):
         "probed", "rm -f sick; sleep 0.2; touch alive ready; exec sleep 100", policy="Always", main=probes
     )
     await machine.wait("probed", lambda pod: state(pod)["ready"])
-    (work,) = machine.folder.glob(f"pods/{pod['metadata']['uid']}/work/main")
+    (work,) = machine.folder.glob(f"pods/{pod['metadata']['uid'][-12:]}/work/main")
     (work / "ready").unlink()
     await machine.wait("probed", lambda pod: not state(pod)["ready"])
     (work / "sick").touch()

@@ -72,10 +72,10 @@ async def test_nothing_is_left_of_a_demo_that_is_interrupted(machine, tfjob, num
             (os.killpg if what == "by the terminal" else os.kill)(pid, number)
     output, errors = await said
 
-    assert b"Traceback" not in output + errors, (output + errors).decode()
+    assert b"tf_operator/" not in errors, (output + errors).decode()
     if number == signal.SIGINT:
         assert demo.returncode in {0, 130, -number}
-        assert machine.remains() == [], what
+        await eventually(lambda: not machine.remains())
     else:
         assert (await machine.run("run", "-", manifest=yaml.safe_dump(small_job("j", NOTHING))))[0] == 0
         await eventually(lambda: not machine.remains(), within=20)

@@ -52,6 +52,7 @@ PROFILE: Final = Profile(
     exit_codes=ExitCodes(range(128, 256)),
     replicas_field="spec.tfReplicaSpecs",
     labels=Labels("tfjob-controller"),
+    suspend_path=("runPolicy", "suspend"),
 )
 V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""

@@ -198,6 +198,7 @@ def _defined(spec: Body, version: Body) -> Kind:
         has_generation=True,
         prepare=objects.prepare,
         validate=objects.validate,
+        validate_status=objects.validate_status,
         unknown_fields=objects.unknown_fields,
         columns=tuple(map(_column, version.get("additionalPrinterColumns") or (_AGE,))),
         has_age_column=False,
@@ -242,13 +243,20 @@ class _CustomObjects:
 
     def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
         """All that is wrong; rules need an object that keeps the schema."""
+        return self._validate(body, stored)
+
+    def validate_status(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
+        """What is wrong with a status: nobody is asked now for what stands in the spec."""
+        return self._validate(body, stored, is_status=True)
+
+    def _validate(self, body: Body, stored: Body | None, *, is_status: bool = False) -> tuple[FieldCause, ...]:
         old = schemas.MISSING if stored is None else stored
         is_update = stored is not None  # a status that is updated is validated by itself: texts begin below it
         broken = schemas.violations(body, self._schema, old=old)
         found = [
             *object_meta.check(body["metadata"]),
             *(_of_status(found) if is_update else found for found in map(schema_causes.cause, broken)),
-            *(scales.check(body, self._scale) if self._scale else ()),
+            *(scales.check(body, self._scale, is_status=is_status) if self._scale else ()),
             *map(schema_causes.cause, schemas.repeated(body, self._schema)),
         ]
         if not any(cause.reason in _BLOCKING for cause in found):

@@ -64,6 +64,8 @@ class Kind:
     has_generation: bool = False
     prepare: Prepare | None = None
     validate: Validate | None = None
+    validate_status: Validate | None = None
+    """Instead of ``validate``, where a write to ``status`` is asked less."""
     columns: tuple[Column, ...] = ()
     """Without the name, which every table begins with, and without the age if ``has_age_column``."""
     has_age_column: bool = True
@@ -97,6 +99,8 @@ class Kind:
     """By subresource what ``POST`` to it changes; the answer is a Status (``binding``)."""
     answer: Callable[[Json, datetime], Json] | None = None
     """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
+    read: Callable[[datetime], Iterable[Body]] | None = None
+    """For a kind that is never stored, but computed when somebody reads it: all its objects, without a version."""
     seconds_to_live: float | None = None
     """How long an object stays after its last write (events)."""
     on_delete: Callable[[Json], None] | None = None
