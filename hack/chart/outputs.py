@@ -34,6 +34,7 @@ RULES: Final = {
     "t9kEditRules": RBAC / "t9k/user-role-edit.yaml",
     "nativeGangRules": RBAC / "native-gangs/cluster-role.yaml",
     "tensorboardRules": RBAC / "tensorboard/cluster-role.yaml",
+    "elasticRules": RBAC / "elastic/cluster-role.yaml",
     "tensorboardViewRules": RBAC / "tensorboard/user-role-view.yaml",
     "tensorboardEditRules": RBAC / "tensorboard/user-role-edit.yaml",
     "kueueRules": RBAC / "kueue/cluster-role.yaml",

@@ -24,6 +24,8 @@ from tf_operator.meta import parse_time
 from tf_operator.planning import tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
+    Autoscaler,
+    Autoscalers,
     Cause,
     Hold,
     MainContainer,
@@ -46,7 +48,7 @@ _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _FIELDS: Final = {
     *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
-    "hold",
+    *("autoscalers", "hold"),
 }
 
 Yaml = dict[str, Any]
@@ -89,6 +91,7 @@ def read(root: Path, name: str) -> Case:
         pod_group=_group(found.get("podGroup"), job.key.name),
         rejected=_refusal(found.get("rejected"), now),
         tensorboards=_tensorboards(found.get("tensorboards"), job.key.name, now),
+        autoscalers=_autoscalers(found.get("autoscalers"), job.key.name, now),
         settings=_settings(found.get("settings", {})),
         hold=Hold(*found["hold"]) if "hold" in found else None,
     )
@@ -158,6 +161,16 @@ def _group(entry: Yaml | None, job: str) -> PodGroup | None:
     _refuse_others(entry, {"phase", "spec", "terminating"}, "podGroup")
     spec = entry.get("spec")
     return PodGroup(job, "uid-of-the-group", entry.get("phase", ""), spec, entry.get("terminating", False))
+
+
+def _autoscalers(entry: Yaml | None, job: str, now: datetime) -> Autoscalers | None:
+    """``madeFrom``: the spec that it was last given."""
+    if entry is None:
+        return None
+    _refuse_others(entry, {"madeFrom", "rejected", "unserved"}, "autoscalers")
+    made = entry.get("madeFrom")
+    found = Autoscaler(job, "uid-of-autoscaler", tensorboards.digest(made)) if made is not None else None
+    return Autoscalers(found, _refusal(entry.get("rejected"), now), entry.get("unserved", ""))
 
 
 def _tensorboards(entry: Yaml | None, job: str, now: datetime) -> TensorBoards | None:

@@ -130,6 +130,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         gang_scheduler=options.gang_scheduler,
         gang_schedulers_by_job=options.gang_schedulers_by_job,
         makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
+        makes_autoscalers=options.makes_autoscalers,
         api=api,
         served=options.apis,
     )
@@ -147,8 +148,8 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
     groups = dict.fromkeys(found.groups.values())
-    queues = [workloads.workloads] if workloads else []
-    for children in (found.services, *groups, found.tensorboards, *queues):
+    further = (found.tensorboards, found.autoscalers, workloads.workloads if workloads else None)
+    for children in (found.services, *groups, *further):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)

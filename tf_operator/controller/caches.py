@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tf_operator.controller import resources
+from tf_operator.controller.projections.autoscalers import CachedAutoscaler, autoscaler_reader
 from tf_operator.controller.projections.children import Child
 from tf_operator.controller.projections.jobs import StoredJob, job_reader
 from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
@@ -22,6 +23,7 @@ from tf_operator.machinery.cache.consistency import CacheView
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.requests import Scope
+from tf_operator.planning import autoscalers
 
 OWNER = "owner"
 
@@ -54,6 +56,8 @@ class Caches:
     """By the name of the gang scheduler; those that a job has to ask for are filled when the first one does."""
     tensorboards: Informer[CachedTensorBoard] | None
     """``None`` where jobs get no such objects."""
+    autoscalers: Informer[CachedAutoscaler] | None
+    """``None`` where the operator makes none."""
     readers: Readers
 
     def is_stale(self, namespace: str) -> bool:
@@ -80,6 +84,7 @@ def make_caches(
     gang_scheduler: str,
     gang_schedulers_by_job: Iterable[str] = (),
     makes_tensorboards: bool = False,
+    makes_autoscalers: bool = False,
     api: ServedAPI,
     served: tuple[ServedAPI, ...],
 ) -> Caches:
@@ -107,6 +112,15 @@ def make_caches(
         services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes={OWNER: owner_of}),
         groups=groups,
         tensorboards=tensorboard_informer(informers, everything, served) if makes_tensorboards else None,
+        autoscalers=informers.get(
+            autoscalers.RESOURCE,
+            decode=autoscaler_reader(served),
+            scopes=labelled,
+            indexes={OWNER: owner_of},
+            need=Need.OPTIONAL,
+        )
+        if makes_autoscalers
+        else None,
         readers=read,
     )
 

@@ -30,14 +30,15 @@ from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
-from tf_operator.planning import gang_schedulers
-from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
+from tf_operator.planning import autoscalers, gang_schedulers, job_tensorboard
+from tf_operator.planning.snapshot import Autoscalers, Cause, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
 
 _log = Logger(__name__)
 
 _NO_TENSORBOARDS: Final = TensorBoards(
     unserved="this operator makes no TensorBoards: it runs with --tensorboards=none", is_off=True
 )
+_NO_AUTOSCALERS: Final = "this operator makes none: it runs without --horizontal-pod-autoscalers"
 _PAGE: Final = 100
 """A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 
@@ -180,7 +181,7 @@ class Observer:
 
     def _tensorboards(self, job: TrainingJob) -> TensorBoards | None:
         """From the cache, also in a live read: that it lags costs a request that changes nothing."""
-        informer, rejected = self.caches.tensorboards, self.notes.rejected_extras.get(job.uid)
+        informer, rejected = self.caches.tensorboards, self._rejected_extra(job, job_tensorboard.WHAT)
         if informer is None:
             return _NO_TENSORBOARDS
         if not informer.has_settled:
@@ -189,6 +190,23 @@ class Observer:
             return TensorBoards(unserved=f"{informer.resource} cannot be read; is the CRD installed?")
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
         return TensorBoards(next((found.as_planned() for found in ours), None), rejected)
+
+    def _autoscalers(self, job: TrainingJob) -> Autoscalers | None:
+        """From the cache, as the TensorBoards."""
+        informer = self.caches.autoscalers
+        if informer is None or informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
+            if not (job.elastic and job.elastic.metrics) or (informer is not None and not informer.has_settled):
+                return None
+            why = f"{informer.resource} cannot be read" if informer else _NO_AUTOSCALERS
+            return Autoscalers(unserved=why)
+        ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
+        found = next((found.autoscaler for found in ours), None)
+        return Autoscalers(found, self._rejected_extra(job, autoscalers.WHAT))
+
+    def _rejected_extra(self, job: TrainingJob, what: str) -> RejectedWrite | None:
+        """The last refusal of an extra, if it was of this one."""
+        rejected = self.notes.rejected_extras.get(job.uid)
+        return rejected if rejected and what in rejected.what else None
 
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = job_of(stored, self.api)
@@ -209,6 +227,7 @@ class Observer:
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             tensorboards=self._tensorboards(job),
+            autoscalers=self._autoscalers(job),
             kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
             offered_scheduler=self._offered(job.run_policy.scheduling.scheduler),

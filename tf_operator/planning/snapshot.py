@@ -199,6 +199,28 @@ class TensorBoards:
 
 
 @dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """The HorizontalPodAutoscaler that the job controls."""
+
+    name: str
+    uid: str
+    digest: str = ""
+    """Of the spec that it was last given."""
+    is_terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscalers:
+    """What is known of the HorizontalPodAutoscaler of a job that wants one, or has one."""
+
+    found: Autoscaler | None = None
+    rejected: RejectedWrite | None = None
+    """The last attempt to make it, to change it, or to delete it."""
+    unserved: str = ""
+    """Why there can be none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Why a job that is not suspended may have no pods now: it waits in a queue, or has lost its place."""
 
@@ -231,6 +253,8 @@ class Snapshot:
     settings: Settings = DEFAULT_SETTINGS
     tensorboards: TensorBoards | None = None
     """``None`` as long as they are not known."""
+    autoscalers: Autoscalers | None = None
+    """``None`` as long as they are not known, and for jobs that have none and want none."""
     offered_scheduler: str = ""
     """The gang scheduler that the job asks for, if it may have it and it is installed."""
     kueue: Queueing | None = None

@@ -166,6 +166,13 @@
   verbs: [patch]
 {{- end -}}
 
+{{- define "tf-operator.elasticRules" -}}
+# create, patch, delete: the autoscaler of a job follows it. get: who owns one that already has the name?
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- define "tf-operator.tensorboardViewRules" -}}
 - apiGroups: [tensorstack.dev]
   resources: [tensorboards, tensorboards/status]

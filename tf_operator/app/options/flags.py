@@ -120,6 +120,14 @@ FLAGS: tuple[Flag, ...] = (
         "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
     ),
     Flag(
+        "horizontal-pod-autoscalers",
+        SERVE,
+        flag_types.switch,
+        "false",
+        "",
+        "Make a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
+    ),
+    Flag(
         "kueue",
         SERVE,
         flag_types.choice("none", "external"),

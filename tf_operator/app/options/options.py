@@ -108,6 +108,8 @@ class Options:
     gang_schedulers_by_job: tuple[str, ...] = ()
     """Those that jobs may choose by their annotation."""
     tensorboards: Tensorboards = Tensorboards.NONE
+    makes_autoscalers: bool = False
+    """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
     kueue: Kueue = Kueue.NONE
     kueue_version: str = state.VERSIONS[0]
     """In which Workloads are read and written."""
@@ -169,6 +171,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
         gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, found["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(found["tensorboards"]),
+        makes_autoscalers=found["horizontal-pod-autoscalers"],
         kueue=Kueue(found["kueue"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
