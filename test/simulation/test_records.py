@@ -71,6 +71,9 @@ RECORDS = st.builds(
     restart_records=st.lists(RESTARTS, max_size=3).map(tuple),
     first_failure=FAILURES,
     pending=st.none() | st.builds(PendingRecord, st.sampled_from(PendingKind), TEXTS, TEXTS, TEXTS, TIMES),
+    elastic=st.builds(
+        ElasticRecord, st.none() | st.integers(1), st.none() | st.integers(1), TEXTS, TIMES, TIMES, TIMES
+    ),
 ).map(
     lambda record: record.changed(
         failure=record.failure if record.phase is JobPhase.FAILED else None,
