@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from golden import profiles
+from golden import profiles, queues
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
@@ -46,7 +46,7 @@ _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _FIELDS: Final = {
     *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
-    "hold",
+    *("hold", "kueue"),
 }
 
 Yaml = dict[str, Any]
@@ -90,6 +90,7 @@ def read(root: Path, name: str) -> Case:
         rejected=_refusal(found.get("rejected"), now),
         tensorboards=_tensorboards(found.get("tensorboards"), job.key.name, now),
         settings=_settings(found.get("settings", {})),
+        kueue=queues.read(found["kueue"], job) if "kueue" in found else None,
         hold=Hold(*found["hold"]) if "hold" in found else None,
     )
     return Case(name, found["title"], tuple(found.get("rules", ())), seen, api, tuple(found.get("bodies", ())))
