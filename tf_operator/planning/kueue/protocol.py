@@ -101,7 +101,7 @@ def _held(snapshot: Snapshot, why: str) -> Snapshot:
 
 
 def _as_it_runs(job: TrainingJob) -> TrainingJob:
-    """The job with as many replicas as its pods were made for: it may have been admitted with fewer than it asks for."""
+    """The job with as many replicas as its pods were made for: it may have been admitted with fewer than it wants."""
     counts = {kind: job.record.of(kind).size for kind in resizing.sizes(job)}
     return replace(
         job, replicas=tuple(replace(spec, count=counts.get(spec.type) or spec.count) for spec in job.replicas)
