@@ -15,7 +15,16 @@ from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import cleanup, failure_evidence, job_tensorboard, job_view, pending, resizing, restarts
+from tf_operator.planning import (
+    admission,
+    cleanup,
+    failure_evidence,
+    job_tensorboard,
+    job_view,
+    pending,
+    resizing,
+    restarts,
+)
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
@@ -31,6 +40,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
+    record = admission.recorded(view.snapshot, record)
     return JobReport(
         job=job,
         record=record,

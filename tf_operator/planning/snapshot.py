@@ -174,6 +174,8 @@ class Settings:
     """Of default servers of jobs that name none; empty for that of the profile."""
     accelerators: tuple[Accelerator, ...] = ()
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
+    has_queue: bool = False
+    """Whether jobs wait until the operator's own queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)

@@ -282,7 +282,7 @@ def _is_done(kind: Kind, old: Body, new: Body) -> bool:
 
 def _copy(kind: Kind, stored: Stored) -> Json:
     """The body in the version of a kind, to be changed."""
-    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert)[1])
+    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert, kind.completion)[1])
     return copy
 
 
