@@ -102,7 +102,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it
@@ -118,6 +118,10 @@ test-matrix: venv ## Run the scenarios on the other supported minors of Kubernet
 		echo "== Kubernetes $$minor"; \
 		KUBERNETES_MINOR=$$minor $(PYTEST) -m kubernetes test/scenarios --ignore=test/scenarios/parity || exit 1; \
 	done
+
+.PHONY: schedulers
+schedulers: venv ## Gangs on kube-scheduler 1.37 and on scheduler-plugins, on simulated nodes
+	KUBERNETES_MINOR=1.37 $(BIN)/pytest -s test/schedulers --ignore=test/schedulers/kueue
 
 .PHONY: wheels
 wheels: venv ## Install the wheel with each Python that is supported, and run a job from it

@@ -104,18 +104,22 @@ class ControllerContext:
         return tuple(Scope(namespace, label_selector) for namespace in self.options.namespaces or ("",))
 
 
-class Runnable(Protocol):
+class Working(Protocol):
     """What works while this process leads."""
-
-    @property
-    def queue(self) -> WorkQueue[Any]:
-        """The keys that wait for work; its ages are measured."""
 
     async def run(self) -> None:
         """Work until cancelled. Called again in each term, with current caches, except where an informer is behind."""
 
     async def drain(self) -> None:
         """Start no further reconcile, and return when those that run are done. The end of the process follows."""
+
+
+class Runnable(Working, Protocol):
+    """What works on keys."""
+
+    @property
+    def queue(self) -> WorkQueue[Any]:
+        """The keys that wait for work; its ages are measured."""
 
 
 MakeController = Callable[[ControllerContext, ServedAPI], Runnable]
@@ -128,7 +132,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
+        gang_schedulers_by_job=options.gang_schedulers_by_job,
         makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
+        makes_autoscalers=options.makes_autoscalers,
         api=api,
         served=options.apis,
     )
@@ -145,7 +151,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    for children in (found.services, found.groups, found.tensorboards, workloads.workloads if workloads else None):
+    groups = dict.fromkeys(found.groups.values())
+    further = (found.tensorboards, found.autoscalers, workloads.workloads if workloads else None)
+    for children in (found.services, *groups, *further):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)
@@ -178,6 +186,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
+        has_queue=options.autoscale is not None,
         without_tensorboards={
             api.resource.api_version: why
             for api in options.apis
