@@ -72,16 +72,16 @@ class InMemory:
 
 
 class Routed(InMemory):
-    """Several transports as one: ``of`` has them by a part of the path, ``part`` says which."""
+    """Several transports as one: ``of`` has them by a part of the path, or by several; ``part`` says which."""
 
-    def __init__(self, of: Mapping[str, Transport], *, part: int) -> None:
+    def __init__(self, of: Mapping[str, Transport], *, part: int | slice) -> None:
         self.of = of
-        self._part = part
+        self._part = part if isinstance(part, slice) else slice(part, part + 1 or None)
 
     def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AbstractAsyncContextManager[Reply]:
-        return self.of[request.path.split("/")[self._part]].send(request, before_send=before_send)
+        return self.of["/".join(request.path.split("/")[self._part])].send(request, before_send=before_send)
 
 
 def client_of(transport: Transport, clock: Clock, *, attempts: int = ATTEMPTS) -> ApiClient:
