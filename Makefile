@@ -104,8 +104,8 @@ test-matrix: venv ## Run the integration tests on the other supported minors of 
 	done
 
 .PHONY: wheels
-wheels: venv ## Install the wheel with each Python that is supported, and run a job from it
-	$(BIN)/pytest test/packaging/test_wheel.py -m nightly
+wheels: venv ## Run a job from the wheel with each Python that is supported, and jobs of Kubeflow's own Python client
+	$(BIN)/pytest test/packaging/test_wheel.py test/packaging/test_kubeflow_sdk.py -m nightly
 
 .PHONY: trainings
 trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long

@@ -8,7 +8,7 @@ import pytest
 from support.local_machine import LocalMachine
 
 KUBEFLOW = "kubeflow-training==1.9.4"
-PROGRAM = '''
+PROGRAM = """
 import json, sys
 from kubernetes.client import V1Container, V1ObjectMeta, V1PodSpec, V1PodTemplateSpec
 from kubeflow.training import KubeflowOrgV1ReplicaSpec as Replica, KubeflowOrgV1RunPolicy as RunPolicy
@@ -44,7 +44,7 @@ for name in found["created"]:
     client.delete_job(name)
 found["left"] = names()
 print(json.dumps(found))
-'''
+"""
 
 
 @pytest.fixture
@@ -73,4 +73,15 @@ async def test_kubeflows_client_creates_waits_for_reads_and_deletes_jobs(machine
     _, kubeconfig, _ = await machine.run("local", "kubeconfig")
 
     found = json.loads(await printed(machine, f"{sdk}/bin/python", str(program), kubeconfig.strip()))
-    print(found)
+    pods = {"function": ["worker-0", "worker-1"], "given": ["chief-0", "worker-0", "worker-1"]}
+    logs = {
+        "function": {f"function-worker-{index}": f"from worker {index}\n" for index in (0, 1)},
+        "given": {"given-chief-0": "from the chief\n"} | {f"given-worker-{it}": "from a worker\n" for it in (0, 1)},
+    }
+    expected = {"created": ["function", "given"], "left": []}
+    for name, replicas in pods.items():
+        expected[name] = ["Created", "Succeeded"]
+        expected[f"pods of {name}"] = [f"{name}-{replica}" for replica in replicas]
+        expected[f"logs of {name}"] = logs[name]
+        expected[f"events of {name}"] = [*(f"pod/{name}-{replica}" for replica in replicas), f"tfjob/{name}"]
+    assert found == expected
