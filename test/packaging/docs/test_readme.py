@@ -55,6 +55,7 @@ def operator(words, environment, log):
             process.kill()
 
 
+@pytest.mark.programs("kubectl")
 def test_every_command_of_the_readme_works(environments, tmp_path):
     printed = {}
     alone, with_cluster = environments

@@ -21,6 +21,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
+from tf_operator.planning.kueue import state
 
 _JSON_LOGS, _GANG = "json-log-format", "enable-gang-scheduling"
 _OLD_SWITCHES = {_JSON_LOGS, _GANG}
@@ -42,6 +43,15 @@ class Tensorboards(StrEnum):
     """This process."""
     EXTERNAL = "external"
     """Another controller runs objects of kind TensorBoard; this process, what jobs have without such an object."""
+
+
+class Kueue(StrEnum):
+    """Who makes the Workloads of jobs that name a queue."""
+
+    NONE = "none"
+    """Not this process: Kueue itself, if it still has code for TFJobs."""
+    EXTERNAL = "external"
+    """This process, as an external framework of Kueue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,14 @@ class Options:
     gang_scheduler: str = ""
     finds_gang_scheduler: bool = False
     """Whether the first one that is installed is taken."""
+    gang_schedulers_by_job: tuple[str, ...] = ()
+    """Those that jobs may choose by their annotation."""
     tensorboards: Tensorboards = Tensorboards.NONE
+    makes_autoscalers: bool = False
+    """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
+    kueue: Kueue = Kueue.NONE
+    kueue_version: str = state.VERSIONS[0]
+    """In which Workloads are read and written."""
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -152,7 +169,10 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
+        gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, found["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(found["tensorboards"]),
+        makes_autoscalers=found["horizontal-pod-autoscalers"],
+        kueue=Kueue(found["kueue"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
