@@ -124,8 +124,8 @@ schedulers: venv ## Gangs on kube-scheduler 1.37 and on scheduler-plugins, on si
 	KUBERNETES_MINOR=1.37 $(BIN)/pytest -s test/schedulers --ignore=test/schedulers/kueue
 
 .PHONY: wheels
-wheels: venv ## Install the wheel with each Python that is supported, and run a job from it
-	$(BIN)/pytest test/packaging/test_wheel.py -m nightly
+wheels: venv ## Run a job from the wheel with each Python that is supported, and jobs of Kubeflow's own Python client
+	$(BIN)/pytest test/packaging/test_wheel.py test/packaging/test_kubeflow_sdk.py -m nightly
 
 .PHONY: trainings
 trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long

@@ -8,11 +8,14 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
+import coverage
 import pytest
 import pytest_asyncio
 
 from support.settle import eventually
+from tf_operator.local.node import processes as processes_module
 from tf_operator.local.node import spawner
 from tf_operator.local.node.processes import Launch, Processes
 
@@ -51,8 +54,24 @@ class Watcher:
         return self
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _spawner_is_measured(tmp_path_factory):
+    """The spawner starts without any package; where the tests are measured, its lines are, too."""
+    measuring = coverage.Coverage.current()
+    if measuring is None:
+        yield
+        return
+    python = tmp_path_factory.mktemp("measured") / "python"
+    options = f"--branch --parallel-mode --data-file={measuring.config.data_file} --include='*/spawner.py'"
+    python.write_text(f'#!/bin/sh\nshift 2\nexec {sys.executable} -m coverage run --rcfile= {options} "$@"\n')
+    python.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes_module, "sys", SimpleNamespace(executable=str(python)))
+        yield
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def start(tmp_path_factory):
+async def start(tmp_path_factory, _spawner_is_measured):
     folder = tmp_path_factory.mktemp("node") / "processes"
     processes = Processes(folder)
     processes.open()
