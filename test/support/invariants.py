@@ -19,15 +19,16 @@ from support.pod_lives import CHILD_KINDS, PodLife, lives_of
 from support.resources import JOB_KINDS, TFJOBS, Json
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
-_OURS = {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"}
+_OURS = {"Created", "Running", "Restarting", "Suspended", "Queued", "Succeeded", "Failed"}
 _ENDS = ("Succeeded", "Failed")
 _OTHER_OWNERS = ("tfjobs.mlkube.io", "tensorboards.tensorstack.dev")
 _US = "kubeflow.org/training-operator"
 _AFTER: Mapping[str, set[str]] = {
-    "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
-    "Running": {"Restarting", "Suspended", "Succeeded", "Failed"},
-    "Restarting": {"Running", "Suspended", "Succeeded", "Failed"},
-    "Suspended": {"Created", "Failed", "Succeeded"},
+    "Created": {"Running", "Restarting", "Suspended", "Queued", "Succeeded", "Failed"},
+    "Running": {"Restarting", "Suspended", "Queued", "Succeeded", "Failed"},
+    "Restarting": {"Running", "Suspended", "Queued", "Succeeded", "Failed"},
+    "Suspended": {"Created", "Queued", "Failed", "Succeeded"},
+    "Queued": {"Created", "Suspended", "Failed"},
     "Succeeded": set(),
     "Failed": set(),
 }
@@ -111,9 +112,12 @@ def one_live_pod_for_each_replica(life: JobLife) -> Iterator[str]:
 def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
     """Every pod is of a replica that the job wanted when it was made, or a moment before."""
     for pod in life.pods:
-        specs = [body["spec"]["tfReplicaSpecs"] for body in _recent(life, pod.born)]
+        bodies = list(_recent(life, pod.born))
+        specs = [body["spec"]["tfReplicaSpecs"] for body in bodies]
         kind, index = pod.replica
         counts = [spec.get("replicas", 1) for found in specs for key, spec in found.items() if key.lower() == kind]
+        if kind == "worker":  # the operator's own queue may have decided on another number, and recorded it
+            counts += [body.get("status", {}).get("elastic", {}).get("workers", 0) for body in bodies]
         if pod.name != f"{life.name}-{kind}-{index}":
             yield f"{pod.name} is the pod of {kind} {index}"
         if not _INDEX.fullmatch(index) or int(index) >= max(counts, default=0):

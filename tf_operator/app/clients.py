@@ -6,7 +6,7 @@ thread of its own. Separate budgets, so that watches, requests for jobs, events 
 
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from importlib import metadata
 from types import TracebackType
@@ -16,6 +16,7 @@ from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
+from tf_operator.controller.autoscaling.projections import NODES
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election import lease
@@ -36,6 +37,7 @@ from tf_operator.machinery.transport.shared_config import SharedConfig
 from tf_operator.machinery.transport.transport import no_guard
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang_schedulers
+from tf_operator.planning.kueue import state
 
 _log = Logger(__name__)
 
@@ -95,14 +97,26 @@ class Clients:
             self._calling, clock=self._clock, budget=budget, guard=guard(election), instruments=self._instruments()
         )
 
-    async def gang_scheduler(self) -> str:
-        """The first gang scheduler whose PodGroups are served; empty for none. Waits for an API server that answers."""
+    async def gang_scheduler(self, names: Iterable[str]) -> str:
+        """The first of these gang schedulers whose PodGroups are served; empty for none. Waits for an API server."""
         scope = Scope(next(iter(self._options.namespaces), ""))
-        for name in gang_schedulers.BY_PREFERENCE:
+        for name in names:
             found = gang_schedulers.named(name)
             if found and await self._is_served(requests.list_page(found.resource, scope, limit=1)):
                 return name
         return ""
+
+    async def kueue_version(self) -> str:
+        """The newest version of Workloads that is served, or would be the first one tried when Kueue is installed."""
+        scope = Scope(next(iter(self._options.namespaces), ""))
+        for version in state.VERSIONS:
+            if await self._is_served(requests.list_page(state.workloads(version), scope, limit=1)):
+                return version
+        return state.VERSIONS[0]
+
+    async def may_read_nodes(self) -> bool:
+        """Whether nodes may be listed."""
+        return await self._is_served(requests.list_page(NODES, Scope(), limit=1))
 
     async def _is_served(self, listing: Request) -> bool:
         client = self.webhook()
@@ -113,10 +127,10 @@ class Clients:
                 return False
             except errors.Forbidden as error:
                 # Rights do not come by themselves, and without them its gangs could not be made anyway.
-                _log.warning("a gang scheduler counts as not installed", error=errors.one_line(str(error)))
+                _log.warning("what cannot be listed counts as not installed", error=errors.one_line(str(error)))
                 return False
             except errors.ApiError as error:
-                _log.warning("the gang scheduler cannot be found yet", error=errors.one_line(str(error)))
+                _log.warning("what is installed cannot be found out yet", error=errors.one_line(str(error)))
                 await self._clock.sleep(SOME_TIME)
             else:
                 return True

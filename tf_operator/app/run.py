@@ -11,16 +11,28 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from tf_operator.app import clients, config_file, controller_config, lifecycle, logs, signals, tensorboards, wiring
+from tf_operator.app import (
+    autoscaling,
+    clients,
+    config_file,
+    controller_config,
+    lifecycle,
+    logs,
+    signals,
+    tensorboards,
+    wiring,
+)
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
-from tf_operator.app.options.options import Options
+from tf_operator.app.options.options import Kueue, Options
 from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ConfigurationError
+from tf_operator.planning import gang_schedulers
+from tf_operator.planning.autoscaling.schedule import Rules
 from tf_operator.planning.snapshot import Settings
 
 _log = Logger(__name__)
@@ -80,7 +92,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         connecting = stack.enter_async_context(clients.Clients(options, clock, metrics))
         if (to_server := await signals.unless_stopped(stop, connecting)) is None:
             return
-        if (found := await signals.unless_stopped(stop, _with_gang_scheduler(options, to_server))) is None:
+        if (found := await signals.unless_stopped(stop, _with_what_is_installed(options, to_server))) is None:
             return
         options, settings = found, wiring.settings(found)
         config = _config(options, settings, metrics)
@@ -105,7 +117,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         for name, controller in controllers.items():
             metrics.sample_queue(name, controller.queue)
         life = lifecycle.Lifecycle(
-            controllers,
+            {**controllers, **_queue(context, metrics)},
             informers=informers,
             recorder=recorder,
             election=election or lifecycle.NoElection(),
@@ -120,13 +132,30 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
 
 
+async def _with_what_is_installed(options: Options, to_server: clients.Clients) -> Options:
+    """The options with what depends on what else the cluster has."""
+    if options.kueue is Kueue.EXTERNAL:
+        options = replace(options, kueue_version=await to_server.kueue_version())
+        _log.info("queues of Kueue", version=options.kueue_version)
+    return await _with_gang_scheduler(options, to_server)
+
+
 async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> Options:
-    """The options with a gang scheduler that is installed, if they leave it open which one."""
-    if not options.finds_gang_scheduler:
-        return options
-    name = await to_server.gang_scheduler()
-    _log.info("gang scheduling", scheduler=name or "none is installed")
-    return replace(options, gang_scheduler=name)
+    """The options with a gang scheduler that is installed, if they leave it open which one, or which version of it."""
+
+    async def served(name: str) -> str:
+        versions = gang_schedulers.versions(name)
+        return (await to_server.gang_scheduler(versions) if versions else "") or name
+
+    by_job = tuple([await served(name) for name in options.gang_schedulers_by_job])
+    name, rules = await served(options.gang_scheduler), options.autoscale
+    if options.finds_gang_scheduler:
+        name = await to_server.gang_scheduler(gang_schedulers.BY_PREFERENCE)
+        _log.info("gang scheduling", scheduler=name or "none is installed")
+        if not name and not rules and await to_server.may_read_nodes():
+            _log.info("jobs are admitted whole, by what the nodes have left")
+            rules = Rules(resizes=False)
+    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job, autoscale=rules)
 
 
 def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:
@@ -154,6 +183,12 @@ def _controllers(
     """One for each served API, and those of TensorBoards, by name."""
     of_jobs = {api.controller: make_controller(context, api) for api in context.options.apis}
     return {**of_jobs, **tensorboards.make_controllers(context)}
+
+
+def _queue(context: wiring.ControllerContext, metrics: registry.Metrics) -> dict[str, wiring.Working]:
+    """The operator's own queue of jobs, by its name, where there is one."""
+    rules = context.options.autoscale
+    return {"queue": autoscaling.make_autoscaler(context, rules, metrics.job_queue())} if rules else {}
 
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Protocol
 
-from tf_operator.app.options.options import Options, Tensorboards
+from tf_operator.app.options.options import Kueue, Options, Tensorboards
 from tf_operator.controller import caches
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.controller.controller import Controller
@@ -23,6 +23,7 @@ from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.metrics_hooks import JobInstruments, ReconcileInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.projections.jobs import StoredJob
+from tf_operator.controller.queueing import make_kueue_caches
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.resources import UNCACHED
@@ -103,18 +104,22 @@ class ControllerContext:
         return tuple(Scope(namespace, label_selector) for namespace in self.options.namespaces or ("",))
 
 
-class Runnable(Protocol):
+class Working(Protocol):
     """What works while this process leads."""
-
-    @property
-    def queue(self) -> WorkQueue[Any]:
-        """The keys that wait for work; its ages are measured."""
 
     async def run(self) -> None:
         """Work until cancelled. Called again in each term, with current caches, except where an informer is behind."""
 
     async def drain(self) -> None:
         """Start no further reconcile, and return when those that run are done. The end of the process follows."""
+
+
+class Runnable(Working, Protocol):
+    """What works on keys."""
+
+    @property
+    def queue(self) -> WorkQueue[Any]:
+        """The keys that wait for work; its ages are measured."""
 
 
 MakeController = Callable[[ControllerContext, ServedAPI], Runnable]
@@ -127,10 +132,17 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
+        gang_schedulers_by_job=options.gang_schedulers_by_job,
         makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
+        makes_autoscalers=options.makes_autoscalers,
         api=api,
         served=options.apis,
     )
+    workloads = None
+    if options.kueue is Kueue.EXTERNAL:
+        workloads = make_kueue_caches(
+            context.informers, context.scopes(), version=options.kueue_version, served=options.apis
+        )
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
     queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue, flow=attrgetter("namespace"))
     queue.pause()  # until this process leads
@@ -139,7 +151,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    for children in (found.services, found.groups, found.tensorboards):
+    groups = dict.fromkeys(found.groups.values())
+    further = (found.tensorboards, found.autoscalers, workloads.workloads if workloads else None)
+    for children in (found.services, *groups, *further):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)
@@ -154,7 +168,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         jobs=found.jobs.resource,
         reporter=PlanReporter(found.jobs.resource, context.recorder, metrics.jobs, api),
     )
-    observer = Observer(found, notes, context.client, clock, api, context.settings)
+    observer = Observer(found, notes, context.client, clock, api, context.settings, workloads)
     return Controller(
         queue=queue,
         jobs=jobs,
@@ -172,6 +186,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
+        has_queue=options.autoscale is not None,
         without_tensorboards={
             api.resource.api_version: why
             for api in options.apis

@@ -19,7 +19,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs
+from tf_operator.planning import admission, cluster_spec, default_server, gang_schedulers, json_logs
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.pod_state import kubelet_policy
@@ -107,10 +107,12 @@ class ChildBuilder:
     def _pod_spec(self, spec: ReplicaSpec, index: int) -> dict[str, Any]:
         pod = dict(spec.template.get("spec") or {})
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
-        if self._gang and not pod.get("schedulerName"):
-            pod["schedulerName"] = self._gang.name
+        if self._gang:
+            pod |= self._gang.pod_fields(self.job, pod)
         if spec.override:
             pod = _overridden(pod, spec.override, self.job.profile.container)
+        if node := self.job.record.elastic.node:
+            pod = admission.near(pod, node)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)
         if cluster_spec.is_distributed(self.job):

@@ -1,4 +1,4 @@
-"""What goes when a job has ended or is suspended, and when the job itself goes.
+"""What goes when a job has ended, is suspended or is queued, and when the job itself goes.
 
 Each object is deleted once, by its UID. The Services of a job that we made all carry its UID as a label, which lets
 one request delete them; those that an older operator made are deleted one by one.
@@ -22,10 +22,14 @@ STOP_AFTER = 1
 
 
 def after_end(snapshot: Snapshot) -> Iterator[Action]:
-    """What the clean-pod policy takes away, or stops."""
+    """What the clean-pod policy takes away, or stops. The PodGroup goes in any case: it claims no place any more."""
+    if snapshot.job.run_policy.clean_pods is not CleanPodPolicy.NONE:
+        yield from _by_policy(snapshot)
+    yield from gang.removal(snapshot)
+
+
+def _by_policy(snapshot: Snapshot) -> Iterator[Action]:
     policy = snapshot.job.run_policy.clean_pods
-    if policy is CleanPodPolicy.NONE:
-        return
     why = f"the job has ended, {snapshot.job.clean_up_words}"
     for pod in snapshot.pods:
         if not pod.is_there:
@@ -36,25 +40,24 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
             yield from _ended(pod, snapshot.job, why)
     if policy is not CleanPodPolicy.STOP:
         yield from _services(snapshot)
-    yield from gang.removal(snapshot)
 
 
 def is_done(snapshot: Snapshot) -> bool:
     """Whether nothing is left to be cleaned up after the end, and nothing still terminates."""
     policy = snapshot.job.run_policy.clean_pods
     if policy is CleanPodPolicy.NONE:
-        return True
+        return not any(after_end(snapshot))
     left = [pod for pod in snapshot.pods if not pod.is_gone]
     if any(policy is CleanPodPolicy.ALL or pod.is_terminating or _goes_on(pod, snapshot.job) for pod in left):
         return False
     return not any(after_end(snapshot))
 
 
-def while_suspended(snapshot: Snapshot) -> Iterator[Action]:
-    """Everything, whatever the policy."""
+def while_idle(snapshot: Snapshot, word: str) -> Iterator[Action]:
+    """Everything, whatever the policy; ``word`` says what the job is: suspended or queued."""
     for pod in snapshot.pods:
         if pod.is_there:
-            yield Delete(PODS, pod.name, pod.uid, f"the job is {snapshot.job.profile.suspended_word}")
+            yield Delete(PODS, pod.name, pod.uid, f"the job is {word}")
     yield from _services(snapshot)
     yield from gang.removal(snapshot)
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from tf_operator.job import constants
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import gang_schedulers, quantity
 from tf_operator.planning.actions import Action, Create, Delete, Patch
-from tf_operator.planning.snapshot import Snapshot
+from tf_operator.planning.snapshot import Settings, Snapshot
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -30,15 +31,44 @@ def copies_annotation(name: str) -> bool:
 
 
 def keeps_waiting(snapshot: Snapshot) -> bool:
-    """Whether no pod may be made before the gang scheduler has admitted the group."""
+    """Whether no pod may be made yet."""
     found = gang_schedulers.of(snapshot.job, snapshot.settings)
-    return found is not None and found.keeps_waiting(snapshot.pod_group)
+    return found is not None and (_is_old(snapshot) or found.keeps_waiting(snapshot.pod_group))
+
+
+def awaited(snapshot: Snapshot) -> str:
+    """What has to be before a pod may be made."""
+    return "its old PodGroup is gone" if _is_old(snapshot) else "the gang scheduler has admitted its PodGroup"
+
+
+def _is_old(snapshot: Snapshot) -> bool:
+    """Whether the group goes, and none of its pods are left: a pod that is made now would be bound by its old spec.
+
+    While pods are left, Kubernetes keeps a native group, and what replaces one of them joins the others.
+    """
+    group = snapshot.pod_group
+    return group is not None and group.is_terminating and not any(pod.is_there for pod in snapshot.pods)
 
 
 def unavailable(snapshot: Snapshot) -> str:
-    """The gang scheduler that the job asks for, if it is not installed and the operator has no other one."""
-    asked = snapshot.job.run_policy.scheduling.scheduler
-    return "" if snapshot.settings.gang_scheduler else asked
+    """The gang scheduler that the job asks for and does not have: it is not installed, or not for its operator."""
+    asked, found = snapshot.job.run_policy.scheduling.scheduler, snapshot.settings.gang_scheduler
+    is_missing = asked not in {"", constants.NO_GANG_SCHEDULER} and not gang_schedulers.is_meant(asked, found)
+    return asked if is_missing else ""
+
+
+def unused_fields(job: TrainingJob, settings: Settings) -> list[str]:
+    """The fields of the job's ``schedulingPolicy`` that its gang scheduler has no place for."""
+    gang, policy = gang_schedulers.of(job, settings), job.run_policy.scheduling
+    if gang is None:
+        return []
+    values = {
+        "minResources": policy.min_resources,
+        "queue": policy.queue,
+        "priorityClass": policy.priority_class,
+        "scheduleTimeoutSeconds": policy.timeout_seconds,
+    }
+    return [name for name, value in values.items() if value not in (None, "") and name not in gang.uses]
 
 
 def actions(snapshot: Snapshot) -> tuple[Action, ...]:

@@ -28,21 +28,31 @@ def _no_marks(_job: TrainingJob, _kind: ReplicaType) -> dict[str, str]:
     return {}
 
 
+def _no_fields(_job: TrainingJob, _pod: Body) -> dict[str, Any]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class GangScheduler:
     """One gang scheduler, as far as an operator has to know it."""
 
     name: str
-    """The ``schedulerName`` of pods, and the value of the operator's flag."""
+    """The value of the operator's flag."""
     resource: GroupVersionResource
     """Its PodGroups."""
     spec: Callable[[TrainingJob, int, Spec], dict[str, Any]]
     """The spec of a group: of which job, with how many members, and what the group says now."""
     fields: tuple[str, ...]
-    """The fields of the spec that are ours: others may be set by others."""
+    """The fields of the spec that follow edits of the job: others are immutable, or may be set by others."""
+    uses: frozenset[str]
+    """The fields of a job's ``schedulingPolicy`` that it has a place for."""
+    scheduler: str = ""
+    """The ``schedulerName`` of pods where it is another one than the name."""
     labels: Marks = _no_marks
     annotations: Marks = _no_marks
     """What the pods of one type carry."""
+    membership: Callable[[TrainingJob, Body], dict[str, Any]] = _no_fields
+    """The fields that make a pod with this spec a member, where marks do not."""
     waits_in: frozenset[str] = frozenset()
     """The phases of a group in which no pod may be made yet; none where the scheduler holds back pods itself."""
     least_members: int = 1
@@ -51,6 +61,15 @@ class GangScheduler:
     def keeps_waiting(self, group: PodGroup | None) -> bool:
         """Whether no pod may be made yet."""
         return bool(self.waits_in) and (group is None or group.is_terminating or group.phase in self.waits_in)
+
+    def pod_fields(self, job: TrainingJob, pod: Body) -> dict[str, Any]:
+        """What the spec of a pod gets. A scheduler that its template names is kept."""
+        return {"schedulerName": pod.get("schedulerName") or self.pods_scheduler} | self.membership(job, pod)
+
+    @property
+    def pods_scheduler(self) -> str:
+        """The ``schedulerName`` of pods."""
+        return self.scheduler or self.name
 
     def spec_of(self, job: TrainingJob, group: PodGroup | None) -> dict[str, Any]:
         """What the spec of the job's group should be."""
@@ -92,11 +111,40 @@ def _t9k_marks(job: TrainingJob, kind: ReplicaType) -> dict[str, str]:
     return {f"{constants.T9K_LABELS}/{name}": value for name, value in marks.items()}
 
 
+def _native_spec(job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+    """The group has a priority of its own, which has to be that of all its pods."""
+    name = job.run_policy.scheduling.priority_class or _priority_class_of_templates(job)
+    return _native_alpha_spec(job, members, _found) | ({"priorityClassName": name} if name else {})
+
+
+def _native_alpha_spec(_job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+    return {"schedulingPolicy": {"gang": {"minCount": members}}}
+
+
+def _native_membership(job: TrainingJob, pod: Body) -> dict[str, Any]:
+    name = job.run_policy.scheduling.priority_class
+    fields: dict[str, Any] = {"schedulingGroup": {"podGroupName": job.key.name}}
+    return fields | ({"priorityClassName": name} if name and not pod.get("priorityClassName") else {})
+
+
+def _priority_class_of_templates(job: TrainingJob) -> str:
+    """The one that all templates name; empty where they differ, and then kube-scheduler says so of the pods."""
+    names = {_named_class(spec) for spec in job.replicas if spec.count}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _named_class(spec: ReplicaSpec) -> str:
+    pod = spec.template.get("spec")
+    name = pod.get("priorityClassName") if isinstance(pod, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
 VOLCANO: Final = GangScheduler(
     name="volcano",
     resource=GroupVersionResource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"),
     spec=_volcano_spec,
     fields=("minMember", "minResources", "queue", "priorityClassName"),
+    uses=frozenset({"minAvailable", "minResources", "queue", "priorityClass"}),
     annotations=_volcano_marks,
     waits_in=frozenset({"", "Pending"}),
 )
@@ -105,11 +153,32 @@ SCHEDULER_PLUGINS: Final = GangScheduler(
     resource=GroupVersionResource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup"),
     spec=_plugins_spec,
     fields=("minMember", "minResources", "scheduleTimeoutSeconds"),
+    uses=frozenset({"minAvailable", "minResources", "scheduleTimeoutSeconds"}),
     labels=_plugins_marks,
 )
-KNOWN: Final = (VOLCANO, SCHEDULER_PLUGINS)
-"""Every kind of PodGroup that an operator may be asked for: so many rights it needs."""
-BY_PREFERENCE: Final = ("scheduler-plugins-scheduler", VOLCANO.name)
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+NATIVE: Final = GangScheduler(
+    name="native",
+    resource=GroupVersionResource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup"),
+    spec=_native_spec,
+    fields=("schedulingPolicy",),
+    uses=frozenset({"minAvailable", "priorityClass"}),
+    scheduler=_DEFAULT_SCHEDULER,
+    membership=_native_membership,
+)
+"""That of kube-scheduler itself, from Kubernetes 1.37."""
+NATIVE_ALPHA: Final = replace(
+    NATIVE,
+    name="native-v1alpha2",
+    resource=replace(NATIVE.resource, version="v1alpha2"),
+    spec=_native_alpha_spec,
+    fields=(),  # all of them are immutable
+    uses=frozenset({"minAvailable"}),
+)
+"""The same in Kubernetes 1.36, where a group has neither another size later nor, by default, a priority."""
+KNOWN: Final = (VOLCANO, SCHEDULER_PLUGINS, NATIVE, NATIVE_ALPHA)
+"""What an operator may be asked for. It has rights for the native PodGroups only where it was installed for them."""
+BY_PREFERENCE: Final = (NATIVE.name, NATIVE_ALPHA.name, "scheduler-plugins-scheduler", VOLCANO.name)
 """Which one is meant where none is named: the first that is installed. The coscheduling plugin is in the scheduler that
 its own chart installs."""
 T9K: Final = GangScheduler(
@@ -117,6 +186,7 @@ T9K: Final = GangScheduler(
     resource=GroupVersionResource("scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup"),
     spec=_t9k_spec,
     fields=("minMember", "queue", "priority"),
+    uses=frozenset({"minAvailable", "queue"}),
     labels=_t9k_marks,
 )
 """Only for jobs of an API that may ask for it, which brings the rights."""
@@ -134,9 +204,33 @@ def named(name: str) -> GangScheduler | None:
     return known or replace(SCHEDULER_PLUGINS, name=name)
 
 
+def versions(name: str) -> tuple[str, ...]:
+    """Under which names a scheduler may be installed that has several versions; nothing where there is one."""
+    return (NATIVE.name, NATIVE_ALPHA.name) if name == NATIVE.name else ()
+
+
+def is_meant(asked: str, name: str) -> bool:
+    """Whether a job that asks for one scheduler, in lower case, has it in this one, or in a version of it."""
+    return bool(name) and (asked == name.lower() or name in versions(asked))
+
+
+def size_of(spec: Body) -> int | None:
+    """How many pods a group with this spec needs at once."""
+    if "minMember" in spec:
+        return spec["minMember"]  # type: ignore[no-any-return]
+    found: int | None = spec.get("schedulingPolicy", {}).get("gang", {}).get("minCount")
+    return found
+
+
 def of(_job: TrainingJob, settings: Settings) -> GangScheduler | None:
     """The gang scheduler of a job; ``None`` for none. ``Snapshot.decided`` has put there what the job asks for."""
     return named(settings.gang_scheduler)
+
+
+def pods_scheduler(job: TrainingJob, settings: Settings) -> str:
+    """The ``schedulerName`` that a job's gang scheduler wants on its pods; empty without one."""
+    found = of(job, settings)
+    return found.pods_scheduler if found else ""
 
 
 def _members(job: TrainingJob, members: int) -> dict[str, Any]:

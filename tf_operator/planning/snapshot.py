@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
+from tf_operator.planning.kueue.state import Queueing
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,8 @@ class Settings:
     """Of default servers of jobs that name none; empty for that of the profile."""
     accelerators: tuple[Accelerator, ...] = ()
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
+    has_queue: bool = False
+    """Whether jobs wait until the operator's own queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
@@ -192,6 +196,28 @@ class TensorBoards:
     """Why there can be none: such objects are not served, or not made by this operator."""
     is_off: bool = False
     """And that this will not change while the operator runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """The HorizontalPodAutoscaler that the job controls."""
+
+    name: str
+    uid: str
+    digest: str = ""
+    """Of the spec that it was last given."""
+    is_terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscalers:
+    """What is known of the HorizontalPodAutoscaler of a job that wants one, or has one."""
+
+    found: Autoscaler | None = None
+    rejected: RejectedWrite | None = None
+    """The last attempt to make it, to change it, or to delete it."""
+    unserved: str = ""
+    """Why there can be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,20 +253,29 @@ class Snapshot:
     settings: Settings = DEFAULT_SETTINGS
     tensorboards: TensorBoards | None = None
     """``None`` as long as they are not known."""
+    autoscalers: Autoscalers | None = None
+    """``None`` as long as they are not known, and for jobs that have none and want none."""
     offered_scheduler: str = ""
-    """The gang scheduler that jobs of this API may ask for, if it is installed."""
+    """The gang scheduler that the job asks for, if it may have it and it is installed."""
+    kueue: Queueing | None = None
+    """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
 
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
 
+        The job has as many workers as are in force.
+
         No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
         accelerators need.
         """
-        container, offered, settings = self.job.profile.container, self.offered_scheduler, self.settings
-        if offered and offered == self.job.run_policy.scheduling.scheduler:
-            settings = replace(settings, gang_scheduler=offered)
+        container, settings = self.job.profile.container, self.settings
+        if self.job.run_policy.scheduling.scheduler == constants.NO_GANG_SCHEDULER:
+            settings = replace(settings, gang_scheduler="")
+        elif self.offered_scheduler:
+            settings = replace(settings, gang_scheduler=self.offered_scheduler)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
-        job = accelerators.attached(self.job, settings.accelerators) if settings.accelerators else self.job
+        job = self.job.in_force()
+        job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job
         return replace(self, job=job, pods=pods, settings=settings)

@@ -14,6 +14,9 @@
 {{- if ne .Values.apis.tensorboards "none" }}
 - --tensorboards={{ .Values.apis.tensorboards }}
 {{- end }}
+{{- if .Values.elastic.horizontalPodAutoscalers }}
+- --horizontal-pod-autoscalers=true
+{{- end }}
 {{- if include "tf-operator.config" . }}
 - --controller-config-file={{ .Values.config.file }}
 {{- end }}
@@ -24,6 +27,15 @@
 - --controller-threads={{ int .workers }}
 {{- with .gangSchedulerName }}
 - --gang-scheduler-name={{ . }}
+{{- end }}
+{{- if .queue.enabled }}
+- --autoscale
+- --autoscale-shrink-after={{ .queue.shrinkAfter }}
+- --autoscale-grow-after={{ .queue.growAfter }}
+- --autoscale-resize-interval={{ .queue.resizeInterval }}
+{{- end }}
+{{- if ne .kueue "none" }}
+- --kueue={{ .kueue }}
 {{- end }}
 - --override-existing-controller={{ .overrideExisting }}
 - --drain-timeout={{ .drainTimeout }}

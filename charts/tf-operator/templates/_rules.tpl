@@ -138,6 +138,13 @@
   verbs: [create, update, patch, delete, deletecollection]
 {{- end -}}
 
+{{- define "tf-operator.nativeGangRules" -}}
+# The PodGroup of a job; patch: a job that changed its size.
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- define "tf-operator.tensorboardRules" -}}
 # create, patch, delete: the TensorBoard of a job follows it. get: who owns one that already has the name?
 - apiGroups: [tensorstack.dev]
@@ -159,6 +166,13 @@
   verbs: [patch]
 {{- end -}}
 
+{{- define "tf-operator.elasticRules" -}}
+# create, patch, delete: the autoscaler of a job follows it. get: who owns one that already has the name?
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- define "tf-operator.tensorboardViewRules" -}}
 - apiGroups: [tensorstack.dev]
   resources: [tensorboards, tensorboards/status]
@@ -169,6 +183,42 @@
 - apiGroups: [tensorstack.dev]
   resources: [tensorboards]
   verbs: [create, update, patch, delete, deletecollection]
+{{- end -}}
+
+{{- define "tf-operator.kueueRules" -}}
+# patch: a job that was admitted is resumed, if it was created suspended.
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [patch]
+# The Workload of a job. delete: a job that has changed is queued again. get: who owns one that already has the name?
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [get, list, watch, create, patch, delete]
+# That it has ended, that all its pods run, and that none is left of one that was evicted.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads/status]
+  verbs: [patch]
+{{- end -}}
+
+{{- define "tf-operator.kueueClassRules" -}}
+# Where pods that were admitted may run, and with which priority they are queued.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [resourceflavors, workloadpriorityclasses]
+  verbs: [list, watch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [list, watch]
+{{- end -}}
+
+{{- define "tf-operator.queueRules" -}}
+# What the nodes can hold, and what all pods hold of it.
+- apiGroups: [""]
+  resources: [nodes, pods]
+  verbs: [list, watch]
+# The order in which jobs wait.
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [list, watch]
 {{- end -}}
 
 {{- define "tf-operator.metricsAuthRules" -}}

@@ -41,7 +41,8 @@ def main() -> None:
         toolbox = Toolbox(os.environ)
         if options.list:
             for tool in toolbox.tools().values():
-                print(f"{tool.name:<24}{tool.version:<10}{tool.module.name}")
+                when = " nightly" if tool.is_nightly else ""
+                print(f"{tool.name:<24}{tool.version:<10}{tool.module.name}{when}")
         elif not options.names:
             parser.error("name at least one tool")
         else:

@@ -1,5 +1,7 @@
 """What tools.toml and the go.mod files say of a tool."""
 
+import subprocess
+
 import pytest
 
 from lab.tools import catalogue
@@ -16,10 +18,18 @@ def test_every_tool_has_a_version_and_a_release_for_every_host_and_minor(minor, 
 
     assert tools["kube-apiserver"].version.startswith(f"{minor}.")
     assert tools["prometheus"].version == tools["promtool"].version == "3.15.0"
+    assert [tool.name for tool in tools.values() if tool.download is None] == ["scheduler-plugins"]
     for tool in tools.values():
-        assert tool.version in tool.download.url
         assert "{" not in f"{tool}"
-        assert tool.download.sha256 or tool.download.sums_url.startswith("https://")
+        if tool.download:
+            assert tool.version in tool.download.url
+            assert tool.download.sha256 or tool.download.sums_url.startswith("https://")
+
+
+def test_what_only_nightly_tests_need_is_marked_in_the_list():
+    """``make tools`` leaves it out."""
+    listed = subprocess.run([FOLDER.parents[1] / "tool", "--list"], capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in listed.splitlines() if line.endswith(" nightly")] == ["scheduler-plugins"]
 
 
 def test_every_module_set_is_used():

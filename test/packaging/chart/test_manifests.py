@@ -20,11 +20,13 @@ from tf_operator.meta import ObjectKey
 ROOT = CHART.parents[1]
 OVERLAYS = (
     "cluster-wide",
+    "elastic",
     "high-availability",
     "mlkube",
     "mlkube-accelerators",
     "namespaced",
     "protected-metrics",
+    "queue",
     "t9k",
 )
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)

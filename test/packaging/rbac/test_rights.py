@@ -37,7 +37,7 @@ OPERATOR_EVERYWHERE = (
 ).union(
     *(
         grants(scheduler.resource.group, scheduler.resource.plural, "get list watch create patch delete")
-        for scheduler in gang_schedulers.KNOWN
+        for scheduler in (gang_schedulers.VOLCANO, gang_schedulers.SCHEDULER_PLUGINS)
     )
 )
 OPERATOR_AT_HOME = grants("coordination.k8s.io", "leases", "create") | grants(

@@ -11,6 +11,7 @@ from tf_operator.app.clients import Clients
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
 from tf_operator.machinery.transport import errors
+from tf_operator.planning import gang_schedulers
 
 SERVED, ABSENT = 1, errors.NotFound(404, errors.Status())
 FORBIDDEN = errors.Forbidden(403, errors.Status(message="podgroups is forbidden"))
@@ -19,23 +20,28 @@ FORBIDDEN = errors.Forbidden(403, errors.Status(message="podgroups is forbidden"
 @pytest.mark.parametrize(
     ("answers", "name", "warnings"),
     [
-        ((SERVED, SERVED), "scheduler-plugins-scheduler", []),
-        ((ABSENT, SERVED), "volcano", []),
-        ((FORBIDDEN, SERVED), "volcano", ["podgroups is forbidden"]),
-        ((ABSENT, FORBIDDEN), "", ["podgroups is forbidden"]),
+        ((SERVED, SERVED, SERVED, SERVED), "native", []),
+        ((ABSENT, SERVED, SERVED, SERVED), "native-v1alpha2", []),
+        ((ABSENT, ABSENT, SERVED, SERVED), "scheduler-plugins-scheduler", []),
+        ((ABSENT, ABSENT, ABSENT, SERVED), "volcano", []),
+        ((ABSENT, ABSENT, FORBIDDEN, SERVED), "volcano", ["podgroups is forbidden"]),
+        ((ABSENT, ABSENT, ABSENT, FORBIDDEN), "", ["podgroups is forbidden"]),
     ],
 )
 async def test_a_gang_scheduler_is_installed_if_its_pod_groups_are_served_and_may_be_listed(
     kubeconfig, monkeypatch, answers, name, warnings
 ):
     clock = FakeClock()
-    servers = {"scheduling.x-k8s.io": ScriptedTransport(clock), "scheduling.volcano.sh": ScriptedTransport(clock)}
+    found = [gang_schedulers.named(scheduler) for scheduler in gang_schedulers.BY_PREFERENCE]
+    servers = {scheduler.resource.api_version: ScriptedTransport(clock) for scheduler in found}
     for server, answer in zip(servers.values(), answers, strict=True):
         server.position = answer
-    monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=2), clock))
+    monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=slice(2, 4)), clock))
 
     with capture_logs() as records:
-        finding = asyncio.create_task(Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).gang_scheduler())
+        finding = asyncio.create_task(
+            Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).gang_scheduler(gang_schedulers.BY_PREFERENCE)
+        )
         await clock.idle()
 
     assert finding.done()

@@ -31,7 +31,8 @@ def spec_of(job, settings=VOLCANO):
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("", ""), ("None", ""), ("volcano", "volcano"), ("Volcano", "volcano"), ("Mine", "Mine")]
+    ("name", "meant"),
+    [("", ""), ("None", ""), ("volcano", "volcano"), ("Volcano", "volcano"), ("Native", "native"), ("Mine", "Mine")],
 )
 def test_the_schedulers_that_are_known_may_be_written_in_any_case(name, meant):
     assert gang.scheduler(name) == meant
@@ -154,6 +155,7 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
         resource=groups,
         spec=lambda _job, members, _found: {"minMember": members, "priority": 50},
         fields=("minMember", "priority"),
+        uses=frozenset(),
         labels=lambda job, kind: {"group": job.key.name, "role": kind.label},
         waits_in=frozenset({"Waiting"}),
         least_members=2,

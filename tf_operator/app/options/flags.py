@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tf_operator.app.options import flag_types
 
 SERVE = "What to serve"
+QUEUE = "The operator's own queue"
 REACH = "The API server"
 LEAD = "Leader election"
 RESTART = "Restarts of replicas"
@@ -96,8 +97,19 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "Create a PodGroup for each job: volcano for Volcano's, any other name for those of the coscheduling plugin, "
-        "run by the scheduler of that name. Without it, or with none: no gang scheduling.",
+        "Create a PodGroup for each job: volcano for Volcano's, native for those of kube-scheduler itself, any other "
+        "name for those of the coscheduling plugin, run by the scheduler of that name. Without it, or with none: no "
+        "gang scheduling.",
+    ),
+    Flag(
+        "gang-schedulers-by-job",
+        SERVE,
+        flag_types.texts,
+        "",
+        "NAMES",
+        "The gang schedulers, named as for --gang-scheduler-name, that jobs may choose by the annotation "
+        "tf-operator.kubeflow.org/gang-scheduler. Their PodGroups are watched once a job does.",
+        is_repeatable=True,
     ),
     Flag(
         "tensorboards",
@@ -107,6 +119,23 @@ FLAGS: tuple[Flag, ...] = (
         "WHO",
         "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
         "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
+    ),
+    Flag(
+        "horizontal-pod-autoscalers",
+        SERVE,
+        flag_types.switch,
+        "false",
+        "",
+        "Make a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
+    ),
+    Flag(
+        "kueue",
+        SERVE,
+        flag_types.choice("none", "external"),
+        "none",
+        "WHO",
+        "Who makes the Workloads of jobs with the label kueue.x-k8s.io/queue-name. external: this operator, so that "
+        "Kueue needs no code for TFJobs. none: not this operator.",
     ),
     Flag(
         "controller-threads",
@@ -131,6 +160,40 @@ FLAGS: tuple[Flag, ...] = (
         "8s",
         "DURATION",
         "How long running reconciles may take to finish after SIGTERM. Keep it below the pod's grace period.",
+    ),
+    Flag(
+        "autoscale",
+        QUEUE,
+        flag_types.switch,
+        "false",
+        "",
+        "Jobs wait until all their pods fit into what the nodes have left, by priority and age; jobs with an "
+        "elasticPolicy without metrics grow into idle capacity, and give up workers for jobs that wait. Needs the "
+        "right to watch nodes, pods and priority classes of the whole cluster.",
+    ),
+    Flag(
+        "autoscale-shrink-after",
+        QUEUE,
+        flag_types.duration,
+        "2m",
+        "DURATION",
+        "How long a job waits before others give up workers for it.",
+    ),
+    Flag(
+        "autoscale-grow-after",
+        QUEUE,
+        flag_types.duration,
+        "1m",
+        "DURATION",
+        "How long no job has to have been admitted before others get more workers.",
+    ),
+    Flag(
+        "autoscale-resize-interval",
+        QUEUE,
+        flag_types.duration,
+        "5m",
+        "DURATION",
+        "The shortest time between two resizes of one job.",
     ),
     Flag(
         "kubeconfig",

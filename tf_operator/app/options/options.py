@@ -11,6 +11,7 @@ Neighbours: ``flags`` is the table, ``flag_types`` the spelling of values, ``run
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -21,6 +22,8 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
+from tf_operator.planning.autoscaling.schedule import Rules
+from tf_operator.planning.kueue import state
 
 _JSON_LOGS, _GANG = "json-log-format", "enable-gang-scheduling"
 _OLD_SWITCHES = {_JSON_LOGS, _GANG}
@@ -42,6 +45,15 @@ class Tensorboards(StrEnum):
     """This process."""
     EXTERNAL = "external"
     """Another controller runs objects of kind TensorBoard; this process, what jobs have without such an object."""
+
+
+class Kueue(StrEnum):
+    """Who makes the Workloads of jobs that name a queue."""
+
+    NONE = "none"
+    """Not this process: Kueue itself, if it still has code for TFJobs."""
+    EXTERNAL = "external"
+    """This process, as an external framework of Kueue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,16 @@ class Options:
     gang_scheduler: str = ""
     finds_gang_scheduler: bool = False
     """Whether the first one that is installed is taken."""
+    gang_schedulers_by_job: tuple[str, ...] = ()
+    """Those that jobs may choose by their annotation."""
     tensorboards: Tensorboards = Tensorboards.NONE
+    makes_autoscalers: bool = False
+    """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
+    kueue: Kueue = Kueue.NONE
+    kueue_version: str = state.VERSIONS[0]
+    """In which Workloads are read and written."""
+    autoscale: Rules | None = None
+    """``None``: no job waits until it fits."""
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -152,7 +173,11 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
+        gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, found["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(found["tensorboards"]),
+        makes_autoscalers=found["horizontal-pod-autoscalers"],
+        kueue=Kueue(found["kueue"]),
+        autoscale=_autoscale(found) if found["autoscale"] else None,
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
@@ -210,6 +235,11 @@ def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:
     if base > cap:
         raise OptionError(f"--restart-delay-base: {base:g}s is longer than --restart-delay-cap, {cap:g}s")
     return RestartDelay(base, cap, found["restart-delay-reset"])
+
+
+def _autoscale(found: Mapping[str, Any]) -> Rules:
+    shrink, grow, interval = (found[f"autoscale-{name}"] for name in ("shrink-after", "grow-after", "resize-interval"))
+    return Rules(timedelta(seconds=shrink), timedelta(seconds=grow), timedelta(seconds=interval))
 
 
 def _protection(found: Mapping[str, Any]) -> Protection | None:

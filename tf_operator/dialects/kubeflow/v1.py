@@ -23,12 +23,14 @@ from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
-from tf_operator.job.constants import GROUP, OWN_MANAGER
+from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER
 from tf_operator.job.profile import ExitCodes, Labels, Profile
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import (
     CleanPodPolicy,
+    ElasticPolicy,
+    ElasticRange,
     FieldError,
     ReplicaSpec,
     RestartPolicy,
@@ -50,6 +52,7 @@ PROFILE: Final = Profile(
     exit_codes=ExitCodes(range(128, 256)),
     replicas_field="spec.tfReplicaSpecs",
     labels=Labels("tfjob-controller"),
+    suspend_path=("runPolicy", "suspend"),
 )
 V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""
@@ -78,9 +81,13 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         ),
         has_dynamic_workers=fields.flag("enableDynamicWorker"),
         tf_config_format=fields.one_of("tfConfigFormat", TFConfigFormat, TFConfigFormat.FULL),
+        elastic=_read_elastic(fields),
         record=status.read(stored),
         problems=tuple(problems),
     )
+    if asked := job.annotations.get(GANG_SCHEDULER_ANNOTATION):
+        scheduling = replace(job.run_policy.scheduling, scheduler=asked.lower())
+        job = replace(job, run_policy=replace(job.run_policy, scheduling=scheduling))
     body = {"metadata": metadata, "spec": spec, "status": stored}
     return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 
@@ -118,6 +125,24 @@ def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:
         template=entry.below("template").body,
         path=entry.path,
     )
+
+
+def _read_elastic(spec: Fields) -> ElasticPolicy | None:
+    if spec.body.get("elasticPolicy") is None:
+        return None
+    policy = spec.below("elasticPolicy")
+    found = {ReplicaType.WORKER: policy}
+    if policy.body.get("parameterServers") is not None:
+        found[ReplicaType.PS] = policy.below("parameterServers")
+    ranges = tuple(_read_range(kind, fields) for kind, fields in found.items())
+    return ElasticPolicy(ranges, metrics=tuple(metric.body for metric in policy.items("metrics")))
+
+
+def _read_range(kind: ReplicaType, policy: Fields) -> ElasticRange:
+    least, most = policy.integer("minReplicas"), policy.integer("maxReplicas")
+    if policy.body.get("maxReplicas") is None:
+        policy.wrong("maxReplicas", "is required")
+    return ElasticRange(kind, 1 if least is None else least, 1 if most is None else most, policy.path)
 
 
 def _outdated(spec: Fields) -> list[str]:

@@ -69,7 +69,7 @@ class Registry:
         self._by_name = {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
         self._by_collection = {}
         for kind in kinds:
-            if kind.answer is None and kind.storage.api_version == kind.resource.api_version:
+            if kind.answer is None and kind.read is None and kind.storage.api_version == kind.resource.api_version:
                 self._by_collection[str(kind.storage)] = kind
         self._namespaces = next((kind for kind in kinds if kind.is_namespace), None)
 

@@ -13,7 +13,7 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.ranges import Indexes
-from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
+from tf_operator.job.record import ElasticRecord, FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.job.training_job import DecidingReplica, RestartPolicy, TrainingJob
 from tf_operator.meta import Body
@@ -93,6 +93,33 @@ def test_what_the_list_says_is_in_the_templates_of_v1(
             "images": [entry["image"] for entry in pod["containers"]],
         }
         assert {name: facts[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "policy"),
+    [
+        ({"min-instance": 1, "max-instance": 4}, {"minReplicas": 1, "maxReplicas": 4}),
+        ({"max-instance": 4}, {"maxReplicas": 4}),
+        ({"min-instance": 1}, None),
+        ({"min-instance": 1, "max-instance": True}, None),
+    ],
+    ids=["both", "no least", "no most", "no number"],
+)
+def test_the_instances_of_the_fork_are_the_elastic_policy_of_v1(given: Body, policy: Body | None) -> None:
+    body = example(replicaSpecs=[item(), item("WORKER", replicas=2)], **given)
+    stored = convert(body, "v1")
+    assert stored["spec"].get("elasticPolicy") == policy
+    shown = convert(stored, "v1alpha1")["spec"]
+    assert {name: shown[name] for name in ("min-instance", "max-instance") if name in shown} == given
+
+
+def test_an_elastic_policy_that_was_changed_in_v1_is_shown_in_v1alpha1_and_its_metrics_survive() -> None:
+    body = example(replicaSpecs=[item(), item("WORKER")], **{"min-instance": 1, "max-instance": 4})
+    stored = convert(body, "v1")
+    stored["spec"]["elasticPolicy"] = policy = {"minReplicas": 1, "maxReplicas": 6, "metrics": [{"type": "Pods"}]}
+    shown = convert(stored, "v1alpha1")
+    assert (shown["spec"]["min-instance"], shown["spec"]["max-instance"]) == (1, 6)
+    assert convert(shown, "v1")["spec"]["elasticPolicy"] == policy
 
 
 def test_what_v1_has_no_place_for_survives_an_edit_in_v1() -> None:
@@ -307,6 +334,22 @@ def test_phase_state_and_reason_follow_from_the_status_of_v1(
 ) -> None:
     found = shown_status(**fields)
     assert (found["phase"], found["state"], found["reason"]) == (phase, state, reason)
+
+
+def test_a_job_of_the_queue_says_when_it_was_queued_and_ran_as_the_fork_did() -> None:
+    queue = {
+        "elastic": ElasticRecord(workers=2, asked=1, queued_at=datetime(2018, 5, 9, 15, 19, 36, tzinfo=UTC)),
+        "first_run_time": datetime(2018, 5, 9, 16, tzinfo=UTC),
+        "replicas": {ReplicaType.WORKER: ReplicaRecord(completed=Indexes.of([]))},
+    }
+    queued = shown_status(**queue | {"phase": JobPhase.QUEUED, "first_run_time": None})
+    assert (queued["enqueueScheduleTime"], queued["runningReplicas"]) == ("2018.05.09-15:19:36", 0)
+    assert queued.keys().isdisjoint({"startRunTime", "jobFinishTime"})
+    running = shown_status(**queue | {"phase": JobPhase.RUNNING})
+    row = {"tf_replica_type": "WORKER", "state": "Running", "ReplicasStates": {"Running": 2}}
+    assert (running["startRunTime"], row in running["replicaStatuses"]) == ("2018.05.09-16:00:00", True)
+    ended = shown_status(**queue | SUCCEEDED | {"completion_time": datetime(2018, 5, 9, 17, tzinfo=UTC)})
+    assert (ended["jobFinishTime"], ended["runningReplicas"]) == ("2018.05.09-17:00:00", 0)
 
 
 def test_a_job_of_v1_is_done_when_it_has_ended() -> None:
