@@ -145,8 +145,9 @@ histories: venv ## 1,000 random histories of jobs of each kind, with an operator
 	HISTORIES=1000 $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py
 
 .PHONY: parity
-parity: venv ## 10,000 random sequences of requests, to the embedded API server and to kube-apiserver
+parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the embedded API server and to kube-apiserver
 	PARITY_SEQUENCES=10000 $(BIN)/pytest -q --timeout 0 test/scenarios/parity/test_sequences.py
+	$(BIN)/pytest -q -m nightly test/scenarios/parity/test_kubectl.py
 
 .PHONY: local-server
 local-server: venv ## Send 10,000 bad requests to the embedded API server, and interrupt its start 20 times

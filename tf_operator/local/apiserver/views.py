@@ -14,7 +14,7 @@ from tf_operator.local.apiserver.messages import JSON, ApiFailure, Parts, Respon
 from tf_operator.local.apiserver.store import Encoded, Stored
 from tf_operator.meta import Body
 
-MOST_AT_ONCE = 500
+MOST_AT_ONCE = 100
 """Objects of a long answer that are handled before others have their turn: some hundredths of a second."""
 _PARAMETER = re.compile(r"\s*;\s*([^=;\s]+)=([^;\s]+)")
 _WHOLE, _METADATA, _METADATA_LIST, _TABLE = "", "PartialObjectMetadata", "PartialObjectMetadataList", "Table"
