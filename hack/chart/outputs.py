@@ -36,6 +36,8 @@ RULES: Final = {
     "tensorboardRules": RBAC / "tensorboard/cluster-role.yaml",
     "tensorboardViewRules": RBAC / "tensorboard/user-role-view.yaml",
     "tensorboardEditRules": RBAC / "tensorboard/user-role-edit.yaml",
+    "kueueRules": RBAC / "kueue/cluster-role.yaml",
+    "kueueClassRules": RBAC / "kueue/cluster-role-classes.yaml",
     "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",
     "metricsReaderRules": METRICS / "cluster-role-metrics-reader.yaml",
 }

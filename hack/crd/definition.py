@@ -21,10 +21,11 @@ SPELLINGS: Final = "spellings"
 SPELLED: Final = "FIELD"
 # When a rule is not asked. First, in a write to /status: every other write leaves the status alone. An error on the
 # other side of || does not matter then, so even a job that no rule can read gets a status that says so. Second, when
-# its subject stays as it is.
+# its subject stays as it is, or all of its subjects.
 UNASKED: Final = """\
 has(self.status) && (!has({old}.status) || self.status != {old}.status)
-|| has(self.{path}) == has({old}.{path}) && (!has(self.{path}) || self.{path} == {old}.{path})"""
+|| {same}"""
+SAME: Final = "has(self.{path}) == has({old}.{path}) && (!has(self.{path}) || self.{path} == {old}.{path})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +71,20 @@ def _spelled(item: Any) -> Iterator[Any]:  # noqa: ANN401
     yield from ({key: value.replace(SPELLED, name) for key, value in rule.items()} for name in item[SPELLINGS])
 
 
-def _asked_about(path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule that is only asked when this part of the object changes, or is new.
+def _asked_about(paths: str | list[str], rule: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule that is only asked when one of these parts of the object changes, or is new.
 
     As in any CRD, a rule that uses oldSelf is asked in changes only, unless it says optionalOldSelf.
     """
     if "oldSelf" in rule["rule"] and not rule.get("optionalOldSelf"):
-        return {"rule": f"{UNASKED.format(old='oldSelf', path=path)}\n|| (\n{rule['rule']})"}
-    unasked = UNASKED.format(old="oldSelf.value()", path=path)
+        return {"rule": f"{_unasked('oldSelf', paths)}\n|| (\n{rule['rule']})"}
+    unasked = _unasked("oldSelf.value()", paths)
     return {"rule": f"oldSelf.hasValue() && ({unasked})\n|| (\n{rule['rule']})", "optionalOldSelf": True}
+
+
+def _unasked(old: str, paths: str | list[str]) -> str:
+    listed = [paths] if isinstance(paths, str) else paths
+    return UNASKED.format(old=old, same="\n&& ".join(SAME.format(old=old, path=path) for path in listed))
 
 
 def fields(source: str) -> Iterator[Field]:

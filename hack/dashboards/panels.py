@@ -38,6 +38,7 @@ MEANING: Final[Mapping[str, Mapping[str, str]]] = {
         "Running": GREEN,
         "Restarting": ORANGE,
         "Suspended": PURPLE,
+        "Queued": GREY,
         "Succeeded": BLUE,
         "Failed": RED,
         "Unknown": GREY,

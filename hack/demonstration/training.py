@@ -7,6 +7,7 @@ the signal that interrupted it.
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import os
 import shlex
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
+from lab.control_plane.process import die_with
 from lab.tools.progress import Progress, Step, duration
 
 ROOT: Final = Path(__file__).parents[2]
@@ -36,15 +38,15 @@ OVERTURE: Final = """\
 A TFJob without a cluster: a chief, two workers and a parameter server learn to read digits, as processes of this
 machine; one worker is killed on the way. The first time, TensorFlow is downloaded before: 700 MB on disk, minutes.
 """
-NEXT: Final = """
+NEXT: Final = f"""
 What to type next:
 
-  source {venv}/bin/activate
-  tfjob plan -f {job}                  # what the operator makes of it
-  tfjob local up                       # a server that stays, for kubectl, too
-  tfjob run manifests/examples/single-worker.yaml
-  tfjob run {job} --context NAME       # the same job in a cluster with the operator
+  source {VENV}/bin/activate
+  tfjob plan -f {JOB}                 # its pods, and how it ends
+  tfjob run {JOB} --context NAME      # the same job, in a cluster
+  tfjob local up                                                             # a server that stays, for kubectl, too
 """
+_END_SECONDS: Final = 20.0
 
 
 class Interrupted(BaseException):
@@ -67,9 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, _interrupt)
     try:
         print(OVERTURE, flush=True)
-        if not _is_whole():
-            with progress.step("installing the operator and TensorFlow") as step:
-                _install(step)
+        prepare(progress)
         code = _run(progress)
     except Interrupted as interrupted:
         return interrupted.exit_code
@@ -77,8 +77,16 @@ def main(arguments: Sequence[str]) -> int:
         progress.say(f"failed: {error}")
         return 1
     progress.say(f"it took {duration(time.monotonic() - began)}; nothing runs any more")
-    print(NEXT.format(venv=VENV, job=JOB), flush=True)
+    print(NEXT, flush=True)
     return code
+
+
+def prepare(progress: Progress) -> Path:
+    """The virtual environment, made unless there is one that the lock describes."""
+    if _made_from() != _wanted():
+        with progress.step("installing the operator and TensorFlow") as step:
+            _install(step)
+    return ROOT / VENV
 
 
 def _run(progress: Progress) -> int:
@@ -90,22 +98,28 @@ def _run(progress: Progress) -> int:
 
 def _install(step: Step) -> None:
     """Make the virtual environment; what is half made is removed."""
-    try:
-        venv.create(VENV, clear=True, with_pip=True)
-        python = str(VENV / "bin" / "python")
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
-        _pip([*pip, "--require-hashes", "--requirement", str(LOCK)], step)
-        _pip([*pip, "--no-deps", "--no-build-isolation", "--editable", "."], step)
-        _marker().write_text(_wanted())
-    except BaseException:
-        shutil.rmtree(VENV, ignore_errors=True)
-        raise
+    python = str(VENV / "bin" / "python")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
+    packages, _ = wanted = _wanted()
+    if _made_from()[:1] != [packages]:
+        try:
+            venv.create(VENV, clear=True, with_pip=True)
+            (VENV / "tmp").mkdir()
+            _pip([*pip, "--require-hashes", "--requirement", str(LOCK)], step)
+        except BaseException:
+            shutil.rmtree(VENV, ignore_errors=True)
+            raise
+        _marker().write_text(packages)
+    _pip([*pip, "--no-deps", "--no-build-isolation", "--editable", "."], step)
+    _marker().write_text("\n".join(wanted))
 
 
 def _pip(command: list[str], step: Step) -> None:
     """Run pip, and show what it is at."""
     lines = []
-    with _running(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    # What is left of a pip that is killed is in the folder that the next attempt deletes.
+    environment = os.environ | {"TMPDIR": str((VENV / "tmp").absolute())}
+    with _running(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout or ():
             lines.append(line)
             if line.startswith("Installing collected"):
@@ -119,27 +133,39 @@ def _pip(command: list[str], step: Step) -> None:
 
 @contextlib.contextmanager
 def _running(command: list[str], **options: object) -> Iterator["subprocess.Popen[str]"]:
-    """A program that does not outlive us. At a terminal, Ctrl-C is for it, too, and it ends by itself."""
-    process: subprocess.Popen[str] = subprocess.Popen(command, **options)  # type: ignore[call-overload]
+    """A program that does not outlive us, not even if we are killed.
+
+    Asked by Ctrl-C, which a terminal may have sent to it already, it returns when nothing of it is left.
+    """
+    process: subprocess.Popen[str] = subprocess.Popen(
+        command,
+        preexec_fn=functools.partial(die_with, os.getpid()),  # noqa: PLW1509 (no other thread forks)
+        **options,  # type: ignore[call-overload]
+    )
     try:
         yield process
     finally:
         if process.poll() is None:
-            process.terminate()
-        process.wait()
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _marker() -> Path:
     return VENV / ".whole"
 
 
-def _is_whole() -> bool:
-    return _marker().is_file() and _marker().read_text() == _wanted()
+def _made_from() -> list[str]:
+    """What the environment was made from; nothing while it is being made."""
+    return _marker().read_text().splitlines() if _marker().is_file() else []
 
 
-def _wanted() -> str:
-    """What the environment was made from."""
-    return hashlib.sha256(LOCK.read_bytes()).hexdigest()
+def _wanted() -> list[str]:
+    """The packages, and the commands of ours."""
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in (LOCK, Path("setup.cfg"))]
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:

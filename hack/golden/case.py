@@ -25,6 +25,7 @@ from tf_operator.planning import tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
     Cause,
+    Hold,
     MainContainer,
     Pod,
     PodGroup,
@@ -45,6 +46,7 @@ _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _FIELDS: Final = {
     *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
+    "hold",
 }
 
 Yaml = dict[str, Any]
@@ -88,6 +90,7 @@ def read(root: Path, name: str) -> Case:
         rejected=_refusal(found.get("rejected"), now),
         tensorboards=_tensorboards(found.get("tensorboards"), job.key.name, now),
         settings=_settings(found.get("settings", {})),
+        hold=Hold(*found["hold"]) if "hold" in found else None,
     )
     return Case(name, found["title"], tuple(found.get("rules", ())), seen, api, tuple(found.get("bodies", ())))
 
@@ -188,10 +191,15 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
 def _settings(entry: Yaml) -> Settings:
     texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
     texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
-    _refuse_others(entry, {*texts.values(), "accelerators", "withoutTensorboards"}, "settings")
+    _refuse_others(entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue"}, "settings")
     accelerators = tuple(_accelerator(name, found) for name, found in entry.get("accelerators", {}).items())
     given = {name: entry.get(field, "") for name, field in texts.items()}
-    return Settings(**given, accelerators=accelerators, without_tensorboards=entry.get("withoutTensorboards", {}))
+    return Settings(
+        **given,
+        accelerators=accelerators,
+        without_tensorboards=entry.get("withoutTensorboards", {}),
+        has_queue=entry.get("hasQueue", False),
+    )
 
 
 def _accelerator(resource: str, entry: Yaml) -> Accelerator:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.tools.get import programs
+
 ROOT = Path(__file__).parents[2]
 JOB = """\
 apiVersion: kubeflow.org/v1
@@ -66,18 +68,32 @@ def run_job(environment: Path, folder: Path) -> None:
     assert {"chief-0  | from the chief", "worker-0 | from a worker"} <= set(output.splitlines())
 
 
-def test_a_job_runs_from_the_wheel_in_another_folder(wheel, tmp_path):
-    environment = tmp_path / "environment"
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    """One that has the wheel. What it depends on is taken from here; of this repository nothing is found."""
+    environment = tmp_path_factory.mktemp("installed") / "environment"
     venv.create(environment, with_pip=False, symlinks=True)
     packages = next((environment / "lib").glob("python3*")) / "site-packages"
     install = ("-m", "pip", "--python", environment / "bin" / "python", "install", "--quiet", "--no-index", "--no-deps")
-    run(sys.executable, *install, wheel, cwd=tmp_path)
-    # What it depends on is taken from here, so nothing is downloaded; of this repository nothing is found.
+    run(sys.executable, *install, wheel, cwd=environment)
     for name in Path(sysconfig.get_path("purelib")).iterdir():
         if "tf_operator" not in name.name and name.suffix != ".pth" and not (packages / name.name).exists():
             (packages / name.name).symlink_to(name)
+    return environment
 
+
+def test_a_job_runs_from_the_wheel_in_another_folder(environment, tmp_path):
     run_job(environment, tmp_path)
+
+
+@pytest.mark.programs("kubectl")
+@pytest.mark.real_server("kubectl is a program of Kubernetes")
+def test_kubectl_completes_the_plugin_of_the_wheel(environment, tmp_path):
+    path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+    found = run(programs("kubectl")["kubectl"], "__complete", "tfjob", "sca", cwd=tmp_path, PATH=path)
+
+    assert found.splitlines() == ["scale\tchange the number of replicas of a job", ":4"]
 
 
 def interpreters() -> dict[str, Path]:

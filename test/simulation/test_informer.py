@@ -1,4 +1,4 @@
-"""The informer against a model of an apiserver, under every order of troubles that hypothesis can think of.
+"""The informer on the embedded API server, under every order of troubles that hypothesis can think of.
 
 Whatever has happened: once nothing more goes wrong, the store is what the apiserver has; and all along, what the
 handlers were told is a history that can be: for each UID an addition, updates that join up, a deletion.
@@ -6,6 +6,7 @@ client-go: TestHammerController, and TestDataConsistencyChecker at every point o
 """
 
 import asyncio
+import itertools
 import random
 
 from hypothesis import settings
@@ -13,13 +14,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from support.fake_clock import FakeClock
-from support.model_apiserver import ModelApiserver
 from support.sample_objects import READ_THING, THINGS, HistoryKeeper, ReflectorCounts
 from support.scripted_transport import bookmark, client_of, failure, line
+from tf_operator.local.apiserver.in_process import Edge, InProcess
+from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.apiserver.store import path_of
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.resource_version import parse
-from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import EVERYWHERE, Scope
+from tf_operator.meta import ObjectKey, key_of
 
 NAMES = st.sampled_from("abc")
 NAMESPACES = st.sampled_from(["red", "blue"])
@@ -66,14 +71,92 @@ class MonotonicKeeper(HistoryKeeper):
         assert self.may_go_back or parse(new.metadata.resource_version) > parse(old.metadata.resource_version)
 
 
+class Backup:
+    """A moment that a server begins with."""
+
+    def __init__(self, version, objects):
+        self._moment = version, [(str(THINGS), path, stored.body) for path, stored in objects.items()]
+
+    def load(self):
+        return self._moment
+
+    def write(self, version, collection, path, body):
+        """Nobody restores it."""
+
+
+class Cluster(Edge):
+    """The server that the informer mirrors, and what is wrong on the way to it."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self._numbers = itertools.count(1)
+        self.down = None
+        self.streams_lists = True
+        self.expires_in_stream = True
+        self.transport = InProcess(self._begin(100, {}), clock, edge=self)
+
+    def _begin(self, version, objects):
+        kinds = [Kind(THINGS, "thing", may_create_by_update=True)]
+        uids = map("uid-{}".format, self._numbers)
+        self.server = ApiServer(self._clock, kinds=kinds, journal=Backup(version, objects), uids=uids.__next__)
+        self.things = self.server.store.collection(str(THINGS))
+        return self.server
+
+    @property
+    def version(self):
+        return self.server.store.version
+
+    async def on_request(self, request):
+        if self.down is not None:
+            raise self.down
+        if request.verb != "watch":
+            return
+        is_list = "sendInitialEvents" in request.query
+        if is_list and not self.streams_lists:
+            raise errors.refused(422, b'{"reason": "Invalid", "message": "sendInitialEvents is forbidden"}')
+        if not is_list and int(request.query["resourceVersion"]) < self.things.floor and not self.expires_in_stream:
+            raise errors.refused(410, b'{"reason": "Expired", "message": "too old resource version"}')
+
+    def write(self, namespace, name, size):
+        """Create an object, or replace its size."""
+        key = ObjectKey(namespace, name)
+        answer = self.server.handle(
+            requests.update(THINGS, key, {"metadata": {"namespace": namespace, "name": name}, "size": size})
+        )
+        assert answer.code < 300, answer.body
+
+    def delete(self, key):
+        uid = self.things.objects[path_of(key)].body["metadata"]["uid"]
+        assert self.server.handle(requests.delete(THINGS, key, uid=uid)).code == 200
+
+    def compact(self):
+        """Forget the history; watches that are open go on."""
+        self.things.floor = self.version
+
+    def inject(self, chunk, *, namespace=""):
+        """Send something to every watch (of a namespace) that is no new event."""
+        for watch in self.transport.watches:
+            path = watch.request.path
+            if not namespace or f"/namespaces/{namespace}/" in path or "/namespaces/" not in path:
+                watch.inject(chunk)
+
+    def cut(self, how):
+        for watch in self.transport.watches:
+            watch.cut(how)
+
+    def restore(self, version):
+        """Go back to an older moment, as etcd does that is restored from a snapshot; all watches break off."""
+        self.transport.go_on_with(self._begin(version, self.things.at(version)))
+
+
 class InformerMachine(RuleBasedStateMachine):
-    """An informer, and the model that it mirrors."""
+    """An informer, and the server that it mirrors."""
 
     def __init__(self):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.clock = FakeClock()
-        self.server = ModelApiserver(self.clock)
+        self.server = Cluster(self.clock)
         self.counts = ReflectorCounts()
         self.keeper = MonotonicKeeper()
 
@@ -89,7 +172,7 @@ class InformerMachine(RuleBasedStateMachine):
         self.server.expires_in_stream = in_stream
         self.informer = Informer(
             THINGS,
-            client=client_of(self.server, self.clock),
+            client=client_of(self.server.transport, self.clock),
             clock=self.clock,
             decode=READ_THING,
             scopes=scopes,
@@ -106,21 +189,21 @@ class InformerMachine(RuleBasedStateMachine):
 
     @rule(namespace=NAMESPACES, name=NAMES, size=SIZES)
     def write(self, namespace, name, size):
-        self.server.write(namespace, name, size=size)
+        self.server.write(namespace, name, size)
 
     @rule(namespace=NAMESPACES, name=NAMES, sizes=st.lists(SIZES, min_size=2, max_size=4))
     def write_several_times(self, namespace, name, sizes):
         for size in sizes:
-            self.server.write(namespace, name, size=size)
+            self.server.write(namespace, name, size)
 
-    @precondition(lambda self: self.server.objects)
+    @precondition(lambda self: self.server.things.objects)
     @rule(position=st.integers(0, 5), comes_again=st.booleans())
     def delete(self, position, comes_again):
-        keys = sorted(self.server.objects)
-        key = keys[position % len(keys)]
-        self.server.delete(key.namespace, key.name)
+        found = list(self.server.things.objects.values())
+        key = key_of(found[position % len(found)].body)
+        self.server.delete(key)
         if comes_again:
-            self.server.write(key.namespace, key.name, size=1)
+            self.server.write(key.namespace, key.name, 1)
 
     @rule(seconds=st.sampled_from([0, 0, 1, 5, 31, 61, 85, 500]))
     def advance(self, seconds):
@@ -149,12 +232,15 @@ class InformerMachine(RuleBasedStateMachine):
         self.run()
         self.server.inject(noise)
 
-    @precondition(lambda self: self.server.history)
+    @precondition(lambda self: self.server.things.changes)
     @rule(back=st.integers(0, 8), times=st.integers(1, 2))
     def repeat(self, back, times):
         """An event that was sent already: the last one again, or an old one."""
         self.run()
-        _, kind, body = self.server.history[max(0, len(self.server.history) - 1 - back)]
+        changes = self.server.things.changes
+        change = changes[max(0, len(changes) - 1 - back)]
+        kind = "DELETED" if change.new is None else "MODIFIED" if change.old else "ADDED"
+        body = (change.new or change.last).body
         for _ in range(times):
             self.server.inject(line(kind, body), namespace=body["metadata"]["namespace"])
 
@@ -168,7 +254,7 @@ class InformerMachine(RuleBasedStateMachine):
     def forget_how_to_stream(self):
         self.server.streams_lists = False
 
-    @precondition(lambda self: self.server.history)
+    @precondition(lambda self: self.server.things.changes)
     @rule(back=st.integers(1, 5))
     def restore_an_older_etcd(self, back):
         """Seen as soon as the apiserver is asked again. Versions that are given twice meanwhile nobody can tell."""
@@ -183,10 +269,12 @@ class InformerMachine(RuleBasedStateMachine):
         """Nothing more goes wrong: then the cache is right."""
         self.server.down = None
         self.run(200)
+        bodies = [stored.body for stored in self.server.things.objects.values()]
         expected = {
-            key: body["metadata"] | {"size": body["size"]}
-            for key, body in self.server.objects.items()
-            if body["size"] != "large" and self.namespaces & {"", key.namespace}
+            key_of(body): {name: body["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}
+            | {"size": body["size"]}
+            for body in bodies
+            if body["size"] != "large" and self.namespaces & {"", body["metadata"]["namespace"]}
         }
         found = {
             item.metadata.key: {
@@ -223,7 +311,7 @@ class InformerMachine(RuleBasedStateMachine):
             self.task.cancel()
             self.loop.run_until_complete(asyncio.gather(self.task, return_exceptions=True))
             assert self.clock.pending == 0
-            assert self.server.watches == []
+            assert self.server.transport.watches == ()
             assert not asyncio.all_tasks(self.loop)
         self.loop.close()
 

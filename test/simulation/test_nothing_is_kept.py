@@ -1,14 +1,13 @@
 """Whatever happens to jobs, when all of them are gone the controller keeps nothing for them."""
 
 import asyncio
-from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support import builders
 from support.controller_harness import JOBS, KEY, Harness
-from support.fake_api import refused
+from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
@@ -36,12 +35,11 @@ class Life:
             self.harness.queue, self.harness.jobs, reconciler, notes, clock, ReconcileInstruments(), workers=2
         )
         self.working: asyncio.Future[None] | None = None
-        self._create = self.harness.api.create
-        self.harness.api.create = self._slow_create
+        self.harness.api.on_way = self._slow_create
 
-    async def _slow_create(self, *arguments: Any) -> Any:
-        await self.harness.clock.sleep(0.02)
-        return await self._create(*arguments)
+    async def _slow_create(self, call: str) -> None:
+        if call.startswith("create"):
+            await self.harness.clock.sleep(0.02)
 
     async def lead(self) -> None:
         if self.working is None:
@@ -66,12 +64,13 @@ class Life:
     async def delete(self, name: str) -> None:
         key = ObjectKey(KEY.namespace, name)
         if job := self.harness.jobs.get(key):
-            del self.harness.api.objects[str(JOBS), key]
+            self.harness.api.remove(JOBS, key)
             self.harness.sync()
             self.harness.on_job.on_delete(job, final_state_known=True)
 
     async def lose_pod(self, name: str) -> None:
-        self.harness.api.objects.pop((str(resources.PODS), ObjectKey(KEY.namespace, f"{name}-worker-0")), None)
+        if self.harness.api.find(resources.PODS, key := ObjectKey(KEY.namespace, f"{name}-worker-0")):
+            self.harness.api.remove(resources.PODS, key)
         self.harness.sync()
 
     async def fail(self, call: str, failure: str) -> None:

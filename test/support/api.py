@@ -1,10 +1,12 @@
 """A small client of the Kubernetes API for tests: raw JSON in, raw JSON out.
 
 It shares no line with the product's client, on purpose: evidence that went through the code under test would share its
-bugs. It retries nothing, caches nothing and hides nothing: what the apiserver refuses is a ``RefusedError`` with the
-server's own words.
+bugs. It caches nothing and hides nothing: what the apiserver refuses is a ``RefusedError`` with the server's own words.
+It repeats only a request that the apiserver has not looked at and asks for again (503 with Retry-After), as client-go
+does.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +18,7 @@ from typing import Literal, Self
 import aiohttp
 
 from lab.control_plane import streams
+from lab.control_plane.api import TRIES_WHEN_UNAVAILABLE
 from lab.control_plane.connections import TidyConnector
 from lab.kubeconfig import access_from
 from support.resources import Json
@@ -165,14 +168,19 @@ class Api:
     async def _ask(
         self, method: str, path: str, params: dict[str, str], body: object = None, media: str = "application/json"
     ) -> Json:
-        # As a stream: aiohttp warns when a body as large as etcd can take is handed over in one piece.
-        content = None if body is None else BytesIO(json.dumps(body).encode())
-        headers = {"Content-Type": media} if content else {}
-        async with self._session.request(method, path, params=params, data=content, headers=headers) as reply:
-            if not reply.ok:
-                raise await _refusal(reply)
-            found: Json = json.loads(await reply.read())
-            return found
+        sent = b"" if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": media} if sent else {}
+        for tries_left in reversed(range(TRIES_WHEN_UNAVAILABLE)):
+            # As a stream: aiohttp warns when a body as large as etcd can take is handed over in one piece.
+            content = BytesIO(sent) if sent else None
+            async with self._session.request(method, path, params=params, data=content, headers=headers) as reply:
+                if reply.ok:
+                    found: Json = json.loads(await reply.read())
+                    return found
+                if reply.status != 503 or "Retry-After" not in reply.headers or not tries_left:
+                    raise await _refusal(reply)
+            await asyncio.sleep(float(reply.headers["Retry-After"]))
+        raise AssertionError("unreachable")
 
 
 async def _events(reply: aiohttp.ClientResponse) -> AsyncIterator[WatchEvent]:

@@ -124,6 +124,9 @@ class TFJobBuilder(ObjectBuilder):
     def dynamic_workers(self) -> Self:
         return self._with_spec(enableDynamicWorker=True)
 
+    def elastic(self, least: int, most: int, **more: object) -> Self:
+        return self._with_spec(elasticPolicy={"minReplicas": least, "maxReplicas": most, **more})
+
     def tf_config_format(self, form: str) -> Self:
         return self._with_spec(tfConfigFormat=form)
 

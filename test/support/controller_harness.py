@@ -1,4 +1,4 @@
-"""A controller without a process: its parts on a fake clock, a fake apiserver, and stores that the test fills.
+"""A controller without a process: its parts on a fake clock, an embedded API server, and stores that the test fills.
 
 ``sync`` brings the stores up to date with the apiserver; until then they lag behind, as caches do.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from support.builders import TFJobBuilder
-from support.fake_api import FakeApi
+from support.embedded_api import EmbeddedApi
 from support.fake_clock import FakeClock
 from support.resources import Json
 from tf_operator.controller import resources
@@ -32,6 +32,7 @@ from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.events.event_object import Reference, Severity
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
+from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from tf_operator.controller.projections.jobs import StoredJob
     from tf_operator.controller.projections.pods import CachedPod
-    from tf_operator.machinery.transport.client import ApiClient
 
 KEY = ObjectKey("ns", "j")
 JOBS = v1.API.resource
@@ -101,7 +101,7 @@ class Harness:
         self, job: TFJobBuilder | None = None, *, settings: Settings | None = None, api: ServedAPI = v1.API
     ) -> None:
         self.clock = FakeClock()
-        self.api = FakeApi()
+        self.api = EmbeddedApi(self.clock)
         self.recorder, self.counts = Recorder(), Counts()
         settings = settings or Settings()
         self.gang_scheduler = settings.gang_scheduler
@@ -123,36 +123,41 @@ class Harness:
         self.on_job = OnJob(self.queue, self.debounce, self.notes, self.pending_writes)
         self.on_child: OnChild[CachedPod] = OnChild(self.queue, self.debounce, self.jobs, self.notes, resources.PODS)
         self.on_pod = OnPod(self.on_child)
-        client = cast("ApiClient", self.api)
         self.executor = Executor(
-            writer=Writer(client, self.pending_writes),
+            writer=Writer(self.api.client, self.pending_writes),
             shares=Shares(self.jobs, self.queue, self.clock, Slots()),
             notes=self.notes,
             api=api,
             jobs=JOBS,
             reporter=PlanReporter(JOBS, self.recorder, self.counts, v1.API),
         )
-        observer = Observer(self.caches, self.notes, client, self.clock, v1.API, lambda: settings)
+        observer = Observer(self.caches, self.notes, self.api.client, self.clock, v1.API, lambda: settings)
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )
         if job is not None:
             self.create_job(job)
 
-    def create_job(self, builder: TFJobBuilder, **metadata: object) -> Json:
-        body = builder.in_namespace(KEY.namespace).merged({"metadata": metadata}).body()
-        stored = self.api.put(JOBS, body)
+    def create_job(self, builder: TFJobBuilder, namespace: str = KEY.namespace) -> Json:
+        self.api.make_namespace(namespace)
+        stored = self.api.send(requests.create(JOBS, namespace, builder.body()))
         self.sync()
         return stored
 
     @property
     def job(self) -> Json:
-        return self.api.objects[str(JOBS), KEY]
+        found = self.api.find(JOBS, KEY)
+        assert found
+        return found
+
+    def edit_job(self, patch: Json) -> None:
+        """Somebody changes the job; not yet shown to the controller."""
+        self.api.send(requests.merge_patch(JOBS, KEY, patch))
 
     def set_pod(self, name: str, **status: object) -> None:
         """What a kubelet says of a pod; not yet shown to the controller."""
-        body = self.api.objects[str(resources.PODS), ObjectKey(KEY.namespace, name)]
-        self.api.put(resources.PODS, {**body, "status": status})
+        key = ObjectKey(KEY.namespace, name)
+        self.api.send(requests.merge_patch(resources.PODS, key, {"status": status}, subresource="status"))
 
     def sync(self) -> None:
         """Bring the stores up to date, and tell the handlers of pods that are gone."""
@@ -197,8 +202,7 @@ class Harness:
             store.remove(item.metadata.key)
         for item in items:
             store.put(item)
-        newest = max((int(body["metadata"]["resourceVersion"]) for body in self.api.objects.values()), default=100)
-        store.set_resource_version("", str(newest))
+        store.set_resource_version("", str(self.api.server.store.version))
         return gone
 
 

@@ -113,10 +113,9 @@ class EmbeddedPlane(ControlPlane):
         folder = StateFolder(self.layout.pki / "certificate")
         folder.create()
         found = certificate.credentials(folder, clock.now())
-        server = ApiServer(clock, kinds=built_in.KINDS)
+        server = ApiServer(clock, kinds=built_in.KINDS, has_controllers=self._collects)
         server.store.listeners.append(self._commits.on_commit)
-        if self._collects:
-            in_process.collect_soon(server)
+        in_process.collect_soon(server)
         listener = http.listen()
         port = listener.getsockname()[1]
         self._url = f"https://127.0.0.1:{port}"

@@ -19,15 +19,16 @@ from support.pod_lives import CHILD_KINDS, PodLife, lives_of
 from support.resources import JOB_KINDS, TFJOBS, Json
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
-_OURS = {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"}
+_OURS = {"Created", "Running", "Restarting", "Suspended", "Queued", "Succeeded", "Failed"}
 _ENDS = ("Succeeded", "Failed")
 _OTHER_OWNERS = ("tfjobs.mlkube.io", "tensorboards.tensorstack.dev")
 _US = "kubeflow.org/training-operator"
 _AFTER: Mapping[str, set[str]] = {
-    "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
-    "Running": {"Restarting", "Suspended", "Succeeded", "Failed"},
-    "Restarting": {"Running", "Suspended", "Succeeded", "Failed"},
-    "Suspended": {"Created", "Failed", "Succeeded"},
+    "Created": {"Running", "Restarting", "Suspended", "Queued", "Succeeded", "Failed"},
+    "Running": {"Restarting", "Suspended", "Queued", "Succeeded", "Failed"},
+    "Restarting": {"Running", "Suspended", "Queued", "Succeeded", "Failed"},
+    "Suspended": {"Created", "Queued", "Failed", "Succeeded"},
+    "Queued": {"Created", "Suspended", "Failed"},
     "Succeeded": set(),
     "Failed": set(),
 }

@@ -21,7 +21,7 @@ from support.fake_clock import FakeClock
 from support.resources import Json
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import TokenBucket
-from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.client import ATTEMPTS, ApiClient
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.machinery.transport.responses import INITIAL_EVENTS_END
 from tf_operator.machinery.transport.transport import Reply, Transport, no_guard
@@ -84,9 +84,10 @@ class Routed(InMemory):
         return self.of["/".join(request.path.split("/")[self._part])].send(request, before_send=before_send)
 
 
-def client_of(transport: Transport, clock: Clock) -> ApiClient:
+def client_of(transport: Transport, clock: Clock, *, attempts: int = ATTEMPTS) -> ApiClient:
     """A client that waits for nothing of its own: neither a budget nor a time limit."""
-    return ApiClient(transport, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1), reply_within=1e12)
+    budget = TokenBucket(clock, qps=math.inf, burst=1)
+    return ApiClient(transport, clock=clock, budget=budget, reply_within=1e12, attempts=attempts)
 
 
 class ScriptedTransport(InMemory):

@@ -73,10 +73,19 @@ KINDS = (
 )  # fmt: skip
 
 
-def server(clock: Clock, *, journal: Journal | None = None, history: int = HISTORY) -> ApiServer:
+def server(
+    clock: Clock, *, journal: Journal | None = None, history: int = HISTORY, has_controllers: bool = True
+) -> ApiServer:
     """A server with the namespace ``team``, and UIDs that count."""
     numbers = iter(range(1, 10_000))
-    made = ApiServer(clock, kinds=KINDS, journal=journal, history=history, uids=lambda: f"uid-{next(numbers):05}")
+    made = ApiServer(
+        clock,
+        kinds=KINDS,
+        journal=journal,
+        history=history,
+        uids=lambda: f"uid-{next(numbers):05}",
+        has_controllers=has_controllers,
+    )
     call(made, "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
     return made
 

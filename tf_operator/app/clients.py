@@ -36,6 +36,7 @@ from tf_operator.machinery.transport.shared_config import SharedConfig
 from tf_operator.machinery.transport.transport import no_guard
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang_schedulers
+from tf_operator.planning.kueue import state
 
 _log = Logger(__name__)
 
@@ -104,6 +105,14 @@ class Clients:
                 return name
         return ""
 
+    async def kueue_version(self) -> str:
+        """The newest version of Workloads that is served, or would be the first one tried when Kueue is installed."""
+        scope = Scope(next(iter(self._options.namespaces), ""))
+        for version in state.VERSIONS:
+            if await self._is_served(requests.list_page(state.workloads(version), scope, limit=1)):
+                return version
+        return state.VERSIONS[0]
+
     async def _is_served(self, listing: Request) -> bool:
         client = self.webhook()
         while True:
@@ -113,10 +122,10 @@ class Clients:
                 return False
             except errors.Forbidden as error:
                 # Rights do not come by themselves, and without them its gangs could not be made anyway.
-                _log.warning("a gang scheduler counts as not installed", error=errors.one_line(str(error)))
+                _log.warning("what cannot be listed counts as not installed", error=errors.one_line(str(error)))
                 return False
             except errors.ApiError as error:
-                _log.warning("the gang scheduler cannot be found yet", error=errors.one_line(str(error)))
+                _log.warning("what is installed cannot be found out yet", error=errors.one_line(str(error)))
                 await self._clock.sleep(SOME_TIME)
             else:
                 return True

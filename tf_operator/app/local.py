@@ -11,9 +11,10 @@ import asyncio
 import math
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,11 +27,13 @@ from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.store import Journal
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
+from tf_operator.local.node import usage
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NodeSettings
 from tf_operator.local.node.process_node import ProcessNode, machine_capacity
@@ -91,7 +94,12 @@ async def live(
     ``on_step`` is called with ``server ready`` and ``operator ready``.
     """
     clock, stop = SystemClock(), asyncio.Event()
-    server = ApiServer(clock, kinds=built_in.KINDS, journal=journal)
+
+    def read_metrics(now: datetime) -> Iterable[Body]:
+        return node.pod_metrics(now)
+
+    metrics = [Kind(usage.POD_METRICS, "pod", read=read_metrics)] if usage.is_known() else []
+    server = ApiServer(clock, kinds=(*built_in.KINDS, *metrics), journal=journal)
     for body in (NAMESPACE, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
         install(server, body)
     in_process = InProcess(server, clock)

@@ -14,7 +14,7 @@ from typing import Any
 from tf_operator.app import clients, config_file, controller_config, lifecycle, logs, signals, tensorboards, wiring
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
-from tf_operator.app.options.options import Options
+from tf_operator.app.options.options import Kueue, Options
 from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -81,7 +81,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         connecting = stack.enter_async_context(clients.Clients(options, clock, metrics))
         if (to_server := await signals.unless_stopped(stop, connecting)) is None:
             return
-        if (found := await signals.unless_stopped(stop, _with_gang_scheduler(options, to_server))) is None:
+        if (found := await signals.unless_stopped(stop, _with_what_is_installed(options, to_server))) is None:
             return
         options, settings = found, wiring.settings(found)
         config = _config(options, settings, metrics)
@@ -119,6 +119,14 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         if config:
             parts["controller config"] = config.follow(clock)
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
+
+
+async def _with_what_is_installed(options: Options, to_server: clients.Clients) -> Options:
+    """The options with what depends on what else the cluster has."""
+    if options.kueue is Kueue.EXTERNAL:
+        options = replace(options, kueue_version=await to_server.kueue_version())
+        _log.info("queues of Kueue", version=options.kueue_version)
+    return await _with_gang_scheduler(options, to_server)
 
 
 async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> Options:

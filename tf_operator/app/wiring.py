@@ -12,7 +12,7 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Protocol
 
-from tf_operator.app.options.options import Options, Tensorboards
+from tf_operator.app.options.options import Kueue, Options, Tensorboards
 from tf_operator.controller import caches
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.controller.controller import Controller
@@ -23,6 +23,7 @@ from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.metrics_hooks import JobInstruments, ReconcileInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.projections.jobs import StoredJob
+from tf_operator.controller.queueing import make_kueue_caches
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.resources import UNCACHED
@@ -132,6 +133,11 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         api=api,
         served=options.apis,
     )
+    workloads = None
+    if options.kueue is Kueue.EXTERNAL:
+        workloads = make_kueue_caches(
+            context.informers, context.scopes(), version=options.kueue_version, served=options.apis
+        )
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
     queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue, flow=attrgetter("namespace"))
     queue.pause()  # until this process leads
@@ -140,7 +146,8 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    for children in (found.services, *dict.fromkeys(found.groups.values()), found.tensorboards):
+    optional = (found.tensorboards, workloads.workloads if workloads else None)
+    for children in (found.services, *dict.fromkeys(found.groups.values()), *optional):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)
@@ -155,7 +162,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         jobs=found.jobs.resource,
         reporter=PlanReporter(found.jobs.resource, context.recorder, metrics.jobs, api),
     )
-    observer = Observer(found, notes, context.client, clock, api, context.settings)
+    observer = Observer(found, notes, context.client, clock, api, context.settings, workloads)
     return Controller(
         queue=queue,
         jobs=jobs,

@@ -16,7 +16,8 @@ def add_command(commands: "Commands") -> None:
         "completion",
         help="print a script that completes commands in a shell",
         description="Prints a script for a shell: source <(tfjob completion bash), source <(tfjob completion zsh), or"
-        " tfjob completion fish | source. Names of jobs are completed, too.",
+        " tfjob completion fish | source. Names of jobs are completed, too. kubectl's own completion completes"
+        " kubectl tfjob without it.",
         allow_abbrev=False,
     )
     parser.add_argument("shell", choices=tuple(completion.SHELLS), metavar="SHELL", help="bash, zsh or fish")

@@ -99,6 +99,17 @@ def _suspended(seen: Situation) -> Explanation | None:
     )
 
 
+def _queued(seen: Situation) -> Explanation | None:
+    if seen.job.phase is not JobPhase.QUEUED:
+        return None
+    return Explanation(
+        "is queued",
+        reasons=(seen.job.message,) if seen.job.message else (),
+        waits=explain_waits.terminating(seen),
+        steps=("wait: it starts by itself; its deadlines do not count yet",),
+    )
+
+
 def _unknown(seen: Situation) -> Explanation | None:
     job = seen.job
     if job.phase is not JobPhase.NEW:
@@ -163,6 +174,7 @@ _CHECKS: Final[tuple[Callable[[Situation], Explanation | None], ...]] = (
     _succeeded,
     _foreign,
     _suspended,
+    _queued,
     _unknown,
     _waiting,
     _active,

@@ -6,6 +6,7 @@ command that is asked for is imported, so that none waits for what another one n
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -48,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with imports.without_collection():
         parser = make_parser(given[0] if given else "")
     chosen = parser.parse_args(given)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while this was loaded
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         exit_code: int = chosen.run(chosen)
         sys.stdout.flush()

@@ -14,11 +14,13 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import (
     CleanPodPolicy,
     DecidingReplica,
+    ElasticRange,
     RestartPolicy,
     RunPolicy,
     SuccessPolicy,
     TrainingJob,
 )
+from tf_operator.planning import resizing
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
@@ -35,6 +37,8 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
+    for found_range in job.elastic.ranges if job.elastic else ():
+        yield "Elastic", _elastic(job, found_range)
     for limit in _limits(job.run_policy, job.profile.failure_scope):
         yield "Limit", limit
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
@@ -46,6 +50,12 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     if (size := found.gang_size) is not None:
         scheduler = job.run_policy.scheduling.scheduler or found.settings.gang_scheduler
         yield "Gang", f"{scheduler} starts {size} pods together, or none"
+
+
+def _elastic(job: TrainingJob, found: ElasticRange) -> str:
+    more, fewer = (resizing.replaces_pods(job, found.type, is_growth=grows) for grows in (True, False))
+    when = {(True, True): "a change", (True, False): "growth"}.get((more, fewer), "nothing")
+    return f"from {found.least} to {found.most} replicas of {found.type} while it runs; {when} replaces the other pods"
 
 
 def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tf_operator.cli import output, session, target
-from tf_operator.client import AsyncTFJobs, JobPod, NotFound, NotPossible, changes, pods
-from tf_operator.machinery.transport.requests import Resource
+from tf_operator.client import AsyncTFJobs, JobPod, NotFound, NotPossible, pods
+from tf_operator.machinery.transport import requests, responses
+from tf_operator.machinery.transport.requests import Request, Resource
 from tf_operator.meta import Body, key_of
 from tf_operator.planning import quantity
 
@@ -23,7 +24,8 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "top",
         help="show the CPU and memory that a job uses",
-        description="Shows what the replicas of a job use, as the metrics API says. Needs the metrics-server.",
+        description="Shows what the replicas of a job use, as the metrics API says: in a cluster that of the"
+        " metrics-server, without one that of the node, on Linux.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
@@ -34,11 +36,14 @@ def add_command(commands: "Commands") -> None:
 async def _top(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     job = await jobs.get(session.name_of(arguments.name, jobs))
     found = await jobs.pods(job)
+    # The metrics API has lists without a version.
+    scope = pods.scope_of(job)
+    request = Request("list", "GET", requests.path(_METRICS, scope.namespace), scope.query())
     try:
-        listed = await changes.list_all(jobs.client, _METRICS, pods.scope_of(job))
+        listed = responses.read_object(await jobs.client.send(request)).get("items")
     except NotFound:
-        raise NotPossible("this cluster has no metrics API; install the metrics-server") from None
-    sys.stdout.writelines(table(found, listed.items))
+        raise NotPossible("there is no metrics API: a cluster needs the metrics-server, this machine Linux") from None
+    sys.stdout.writelines(table(found, listed if isinstance(listed, list) else []))
     return 0
 
 

@@ -9,7 +9,7 @@ has been stored, so each is reported once.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from tf_operator.controller import log_context, shares
 from tf_operator.controller.job_notes import JobNotes
@@ -69,6 +69,9 @@ class Executor:
             self.reporter.report(job, unreported)
         if plan.deletes_job:
             return await self._delete_job(job, plan)
+        if plan.resumes_job:
+            await self._resume_job(job)
+            return NOW
         if plan.status_first:
             await self._store_status(seen, plan, self.api.status_patch(plan.report))
         next_plan, noted = Result.of(plan.requeue_after), self.notes.rejected_extras.get(job.uid)
@@ -90,6 +93,15 @@ class Executor:
         await self.writer.delete(_owner(job), self.jobs, name=job.key.name, uid=job.uid)
         self.reporter.report(job, plan)
         return DONE
+
+    async def _resume_job(self, job: TrainingJob) -> None:
+        """Change the spec of the job itself, as it was read. What else is to be done, the next plan says."""
+        *parents, field = job.profile.suspend_path
+        spec: dict[str, Any] = {field: False}
+        for parent in reversed(parents):
+            spec = {parent: spec}
+        body = {"metadata": {"resourceVersion": job.resource_version}, "spec": spec}
+        await self.writer.patch(_owner(job), self.jobs, job.key.name, body=body)
 
     async def _store_status(self, seen: Snapshot, plan: Plan, patch: Body) -> None:
         """Write the status, if it says anything new, and report the step."""
@@ -204,11 +216,12 @@ class Executor:
 
     async def _patch(self, owner: OwnerKey, resource: Resource, action: Patch) -> bool:
         """Whether the object is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
-        # An update of a main resource with another object's UID is refused.
-        body = {**action.body, "metadata": {**action.body.get("metadata", {}), "uid": action.uid}}
+        # An update of a main resource with another object's UID is refused; of a subresource, one of another version.
+        only_at = {"resourceVersion": action.version} if action.version else {}
+        body = {**action.body, "metadata": {**action.body.get("metadata", {}), "uid": action.uid, **only_at}}
         notes = self._notes(action)
         try:
-            await self.writer.patch(owner, resource, action.name, body=body)
+            await self.writer.patch(owner, resource, action.name, body=body, subresource=action.subresource)
         except errors.Refused as refusal:
             if not is_answer(refusal, is_change=True):
                 raise

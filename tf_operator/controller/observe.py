@@ -18,6 +18,7 @@ from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.controller.projections.pod_groups import CachedGroup
 from tf_operator.controller.projections.pods import CachedPod
 from tf_operator.controller.projections.services import CachedService
+from tf_operator.controller.queueing import KueueCaches
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming
 from tf_operator.job.training_job import FieldError, TrainingJob
@@ -62,6 +63,8 @@ class Observer:
     api: ServedAPI
     settings: Callable[[], Settings]
     """What plans depend on at the moment."""
+    kueue: KueueCaches | None = None
+    """``None`` where jobs get no Workloads of Kueue from this operator."""
 
     def stored(self, key: ObjectKey) -> StoredJob | None:
         """The job that has this key now, as it is cached. Its spec is decoded later, because that is expensive."""
@@ -206,6 +209,7 @@ class Observer:
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             tensorboards=self._tensorboards(job),
+            kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
             offered_scheduler=self._offered(job.run_policy.scheduling.scheduler),
         )

@@ -9,6 +9,7 @@ SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.REPLICA_DISRUPTED: "ReplicaDisrupted",
     EventKind.REPLICA_FAILED: "ReplicaFailed",
     EventKind.RESTARTED_IN_PLACE: "ReplicaRestarted",
+    EventKind.RESIZED: "Resized",
     EventKind.REPLICA_PENDING: "ReplicaPending",
     EventKind.CREATE_FAILED: "FailedCreatePod",
     EventKind.CHILDREN_CREATED: "SuccessfulCreatePod",

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tf_operator.job.profile import Profile
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.meta import Body, ObjectKey, text_of
+from tf_operator.meta import Body, ObjectKey, labels_of, text_of
 
 _PORTABLE: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
@@ -24,6 +24,7 @@ def job_of(metadata: Body, stored: object, profile: Profile) -> TrainingJob:
         resource_version=text_of(metadata, "resourceVersion"),
         profile=profile,
         annotations=annotations if isinstance(annotations, Mapping) else {},
+        labels=labels_of({"metadata": metadata}),
         generation=generation if isinstance(generation, int) else 0,
         is_being_deleted=metadata.get("deletionTimestamp") is not None,
         stored_status=stored if isinstance(stored, Mapping) else {},

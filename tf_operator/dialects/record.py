@@ -14,6 +14,7 @@ from tf_operator.dialects import compact_records
 from tf_operator.dialects.fields import entries
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
+    ElasticRecord,
     FailureCause,
     FirstFailure,
     JobPhase,
@@ -45,6 +46,7 @@ def read(found: object) -> JobRecord:
         all_created_time=parse_time(body.get("allCreatedTime")),
         clean_up_time=parse_time(body.get("cleanUpTime")),
         resumed_at=parse_time(body.get("resumedAt")),
+        admitted_at=parse_time(body.get("admittedAt")),
         observed_generation=count_of(body, "observedGeneration"),
         replicas={kind: read_replica(object_of(replicas, kind)) for kind in ReplicaType if kind in replicas},
         disruptions=count_of(body, "disruptions"),
@@ -52,6 +54,7 @@ def read(found: object) -> JobRecord:
         restart_records=read_restart_records(body),
         first_failure=read_first_failure(object_of(body, "firstFailure")),
         pending=read_pending(object_of(body, "pending")),
+        elastic=read_elastic(object_of(body, "elastic")),
     )
 
 
@@ -67,12 +70,14 @@ def write(record: JobRecord) -> dict[str, Any]:
         allCreatedTime=write_time(record.all_created_time),
         cleanUpTime=write_time(record.clean_up_time),
         resumedAt=write_time(record.resumed_at),
+        admittedAt=write_time(record.admitted_at),
         observedGeneration=record.observed_generation,
         replicas={str(kind): write_replica(known) for kind, known in record.replicas.items()},
         disruptions=record.disruptions,
         restarting=write_restarting(record.restarting),
         firstFailure=write_first_failure(record.first_failure),
         pending=write_pending(record.pending),
+        elastic=write_elastic(record.elastic),
         **write_restart_records(record.restart_records),
     )
 
@@ -87,6 +92,7 @@ def read_replica(entry: Body) -> ReplicaRecord:
         completed=Indexes.parse(entry.get("completedIndexes")),
         started=Indexes.parse(entry.get("startedIndexes")),
         failed=Indexes.parse(entry.get("failedIndexes")),
+        size=count_of(entry, "clusterSize") or None,
     )
 
 
@@ -97,6 +103,7 @@ def write_replica(known: ReplicaRecord) -> dict[str, Any]:
         completedIndexes=str(known.completed),
         startedIndexes=str(known.started),
         failedIndexes=str(known.failed),
+        clusterSize=known.size,
     )
 
 
@@ -106,14 +113,19 @@ def read_restarting(found: object) -> Restarting | None:
         return None
     types = found.get("types")
     listed = types if isinstance(types, list) else []
-    return Restarting(tuple(kind for kind in ReplicaType if kind in listed), found.get("afterFailure") is True)
+    return Restarting(
+        tuple(kind for kind in ReplicaType if kind in listed),
+        after_failure=found.get("afterFailure") is True,
+        after_resize=found.get("afterResize") is True,
+    )
 
 
 def write_restarting(known: Restarting | None) -> dict[str, Any] | None:
     """Which types restart."""
     if known is None:
         return None
-    return {"types": [str(kind) for kind in known.types]} | present(afterFailure=known.after_failure)
+    types = [str(kind) for kind in known.types]
+    return {"types": types} | present(afterFailure=known.after_failure, afterResize=known.after_resize)
 
 
 def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:
@@ -213,6 +225,30 @@ def write_pending(known: PendingRecord | None) -> dict[str, Any] | None:
         uid=known.uid,
         since=write_time(known.since),
         reason=known.reason,
+    )
+
+
+def read_elastic(entry: Body) -> ElasticRecord:
+    """What the operator's own queue has decided."""
+    return ElasticRecord(
+        workers=count_of(entry, "workers") or None,
+        asked=count_of(entry, "specWorkers") or None,
+        node=text_of(entry, "node"),
+        queued_at=parse_time(entry.get("queuedTime")),
+        admitted_at=parse_time(entry.get("admittedTime")),
+        resized_at=parse_time(entry.get("resizedTime")),
+    )
+
+
+def write_elastic(known: ElasticRecord) -> dict[str, Any]:
+    """What the operator's own queue has decided; nothing without one."""
+    return present(
+        workers=known.workers,
+        specWorkers=known.asked,
+        node=known.node,
+        queuedTime=write_time(known.queued_at),
+        admittedTime=write_time(known.admitted_at),
+        resizedTime=write_time(known.resized_at),
     )
 
 

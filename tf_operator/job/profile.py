@@ -115,6 +115,8 @@ class Profile:
     """What users write for a ``CleanPodPolicy``, where that is not the field and its value."""
     suspended_word: str = "suspended"
     """What its users call a job whose pods are gone until it goes on."""
+    suspend_path: tuple[str, ...] = ()
+    """Where in the spec it says whether a job is suspended; empty where no queueing system may."""
     names: NameStyle = NameStyle.STABLE
     failure_scope: FailureScope = FailureScope.ANY
     restart_by: RestartBy = RestartBy.POLICY

@@ -42,11 +42,15 @@ class JobPhase(StrEnum):
     RUNNING = "Running"
     RESTARTING = "Restarting"
     SUSPENDED = "Suspended"
+    QUEUED = "Queued"
+    """It waits for its place, or has lost it, and has no pods."""
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
 
 ENDS = frozenset({JobPhase.SUCCEEDED, JobPhase.FAILED})
+IDLE = frozenset({JobPhase.SUSPENDED, JobPhase.QUEUED})
+"""The phases of jobs that may go on later, and are to have no pods now."""
 
 
 class FailureCause(StrEnum):
@@ -70,6 +74,8 @@ class ReplicaRecord:
     """The replicas of which a pod ran that has not been replaced since."""
     failed: Indexes = NO_INDEXES
     """The replicas that failed for good; only where the job continues without them (``FailureScope.DECIDING``)."""
+    size: int | None = None
+    """For how many replicas the pods were made; only of a type that may be resized, and not while it is suspended."""
 
 
 _NO_REPLICAS = ReplicaRecord()
@@ -90,7 +96,11 @@ class RestartRecord:
     attempts: int = 0
     """New pods in a row, none of which ran for long."""
     at: datetime | None = None
-    """When that pod was replaced; the next one waits from then."""
+    """When that pod was replaced; the next one waits from then. ``None`` if it was given up by a resize."""
+
+    def gives_up(self, uid: str) -> bool:
+        """Whether a resize has given up this very pod: whatever becomes of it, it is neither lost nor completed."""
+        return self.replaced and self.at is None and self.uid == uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,8 @@ class Restarting:
 
     types: tuple[ReplicaType, ...] = ()
     after_failure: bool = False
+    after_resize: bool = False
+    """Whether they restart for no other reason than that the job has another size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +162,10 @@ class ElasticRecord:
 
     workers: int | None = None
     """How many there are to be now; ``None`` for as many as the spec says."""
+    asked: int | None = None
+    """How many the spec said then: another number in it takes the place of what was decided."""
+    node: str = ""
+    """The node that the pods prefer."""
     queued_at: datetime | None = None
     """When the job began to wait for room."""
     admitted_at: datetime | None = None
@@ -180,6 +196,8 @@ class JobRecord:
     """When nothing was left to be cleaned up after the end; only where the profile asks for it."""
     resumed_at: datetime | None = None
     """When the job was last resumed; ``None`` while it is suspended."""
+    admitted_at: datetime | None = None
+    """When the job last left a queue; ``None`` while it is in one."""
     observed_generation: int = 0
     """The generation of the spec that this record is about."""
     replicas: Mapping[ReplicaType, ReplicaRecord] = field(default_factory=dict)
@@ -194,6 +212,16 @@ class JobRecord:
     def is_finished(self) -> bool:
         """Whether the job has ended, for ever."""
         return self.phase in ENDS
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is to have no pods now, and may go on later."""
+        return self.phase in IDLE
+
+    @property
+    def continued_at(self) -> datetime | None:
+        """When it last went on after it was idle: older pods are not of this run."""
+        return max((moment for moment in (self.resumed_at, self.admitted_at) if moment), default=None)
 
     @property
     def restarts(self) -> int:

@@ -76,6 +76,8 @@ class JobReport:
     """The label selectors of the pods of each type."""
     message: str = ""
     """How the job ended, or that it is suspended, in one sentence. It is reported once: what is stored stays."""
+    hold: str = ""
+    """Why it is queued, as one word for programs."""
     note: str = ""
     """What the job waits for, or what is wrong with it: a sentence that begins with a space."""
     tensorboard: TensorBoardLine | None = None
@@ -95,6 +97,8 @@ class EventKind(Enum):
 
     SUSPENDED = auto()
     RESUMED = auto()
+    QUEUED = auto()
+    ADMITTED = auto()
     SUCCEEDED = auto()
     FAILED = auto()
     """Its reason is that of the ``FailureCause``."""
@@ -102,6 +106,7 @@ class EventKind(Enum):
     REPLICA_DISRUPTED = auto()
     REPLICA_FAILED = auto()
     RESTARTED_IN_PLACE = auto()
+    RESIZED = auto()
     REPLICA_PENDING = auto()
     CREATE_FAILED = auto()
     CHILDREN_CREATED = auto()

@@ -8,9 +8,9 @@ cannot be run at all is a value, too: it has ``problems``, and whatever else of 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from tf_operator.job.constants import OWN_MANAGER
 from tf_operator.job.profile import Profile
@@ -145,6 +145,8 @@ class ElasticRange:
     type: ReplicaType
     least: int
     most: int
+    path: str = ""
+    """Where it stands in the manifest, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ class TrainingJob:
     tensorboard_spec: Body | None = None
     """The spec of an object of kind TensorBoard, which the job has made for itself."""
     annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Only those that a queue reads; of jobs that say nothing to one, none."""
     generation: int = 0
     is_being_deleted: bool = False
     stored_status: Body = field(default_factory=dict, compare=False, repr=False)
@@ -206,6 +210,21 @@ class TrainingJob:
     def spec_of(self, kind: ReplicaType) -> ReplicaSpec | None:
         """The replicas of this type, if there are to be any."""
         return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
+
+    def in_force(self) -> Self:
+        """The same job with as many workers as the auto-scaler has decided, if it may decide that.
+
+        Who has changed the number in the spec since then has the last word.
+        """
+        decided, asked = self.record.elastic.workers, self.record.elastic.asked
+        allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
+        if decided is None or allowed is None:
+            return self
+        workers = self.spec_of(ReplicaType.WORKER)
+        if workers is None or (asked is not None and workers.count != asked):
+            return self
+        changed = replace(workers, count=min(max(decided, allowed.least), allowed.most))
+        return replace(self, replicas=tuple(changed if spec is workers else spec for spec in self.replicas))
 
     @property
     def leader(self) -> ReplicaSpec | None:

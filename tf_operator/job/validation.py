@@ -54,6 +54,19 @@ def _has_counts_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
             yield FieldError(f"{spec.path}.replicas", f"must be from 0 to {most}, is {spec.count}")
 
 
+def _has_counts_in_elastic_ranges(job: TrainingJob) -> Iterator[FieldError]:
+    for found in job.elastic.ranges if job.elastic else ():
+        spec = next((spec for spec in job.replicas if spec.type is found.type), None)
+        if not 0 < found.least <= found.most:
+            rule = f"must have 0 < minReplicas <= maxReplicas, has {found.least} and {found.most}"
+            yield FieldError(found.path, rule)
+        elif spec is None:
+            yield FieldError(found.path, f"needs replicas of the type {found.type}, and there are none")
+        elif not found.least <= spec.count <= found.most:
+            rule = f"must be from {found.least} to {found.most}, as {found.path} has it, is {spec.count}"
+            yield FieldError(f"{spec.path}.replicas", rule)
+
+
 def _has_times_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
     policy = job.run_policy
     for name, value, least in (
@@ -97,6 +110,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_one_leader,
     _has_a_deciding_replica,
     _has_counts_in_bounds,
+    _has_counts_in_elastic_ranges,
     _has_times_in_bounds,
     _has_a_possible_name,
     _has_the_containers,

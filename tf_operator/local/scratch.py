@@ -1,18 +1,28 @@
 """A state folder for one command: gone when the command has ended, however it ended.
 
 A process that is killed can clean up nothing, so a shell waits beside it for the end of a pipe, which is closed with
-the process, and deletes the folder then.
+the process, and deletes the folder then. Where the shell was killed, too, the next command does it.
 """
 
+import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tf_operator.local.state import StateFolder
+from tf_operator.local.node import spawner
+from tf_operator.local.state import StateError, StateFolder
 
+PROCESSES: Final = "processes"
+"""In the folder: what the spawner of the command has to remember."""
+_PREFIX: Final = "tfjob-run-"
+_OURS: Final = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
+_MOST: Final = 1000
+"""So many folders are looked at: anybody may make more."""
 # A line says that every program has ended. Without one the process was killed, and its programs have a second after
 # SIGTERM: what they save may make the folder again.
 _REMOVE: Final = """
@@ -28,7 +38,8 @@ rm -rf -- "$0"
 @contextmanager
 def folder() -> Iterator[StateFolder]:
     """A new folder, owned by this process until the block is left."""
-    state = StateFolder(Path(tempfile.mkdtemp(prefix="tfjob-")))
+    _clean_up(Path(tempfile.gettempdir()))
+    state = StateFolder(Path(tempfile.mkdtemp(prefix=_PREFIX)))
     remover = subprocess.Popen(  # noqa: S603 (nothing of a user in it)
         ["/bin/sh", "-c", _REMOVE, str(state.path)],
         stdin=subprocess.PIPE,
@@ -42,3 +53,19 @@ def folder() -> Iterator[StateFolder]:
             state.purge()
     finally:
         remover.communicate(b"\n")
+
+
+def _clean_up(temporary: Path) -> None:
+    """End what commands have left that were killed with all that they had started."""
+    with suppress(OSError), os.scandir(temporary) as entries:
+        for entry in islice(filter(lambda found: _OURS.fullmatch(found.name), entries), _MOST):
+            state = StateFolder(Path(entry.path))
+            descriptor = state.lock_abandoned()
+            if descriptor < 0:
+                continue
+            try:
+                with suppress(StateError, OSError, ValueError):
+                    spawner.kill_left_over(state.path / PROCESSES)
+                    state.purge()
+            finally:
+                os.close(descriptor)

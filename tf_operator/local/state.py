@@ -152,9 +152,7 @@ class StateFolder:
                 self.create()
                 continue
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # ``purge`` may have deleted the file between the two calls: then the lock is nobody's.
-                if os.path.lexists(path) and os.path.samestat(os.fstat(descriptor), path.lstat()):
+                if self._has_locked(descriptor):
                     return descriptor
             except BlockingIOError:
                 # Somebody who is cleaning up has it for a moment; a server for long.
@@ -163,6 +161,27 @@ class StateFolder:
                     raise AlreadyOwned(self._owner()) from None
             os.close(descriptor)
             time.sleep(0.02)  # noqa: TID251 (as above)
+
+    def lock_abandoned(self) -> int:
+        """As ``lock``, of a folder whose owner was killed; -1 if this is none. Makes and changes nothing."""
+        descriptor = -1
+        with suppress(OSError, StateError):
+            if not self.exists():
+                return -1
+            self._check()
+            descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            if self._has_locked(descriptor):
+                return descriptor
+        if descriptor >= 0:
+            os.close(descriptor)
+        return -1
+
+    def _has_locked(self, descriptor: int) -> bool:
+        """Whether the lock is ours now; ``BlockingIOError`` when it is another's."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # ``purge`` may have deleted the file since it was opened: then the lock is nobody's.
+        path = self.path / LOCK
+        return os.path.lexists(path) and os.path.samestat(os.fstat(descriptor), path.lstat())
 
     def _owner(self) -> str:
         found = self.process()

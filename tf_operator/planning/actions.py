@@ -70,6 +70,9 @@ class Patch:
     body: Mapping[str, Any]
     stage: Stage = Stage.DEPENDENCIES
     is_optional: bool = False
+    version: str = ""
+    """Of the object: it is changed only as it was then."""
+    subresource: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,8 @@ class Plan:
     actions: tuple[Action, ...] = ()
     deletes_job: bool = False
     """The job itself is to be deleted: its time to live is over."""
+    resumes_job: bool = False
+    """The job itself is to be resumed, before anything else."""
     events: tuple[Event, ...] = ()
     counts: tuple[Count, ...] = ()
     requeue_after: timedelta | None = None

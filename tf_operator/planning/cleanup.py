@@ -1,4 +1,4 @@
-"""What goes when a job has ended or is suspended, and when the job itself goes.
+"""What goes when a job has ended, is suspended or is queued, and when the job itself goes.
 
 Each object is deleted once, by its UID. The Services of a job that we made all carry its UID as a label, which lets
 one request delete them; those that an older operator made are deleted one by one.
@@ -53,11 +53,11 @@ def is_done(snapshot: Snapshot) -> bool:
     return not any(after_end(snapshot))
 
 
-def while_suspended(snapshot: Snapshot) -> Iterator[Action]:
-    """Everything, whatever the policy."""
+def while_idle(snapshot: Snapshot, word: str) -> Iterator[Action]:
+    """Everything, whatever the policy; ``word`` says what the job is: suspended or queued."""
     for pod in snapshot.pods:
         if pod.is_there:
-            yield Delete(PODS, pod.name, pod.uid, f"the job is {snapshot.job.profile.suspended_word}")
+            yield Delete(PODS, pod.name, pod.uid, f"the job is {word}")
     yield from _services(snapshot)
     yield from gang.removal(snapshot)
 

@@ -24,6 +24,7 @@ _OF_PHASES = {
     JobPhase.SUCCEEDED: EventKind.SUCCEEDED,
     JobPhase.FAILED: EventKind.FAILED,
     JobPhase.SUSPENDED: EventKind.SUSPENDED,
+    JobPhase.QUEUED: EventKind.QUEUED,
 }
 """The phases whose begin is an event."""
 _CAUSES = {PodState.FAILED: "failed", PodState.ENDED: "completed", PodState.DISRUPTED: "disrupted"}
@@ -40,12 +41,15 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
                 EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler, view.snapshot.settings), is_warning=True
             )
     if not after.is_finished:
+        yield from _resizes(view, after)
         yield from _restarts(view, after)
         yield from _pending(view, after)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not before.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
     if after.resumed_at and after.resumed_at != before.resumed_at:
         yield Event(EventKind.RESUMED, f"{job.profile.kind} {job.key.name} is resumed.")
+    if after.admitted_at and after.admitted_at != before.admitted_at:
+        yield Event(EventKind.ADMITTED, f"{job.profile.kind} {job.key.name} is admitted.")
 
 
 def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
@@ -79,14 +83,23 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
         yield Count(Transition.RESTARTED, kind=loss.type, why=_CAUSES[loss.outcome])
 
 
+def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
+    if not view.resizes or after.is_idle:
+        return
+    changes = ", ".join(f"{found.type} from {found.before} to {found.after}" for found in view.resizes)
+    replaces_pods = any(found.replaces_pods for found in view.resizes)
+    why = "; all pods are replaced, because they train in another cluster" if replaces_pods else ""
+    yield Event(EventKind.RESIZED, f"{view.snapshot.job.profile.kind} {view.snapshot.job.key.name}: {changes}{why}")
+
+
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     limit = view.snapshot.job.run_policy.backoff_limit
     used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
-    is_suspended = after.phase is JobPhase.SUSPENDED
     if failed := _blamed(view, PodState.FAILED):
-        when = " after the resume" if is_suspended else _when(view, after, PodState.FAILED)
+        when = " when the job goes on" if after.phase is JobPhase.QUEUED else " after the resume"
+        when = when if after.is_idle else _when(view, after, PodState.FAILED)
         yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
-    if is_suspended:
+    if after.is_idle:
         return
     if ended := _blamed(view, PodState.ENDED):
         yield Event(EventKind.RESTARTING, f"{_list(ended)}; restarting{_when(view, after, PodState.ENDED)}{used}")

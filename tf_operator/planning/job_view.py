@@ -12,8 +12,9 @@ from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import ReplicaType, RestartRecord
 from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.job.validation import validate
-from tf_operator.planning import gang, pod_state, stuck_pods
+from tf_operator.planning import gang, pod_state, resizing, stuck_pods
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
+from tf_operator.planning.resizing import Resize
 from tf_operator.planning.snapshot import Pod, Snapshot
 from tf_operator.planning.stuck_pods import StuckPod
 
@@ -45,6 +46,8 @@ class JobView:
     """The pods on which the job waits."""
     problems: tuple[FieldError, ...]
     """What is wrong with the spec."""
+    resizes: tuple[Resize, ...]
+    """The changes of its size that are not recorded yet."""
     is_held: bool
     """Whether no pod may be made before the gang scheduler has admitted the PodGroup."""
 
@@ -67,6 +70,9 @@ def view(snapshot: Snapshot) -> JobView:
         by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(rules, pods, records))
     if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
         by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
+    resizes = tuple(resizing.resizes(job))
+    if any(found.replaces_pods for found in resizes):
+        by_type = {kind: tuple(replica.resized() for replica in found) for kind, found in by_type.items()}
     replicas = tuple(replica for found in by_type.values() for replica in found)
     return JobView(
         snapshot=snapshot,
@@ -78,6 +84,7 @@ def view(snapshot: Snapshot) -> JobView:
         deciding=_deciding(job, by_type, replicas),
         stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
         problems=validate(job),
+        resizes=resizes,
         is_held=gang.keeps_waiting(snapshot),
     )
 

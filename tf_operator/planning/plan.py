@@ -5,11 +5,13 @@ plan that follows is empty: so it does not matter how often, or by whom, it is a
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tf_operator.job import naming
 from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
+    admission,
     cleanup,
     default_server,
     events_and_counts,
@@ -25,6 +27,7 @@ from tf_operator.planning import (
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
 from tf_operator.planning.children import PODS, SERVICES, ChildBuilder
 from tf_operator.planning.job_view import JobView
+from tf_operator.planning.kueue import protocol
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Cause, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict
@@ -32,12 +35,13 @@ from tf_operator.planning.verdict import Phase, Verdict
 
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
-    snapshot = snapshot.decided()
+    asked, snapshot = snapshot, protocol.queued(snapshot).decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
         return Plan()
     if job.record.is_finished:
         return _after_end(snapshot)
+    snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot))
     view = job_view.view(snapshot)
     found = verdict.decide(view)
     said = report.next_report(view, found)
@@ -45,7 +49,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
     return Plan(
         report=said,
         status_first=not report.is_progress(view, after),
-        actions=(*_actions(view, found, after), *_extras(view, found)),
+        actions=(*_actions(view, found, after), *_extras(view, found, asked)),
+        resumes_job=protocol.resumes(asked),
         events=tuple(events_and_counts.events(view, said)),
         counts=tuple(events_and_counts.counts(view, after)),
         requeue_after=_soonest(snapshot.now, _moments(view, found, after)),
@@ -59,15 +64,22 @@ def _after_end(snapshot: Snapshot) -> Plan:
         return Plan(deletes_job=True, counts=(Count(Transition.DELETED),))
     return Plan(
         report=report.after_end(snapshot),
-        actions=(*cleanup.after_end(snapshot), *job_tensorboard.actions(snapshot, has_ended=True)),
+        actions=(
+            *cleanup.after_end(snapshot),
+            *protocol.after_end(snapshot),
+            *job_tensorboard.actions(snapshot, has_ended=True),
+        ),
         requeue_after=_soonest(snapshot.now, iter([expiry, job_tensorboard.retry_at(snapshot, has_ended=True)])),
     )
 
 
 def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, ...]:
     """What follows from the verdict."""
-    if found.phase is Phase.SUSPENDED:
-        return tuple(cleanup.while_suspended(view.snapshot))
+    if found.phase in verdict.IDLE:
+        is_queued = found.phase is Phase.QUEUED
+        return tuple(
+            cleanup.while_idle(view.snapshot, "queued" if is_queued else view.snapshot.job.profile.suspended_word)
+        )
     if found.phase is not Phase.ACTIVE:
         return tuple(cleanup.after_end(view.snapshot))
     rejected, is_waiting = view.snapshot.rejected, rejections.is_waiting(view.snapshot.rejected, view.snapshot.now)
@@ -77,10 +89,13 @@ def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, .
     return (*_removals(view, after), *group, *_creations(view))
 
 
-def _extras(view: JobView, found: Verdict) -> Iterator[Action]:
-    """What the job has beside its replicas, also while it is suspended."""
+def _extras(view: JobView, found: Verdict, asked: Snapshot) -> Iterator[Action]:
+    """What the job has beside its replicas, also while it is suspended. It is queued as it was ``asked`` for."""
     has_ended = found.phase in {Phase.SUCCEEDED, Phase.FAILED}
-    return iter(()) if found.is_malformed else job_tensorboard.actions(view.snapshot, has_ended=has_ended)
+    if found.is_malformed:
+        return
+    yield from () if has_ended else protocol.actions(asked)
+    yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -126,8 +141,9 @@ def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[dateti
     """When to reconcile again, if nothing happens until then."""
     if found.phase is Phase.ACTIVE:
         yield from _wake_ups(view, after)
-    if found.phase in {Phase.ACTIVE, Phase.SUSPENDED}:
+    if found.phase is Phase.ACTIVE or found.phase in verdict.IDLE:
         yield job_tensorboard.retry_at(view.snapshot)
+        yield protocol.retry_at(view.snapshot)
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:

@@ -12,7 +12,7 @@ from typing import Self
 
 from tf_operator.job import naming
 from tf_operator.job.profile import FailureScope, RestartBy
-from tf_operator.job.record import JobPhase, JobRecord, ReplicaType, RestartRecord
+from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
 from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
 from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
@@ -82,6 +82,8 @@ class Replica:
     record: RestartRecord | None
     loss: ReplicaLoss | None
     departed: tuple[Pod, ...] = ()
+    is_resized: bool = False
+    """Its pod is given up because the job has another size now; that is not recorded yet."""
 
     @property
     def title(self) -> str:
@@ -93,6 +95,12 @@ class Replica:
         if self.loss is None or self.loss.outcome is PodState.ENDED:
             return replace(self, outcome=PodState.SUCCEEDED, is_completed=True, loss=None)
         return replace(self, loss=replace(self.loss, outcome=PodState.PERMANENT_FAILURE, is_past_limit=True))
+
+    def resized(self) -> Self:
+        """The same replica in a job whose pods are made again for another size. What has ended stays as it ended."""
+        if self.pod is None or self.pod.is_terminating or self.is_completed or self.loss or self.was_failed:
+            return self
+        return replace(self, outcome=PodState.TERMINATING, is_resized=True)
 
     @property
     def is_running(self) -> bool:
@@ -148,6 +156,8 @@ class ReplicaRules:
     failed: frozenset[int]
     is_dynamic: bool
     """Whether those that are lost for good are made again when their pod goes, and the job goes on without them."""
+    is_elastic: bool
+    """Whether there may be fewer of them while the job runs."""
 
     @classmethod
     def of(cls, job: TrainingJob, spec: ReplicaSpec, *, main_replica: tuple[ReplicaType, int]) -> Self:
@@ -167,6 +177,7 @@ class ReplicaRules:
             started=known.started.members,
             failed=known.failed.members,
             is_dynamic=_is_dynamic(job, spec.type),
+            is_elastic=job.elastic is not None and job.elastic.range_of(spec.type) is not None,
         )
 
 
@@ -175,7 +186,7 @@ def judge(rules: ReplicaRules, index: int, pods: Sequence[Pod], record: RestartR
     spec, policy = rules.spec, rules.main_policy if index == rules.main_index else rules.policy
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is recorded.
     pod = next((pod for pod in pods if not pod.is_gone), None)
-    states = [(found, _outcome(found, rules, policy)) for found in ([pod] if pod else pods)]
+    states = [(found, _outcome(found, rules, policy, record)) for found in ([pod] if pod else pods)]
     # Remembered, or seen now. Under Always only while its pod is there.
     was_completed = index in rules.completed
     is_completed = was_completed or any(found is PodState.SUCCEEDED for _, found in states)
@@ -202,25 +213,29 @@ def _title(kind: ReplicaType, index: int, name: str) -> str:
     return f"{kind.label}-{index} (pod {name})"
 
 
-def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy) -> PodState:
+def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecord | None) -> PodState:
     """What has become of a pod. One that the operator has stopped has not done its work, although it exits with 0.
 
-    Of a dynamic worker nobody knows who stopped it: the operator does when fewer are wanted.
+    Of a dynamic worker nobody knows who stopped it: the operator does when fewer are wanted. The same is so of elastic
+    replicas but the first, which are never fewer.
     """
+    if record and record.gives_up(pod.uid):
+        return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
     found = pod_state.state_of(pod, policy)
     if found is not PodState.SUCCEEDED or not pod.is_terminating:
         return PodState.ENDED if found is PodState.SUCCEEDED and policy.runs_again else found
-    if not rules.is_dynamic and not _is_suspended_away(pod, rules.job.record):
+    may_be_surplus = rules.is_dynamic or (rules.is_elastic and pod.index > 0)
+    if not may_be_surplus and not _is_suspended_away(pod, rules.job.record):
         return found
     return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
 
 
 def _is_suspended_away(pod: Pod, record: JobRecord) -> bool:
-    """Whether a terminating pod is from before the job was suspended, or last resumed."""
-    if record.phase is JobPhase.SUSPENDED:
+    """Whether a terminating pod is from before the job was suspended or queued, or last went on after that."""
+    if record.is_idle:
         return True
-    resumed_at, made_at = record.resumed_at, pod.created_at
-    return bool(resumed_at and made_at and made_at < resumed_at)
+    continued_at, made_at = record.continued_at, pod.created_at
+    return bool(continued_at and made_at and made_at < continued_at)
 
 
 def _is_dynamic(job: TrainingJob, kind: ReplicaType) -> bool:

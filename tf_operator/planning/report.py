@@ -15,12 +15,21 @@ from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import cleanup, failure_evidence, job_tensorboard, job_view, pending, restarts
+from tf_operator.planning import (
+    admission,
+    cleanup,
+    failure_evidence,
+    job_tensorboard,
+    job_view,
+    pending,
+    resizing,
+    restarts,
+)
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Pod, Snapshot
-from tf_operator.planning.verdict import Phase, Verdict, all_up
+from tf_operator.planning.verdict import IDLE, Phase, Verdict, all_up
 
 
 def next_report(view: JobView, verdict: Verdict) -> JobReport:
@@ -31,6 +40,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
+    record = admission.recorded(view.snapshot, record)
     return JobReport(
         job=job,
         record=record,
@@ -38,9 +48,10 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         counts=None if verdict.is_malformed else {kind: _counts(view, verdict, kind) for kind in record.replicas},
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
-        note=pending.note(view, record.pending) if is_active else "",
+        hold=verdict.hold,
+        note=pending.note(view, record.pending) if is_active else f" {verdict.message}" if verdict.hold else "",
         tensorboard=job_tensorboard.line(view.snapshot),
-        lines=partial(_lines, view, record, is_active=is_active),
+        lines=partial(_lines, view, record, is_active=is_active or verdict.phase is Phase.QUEUED),
     )
 
 
@@ -64,7 +75,7 @@ def is_progress(view: JobView, new: JobRecord) -> bool:
     old, wanted = view.snapshot.job.record, view.snapshot.job.replicas
     return (
         not new.is_finished
-        and JobPhase.SUSPENDED not in {old.phase, new.phase}
+        and not (old.is_idle or new.is_idle)
         and not any(replica.departed and replica.is_completed for replica in view.replicas)
         and not any(_has_surplus(old.of(spec.type), spec.count) for spec in wanted)
         and old.restarts == new.restarts
@@ -81,21 +92,16 @@ def _has_surplus(known: ReplicaRecord, count: int) -> bool:
 
 
 def _begun(view: JobView, verdict: Verdict) -> JobRecord:
-    """A job that is seen for the first time is Created; one that may run has a start; a resumed one a new start."""
+    """A job that is seen for the first time is Created; one that may run has a start; one that was idle a new start."""
     job, now = view.snapshot.job, view.snapshot.now
     record = job.record.changed(observed_generation=job.generation)
     if record.phase is JobPhase.NEW:
         record = record.changed(phase=JobPhase.CREATED)
     if record.phase is JobPhase.SUSPENDED and _is_resumed(view, verdict):
-        record = record.changed(
-            phase=JobPhase.CREATED,
-            resumed_at=now,
-            start_time=None,
-            all_created_time=None,
-            first_run_time=None,
-            all_running_time=None,
-        )
-    if record.start_time is None and verdict.phase is not Phase.SUSPENDED and not verdict.is_malformed:
+        record = _at_its_start(record).changed(resumed_at=now)
+    elif record.phase is JobPhase.QUEUED and _is_admitted(view, verdict):
+        record = _at_its_start(record).changed(admitted_at=now)
+    if record.start_time is None and verdict.phase not in IDLE and not verdict.is_malformed:
         # A job that waits for its gang has not started: no clock runs.
         record = record.changed(start_time=None if view.is_held else now)
     return record
@@ -107,13 +113,24 @@ def _is_resumed(view: JobView, verdict: Verdict) -> bool:
     return not (is_suspended or verdict.is_malformed)
 
 
+def _is_admitted(view: JobView, verdict: Verdict) -> bool:
+    """A queued job may also fail, or be suspended, and waits no longer then; but it was not admitted."""
+    return not (verdict.phase in IDLE or view.snapshot.hold or verdict.is_malformed)
+
+
+def _at_its_start(record: JobRecord) -> JobRecord:
+    return record.changed(
+        phase=JobPhase.CREATED, start_time=None, all_created_time=None, first_run_time=None, all_running_time=None
+    )
+
+
 def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
     """The record with what each replica has reached."""
     wanted = {spec.type for spec in view.snapshot.job.replicas}
     # Restarts are never forgotten, also not of a type that is no longer wanted.
     kinds = [kind for kind in ReplicaType if kind in wanted or record.of(kind).restarts]
     replicas = {kind: _reached(view, kind, record.of(kind)) for kind in kinds}
-    if verdict.phase is Phase.SUSPENDED:
+    if verdict.phase in IDLE:
         # Its pods are deleted by us: none of them is lost, and what comes after begins again.
         replicas = {kind: _begun_again(view, kind, found) for kind, found in replicas.items()}
         record = record.changed(restart_records=tuple(replace(kept, attempts=0) for kept in record.restart_records))
@@ -135,9 +152,10 @@ def _all_created(view: JobView) -> bool:
 
 
 def _begun_again(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
-    """What counts after a suspension: what has completed is not run again, unless it always is."""
+    """What counts after a suspension or in a queue: what has completed is not run again, unless it always is."""
     is_final = not any(replica.spec.restart_policy is RestartPolicy.ALWAYS for replica in view.of(kind))
-    return replace(known, started=NO_INDEXES, failed=NO_INDEXES, completed=known.completed if is_final else NO_INDEXES)
+    completed = known.completed if is_final else NO_INDEXES
+    return replace(known, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
 
 
 def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
@@ -156,6 +174,7 @@ def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaR
         completed=completed if remembers else NO_INDEXES,
         started=((known.started | up | failed_for_good) - completed).below(len(replicas)),
         failed=((known.failed | failed_for_good) - completed).below(len(replicas)) if goes_on else NO_INDEXES,
+        size=resizing.sizes(view.snapshot.job).get(kind),
     )
 
 
@@ -170,16 +189,16 @@ def _going_on(view: JobView, record: JobRecord) -> JobRecord:
 
 
 def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
-    """The record of a job that has ended, or is suspended."""
-    phase = _PHASES[verdict.phase]
-    is_suspended = phase is JobPhase.SUSPENDED
+    """The record of a job that has ended, or is idle."""
+    phase, is_idle = _PHASES[verdict.phase], verdict.phase in IDLE
     evidence = verdict.evidence if phase is JobPhase.FAILED else None
-    record = record if is_suspended else _cleaned_up(view.snapshot, record)
+    record = record if is_idle else _cleaned_up(view.snapshot, record)
     return record.changed(
         phase=phase,
         failure=verdict.cause,
-        completion_time=record.completion_time if is_suspended else view.snapshot.now,
-        resumed_at=None if is_suspended else record.resumed_at,
+        completion_time=record.completion_time if is_idle else view.snapshot.now,
+        resumed_at=None if phase is JobPhase.SUSPENDED else record.resumed_at,
+        admitted_at=None if phase is JobPhase.QUEUED else record.admitted_at,
         restarting=None,
         first_failure=_first_failure(view, record) or evidence,
         pending=None,
@@ -194,7 +213,7 @@ def _cleaned_up(snapshot: Snapshot, record: JobRecord) -> JobRecord:
 
 def _current(view: JobView, before: JobPhase) -> JobPhase:
     """Restarting lasts until every replacement runs; then the job is what the deciding replica is."""
-    begins = any(loss for loss in view.losses if not loss.is_permanent)
+    begins = any(_is_lost_for_now(replica) or replica.is_resized for replica in view.replicas)
     was_restarting = before is JobPhase.RESTARTING
     if begins or (was_restarting and any(_is_being_replaced(view, replica) for replica in view.replicas)):
         return JobPhase.RESTARTING
@@ -202,9 +221,9 @@ def _current(view: JobView, before: JobPhase) -> JobPhase:
 
 
 def _is_being_replaced(view: JobView, replica: Replica) -> bool:
-    """Since the last resume, that is: what was replaced before, the resume has replaced."""
-    resumed_at, replaced_at = view.snapshot.job.record.resumed_at, replica.record.at if replica.record else None
-    is_from_before = resumed_at and replaced_at and replaced_at <= resumed_at
+    """Since the job last went on, that is: what was replaced before, that has replaced."""
+    continued_at, replaced_at = view.snapshot.job.record.continued_at, replica.record.at if replica.record else None
+    is_from_before = continued_at and replaced_at and replaced_at <= continued_at
     return replica.is_being_replaced and not is_from_before
 
 
@@ -212,14 +231,20 @@ def _restarting(view: JobView, record: JobRecord) -> Restarting:
     """What restarts, and why. It stays until more is restarted."""
     known = record.restarting
     begun = [loss for loss in view.losses if not loss.is_permanent]
-    if known and not begun:
+    is_resized = any(replica.is_resized for replica in view.replicas)
+    if known and not (begun or is_resized):
         return known
-    replaced = [replica for replica in view.replicas if _is_being_replaced(view, replica) or _is_lost_for_now(replica)]
+    replaced = [
+        replica
+        for replica in view.replicas
+        if replica.is_resized or _is_being_replaced(view, replica) or _is_lost_for_now(replica)
+    ]
     # 1.9 does not say which; then it is what does not run.
     found = replaced or [replica for replica in view.replicas if replica.is_waited_for]
     types = tuple(dict.fromkeys(replica.spec.type for replica in found))
     was_failure = known.after_failure if known else _has_restarted_before(view, types)
-    return Restarting(types, was_failure or any(loss.outcome is PodState.FAILED for loss in begun))
+    is_failure = was_failure or any(loss.outcome is PodState.FAILED for loss in begun)
+    return Restarting(types, is_failure, after_resize=is_resized and not (begun or known))
 
 
 def _has_restarted_before(view: JobView, types: tuple[ReplicaType, ...]) -> bool:
@@ -259,7 +284,7 @@ def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts
     )
     if verdict.phase is Phase.SUCCEEDED:
         return replace(found, succeeded=found.succeeded + found.active, active=0)
-    return replace(found, active=0, pending=0) if verdict.phase is Phase.SUSPENDED else found
+    return replace(found, active=0, pending=0) if verdict.phase in IDLE else found
 
 
 def _is_up(replica: Replica) -> bool:
@@ -307,6 +332,7 @@ def _with_pod(line: ReplicaLine, pod: Pod) -> ReplicaLine:
 
 _PHASES: Mapping[Phase, JobPhase] = {
     Phase.SUSPENDED: JobPhase.SUSPENDED,
+    Phase.QUEUED: JobPhase.QUEUED,
     Phase.SUCCEEDED: JobPhase.SUCCEEDED,
     Phase.FAILED: JobPhase.FAILED,
 }

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tf_operator.job.ranges import Indexes
-from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss
-from tf_operator.planning.snapshot import Settings, Snapshot, is_ahead
+from tf_operator.planning.snapshot import Pod, Settings, Snapshot, is_ahead
 
 MOST_RECORDS: Final = 1000
 """Of replicas that were restarted; more only while the pods that they are about are there."""
@@ -45,14 +45,14 @@ def totals(view: JobView) -> Totals:
 def replaced(view: JobView, phase: JobPhase) -> tuple[ReplicaLoss, ...]:
     """The losses after which a new pod is created, if the job is in this phase from now on.
 
-    The failure that ends a job is no restart. A suspension deletes all pods, so a disruption then is none either; a
-    failure is, also if it is first seen then: it is recorded before its pod is deleted.
+    The failure that ends a job is no restart. A suspended or queued job loses all pods, so a disruption then is none
+    either; a failure is, also if it is first seen then: it is recorded before its pod is deleted.
     """
     if phase in ENDS:
         return ()
-    is_suspended = phase is JobPhase.SUSPENDED
+    is_idle = phase in IDLE
     return tuple(
-        loss for loss in view.losses if not loss.is_permanent and (loss.outcome is PodState.FAILED or not is_suspended)
+        loss for loss in view.losses if not loss.is_permanent and (loss.outcome is PodState.FAILED or not is_idle)
     )
 
 
@@ -64,7 +64,9 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
         tracker.note(replica, uid=pod.uid, in_place=pod.restarts)
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
-    for replica in view.replicas if phase not in ENDS and phase is not JobPhase.SUSPENDED else ():
+    for replica in view.replicas if phase not in ENDS | IDLE else ():
+        if replica.pod and replica.is_resized:
+            tracker.give_up(replica, replica.pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
     return tracker.closed()
@@ -117,8 +119,19 @@ class RestartTracker:
             self._disruptions += 1
         else:
             self.count(loss.type, 1)
-        found = self._replicas.get(loss.type, ReplicaRecord())
-        self._replicas[loss.type] = replace(found, started=found.started - Indexes.of([loss.index]))
+        self._not_started(loss.type, loss.index)
+
+    def give_up(self, replica: Replica, pod: Pod) -> None:
+        """Let a pod be replaced at once that nothing is wrong with. Failures in a row before it are remembered."""
+        key = (replica.spec.type, replica.index)
+        known = self._records.get(key)
+        attempts = known.attempts if known else 0
+        self._records[key] = RestartRecord(*key, pod.uid, pod.restarts, replaced=True, attempts=attempts)
+        self._not_started(*key)
+
+    def _not_started(self, kind: ReplicaType, index: int) -> None:
+        found = self._replicas.get(kind, ReplicaRecord())
+        self._replicas[kind] = replace(found, started=found.started - Indexes.of([index]))
 
     def closed(self) -> JobRecord:
         """The job's record with all of it."""

@@ -17,6 +17,7 @@ from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
+from tf_operator.planning.kueue.state import Queueing
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,8 @@ class Settings:
     """Of default servers of jobs that name none; empty for that of the profile."""
     accelerators: tuple[Accelerator, ...] = ()
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
+    has_queue: bool = False
+    """Whether jobs wait until the operator's own queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
@@ -230,11 +233,15 @@ class Snapshot:
     """``None`` as long as they are not known."""
     offered_scheduler: str = ""
     """The gang scheduler that the job asks for, if it may have it and it is installed."""
+    kueue: Queueing | None = None
+    """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
 
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
+
+        The job has as many workers as are in force.
 
         No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
         accelerators need.
@@ -245,5 +252,6 @@ class Snapshot:
         elif self.offered_scheduler:
             settings = replace(settings, gang_scheduler=self.offered_scheduler)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
-        job = accelerators.attached(self.job, settings.accelerators) if settings.accelerators else self.job
+        job = self.job.in_force()
+        job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job
         return replace(self, job=job, pods=pods, settings=settings)

@@ -16,6 +16,7 @@ from tf_operator.planning import failure_evidence, pod_state, rejections, restar
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss
+from tf_operator.planning.snapshot import Hold
 
 
 class Phase(Enum):
@@ -23,8 +24,13 @@ class Phase(Enum):
 
     ACTIVE = auto()
     SUSPENDED = auto()
+    QUEUED = auto()
     SUCCEEDED = auto()
     FAILED = auto()
+
+
+IDLE = frozenset({Phase.SUSPENDED, Phase.QUEUED})
+"""Where a job has no pods, and may have some later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +39,14 @@ class Verdict:
 
     phase: Phase
     message: str = ""
-    """How it ended, or that it is suspended, in one sentence."""
+    """How it ended, or why it has no pods, in one sentence."""
     cause: FailureCause | None = None
     evidence: FirstFailure | None = None
     """What is kept when no pod failed, but containers were restarted too often."""
     is_malformed: bool = False
     """The job cannot be run at all, so there is nothing to be counted."""
+    hold: str = ""
+    """Why it is queued, as one word."""
 
 
 def decide(view: JobView) -> Verdict:
@@ -88,8 +96,19 @@ def _is_suspended(view: JobView) -> Verdict | None:
     )
 
 
+def _is_queued(view: JobView) -> Verdict | None:
+    """A job that may have no pods now. It stays queued until those that it had before are deleted, as above."""
+    job, hold = view.snapshot.job, view.snapshot.hold
+    if hold is None and job.record.phase is JobPhase.QUEUED and any(pod.is_there for pod in view.snapshot.pods):
+        hold = Hold("Admitted", "It is admitted, and waits until its pods of before are deleted.")
+    if hold is None:
+        return None
+    message = f"{job.profile.kind} {job.key.name} is queued. {hold.message}"
+    return _had_failed(view) or Verdict(Phase.QUEUED, message, hold=hold.reason)
+
+
 def _had_failed(view: JobView) -> Verdict | None:
-    """Whether a failure that nobody has recorded had ended the job before it was suspended.
+    """Whether a failure that nobody has recorded had ended the job before it was suspended, or queued.
 
     A disruption ends no job that is suspended: its pods are deleted anyway. A success is remembered until the resume.
     """
@@ -205,6 +224,7 @@ def _is_past_startup_deadline(view: JobView) -> Verdict | None:
 _CHECKS: tuple[Callable[[JobView], Verdict | None], ...] = (
     _is_malformed,
     _is_suspended,
+    _is_queued,
     _has_succeeded,
     _is_refused_for_good,
     _has_failed_for_good,
@@ -223,8 +243,8 @@ def _success(job: TrainingJob, detail: str = "") -> Verdict:
 
 
 def _after_start(record: JobRecord, seconds: int | None) -> datetime | None:
-    """A moment of the job's clock, which stops while the job is suspended and starts again when it is resumed."""
-    if seconds is None or record.start_time is None or record.phase is JobPhase.SUSPENDED:
+    """A moment of the job's clock, which stops while the job is suspended, or queued, and starts again after that."""
+    if seconds is None or record.start_time is None or record.is_idle:
         return None
     try:
         return record.start_time + timedelta(seconds=seconds)

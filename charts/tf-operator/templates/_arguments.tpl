@@ -25,6 +25,12 @@
 {{- with .gangSchedulerName }}
 - --gang-scheduler-name={{ . }}
 {{- end }}
+{{- with .gangSchedulersByJob }}
+- --gang-schedulers-by-job={{ join "," . }}
+{{- end }}
+{{- if ne .kueue "none" }}
+- --kueue={{ .kueue }}
+{{- end }}
 - --override-existing-controller={{ .overrideExisting }}
 - --drain-timeout={{ .drainTimeout }}
 - --restart-delay-base={{ .restartDelay.base }}

@@ -401,6 +401,11 @@
             message: 'cannot change: it is in the names of pods and Services'
           - rule: '!has(self.min__dash__instance) || !has(self.max__dash__instance) || self.min__dash__instance <= self.max__dash__instance'
             message: cannot have a min-instance above max-instance
+          - rule: |-
+              self.replicaSpecs.all(item, item.tfReplicaType != 'WORKER'
+                || self.?min__dash__instance.orValue(0) <= item.replicas
+                  && item.replicas <= self.?max__dash__instance.orValue(10000))
+            message: needs as many workers as min-instance and max-instance allow
           properties:
             RuntimeId:
               description: A part of the names of all pods and Services of the job. Without it four characters that follow
@@ -537,12 +542,12 @@
               nullable: true
               x-kubernetes-preserve-unknown-fields: true
             min-instance:
-              description: The fewest workers; kept.
+              description: The fewest workers while the job runs.
               type: integer
               format: int32
               minimum: 1
             max-instance:
-              description: The most workers; kept.
+              description: The most workers while the job runs.
               type: integer
               format: int32
               minimum: 1

@@ -178,6 +178,31 @@
   verbs: [create, update, patch, delete, deletecollection]
 {{- end -}}
 
+{{- define "tf-operator.kueueRules" -}}
+# patch: a job that was admitted is resumed, if it was created suspended.
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [patch]
+# The Workload of a job. delete: a job that has changed is queued again. get: who owns one that already has the name?
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [get, list, watch, create, patch, delete]
+# That it has ended, that all its pods run, and that none is left of one that was evicted.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads/status]
+  verbs: [patch]
+{{- end -}}
+
+{{- define "tf-operator.kueueClassRules" -}}
+# Where pods that were admitted may run, and with which priority they are queued.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [resourceflavors, workloadpriorityclasses]
+  verbs: [list, watch]
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [list, watch]
+{{- end -}}
+
 {{- define "tf-operator.metricsAuthRules" -}}
 # Whose token is this? The reply has the user's name and groups.
 - apiGroups: [authentication.k8s.io]

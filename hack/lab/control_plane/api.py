@@ -14,6 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 Body = Mapping[str, Any]
+TRIES_WHEN_UNAVAILABLE = 10
+"""As client-go: a 503 with Retry-After refuses a request before anything was done. kube-apiserver gives it to requests
+that come while it replaces the storage of a CRD that has changed ("apiserver is shutting down")."""
 
 
 class ApiRefusedError(Exception):
@@ -49,7 +52,13 @@ class BlockingApi:
         self, method: str, path: str, body: Body | None = None, *, kind: str = "application/json"
     ) -> dict[str, Any]:
         """Send one request and decode the answer; raise ApiRefusedError unless it is a 2xx."""
-        status, text = self._send(method, path, None if body is None else json.dumps(body), kind)
+        text_sent = None if body is None else json.dumps(body)
+        status, text, retry_after = self._send(method, path, text_sent, kind)
+        for _ in range(TRIES_WHEN_UNAVAILABLE - 1):
+            if status != 503 or not retry_after:
+                break
+            time.sleep(float(retry_after))
+            status, text, retry_after = self._send(method, path, text_sent, kind)
         if not 200 <= status < 300:
             raise ApiRefusedError(status, _message(text))
         answer: dict[str, Any] = json.loads(text)
@@ -91,13 +100,13 @@ class BlockingApi:
         path = f"{group}{namespace}/{resource['name']}/{metadata['name']}?fieldManager=control-plane&force=true"
         return self.patch(path, manifest, kind="application/apply-patch+yaml")
 
-    def _send(self, method: str, path: str, body: str | None, kind: str) -> tuple[int, str]:
+    def _send(self, method: str, path: str, body: str | None, kind: str) -> tuple[int, str, str]:
         connection = http.client.HTTPSConnection(self._address, timeout=self._timeout, context=self._tls)
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            return response.status, response.read().decode()
+            return response.status, response.read().decode(), response.getheader("Retry-After", "")
         finally:
             connection.close()
 

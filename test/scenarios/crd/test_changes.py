@@ -16,9 +16,12 @@ REFUSED = {
     QUEUE: "Invalid value: cannot be changed or removed once it is set",
     FORMAT: "Invalid value: can only change while the job is suspended (spec.runPolicy.suspend)",
     SPECS: "Invalid value: types and numbers of replicas can only change while the job is suspended "
-    "(spec.runPolicy.suspend); the number of workers also with spec.enableDynamicWorker, which has to be set before",
+    "(spec.runPolicy.suspend); the number of workers also with spec.enableDynamicWorker or within spec.elasticPolicy, "
+    "which has to be set before",
 }
 DYNAMIC = JOB.workers(2).parameter_servers().dynamic_workers()
+ELASTIC = JOB.workers(2).parameter_servers().elastic(2, 4)
+ELASTIC_SERVERS = ELASTIC.elastic(2, 4, parameterServers={"maxReplicas": 2})
 OURS, THEIRS = "kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"
 
 
@@ -92,6 +95,9 @@ async def test_a_queue_stays_once_it_is_set(changes, job, spec):
         pytest.param(DYNAMIC, replicas(Worker=None), id="no workers any more"),
         pytest.param(JOB.workers(2), {"enableDynamicWorker": True, **replicas(Worker=3)}, id="dynamic only now"),
         pytest.param(DYNAMIC, {"enableDynamicWorker": False, **replicas(Worker=3)}, id="dynamic no longer"),
+        pytest.param(JOB.workers(2), {"elasticPolicy": {"maxReplicas": 4}} | replicas(Worker=3), id="elastic only now"),
+        pytest.param(ELASTIC, {"elasticPolicy": None, **replicas(Worker=3)}, id="elastic no longer"),
+        pytest.param(ELASTIC, replicas(PS=2), id="more parameter servers of elastic workers"),
     ],
 )
 async def test_replicas_of_a_running_job_stay_as_they_are(changes, job, spec):
@@ -110,6 +116,10 @@ async def test_replicas_of_a_running_job_stay_as_they_are(changes, job, spec):
             JOB.replicas("worker", 2).dynamic_workers(), replicas(worker=9), id="dynamic workers in another case"
         ),
         pytest.param(JOB.workers(2), {"enableDynamicWorker": True}, id="dynamic from now on"),
+        pytest.param(JOB.workers(2), {"elasticPolicy": {"maxReplicas": 4}}, id="elastic from now on"),
+        pytest.param(ELASTIC, replicas(Worker=4), id="as many workers as the policy allows"),
+        pytest.param(JOB.replicas("worker", 2).elastic(1, 4), replicas(worker=1), id="elastic workers in another case"),
+        pytest.param(ELASTIC_SERVERS, replicas(PS=2), id="elastic parameter servers"),
         pytest.param(JOB.workers(2), policy(schedulingPolicy={"queue": "a"}), id="a first queue"),
         pytest.param(JOB.workers(2), policy(ttlSecondsAfterFinished=5, activeDeadlineSeconds=9), id="times"),
         pytest.param(JOB.workers(2), policy(suspend=True, cleanPodPolicy="All", backoffLimit=1), id="policies"),

@@ -161,7 +161,8 @@ def test_scale_of_a_job_that_cannot_be_scaled_says_why(kubectl, job):
 
     assert complaint(refused).endswith(
         "types and numbers of replicas can only change while the job is suspended (spec.runPolicy.suspend); "
-        "the number of workers also with spec.enableDynamicWorker, which has to be set before"
+        "the number of workers also with spec.enableDynamicWorker or within spec.elasticPolicy, which has to be set"
+        " before"
     )
 
 

@@ -10,6 +10,9 @@ TYPES = ("Chief", "Master", "Worker", "PS", "Evaluator")
 JOB = builders.tfjob("j").workers(1)
 WITHOUT_REPLICAS = builders.tfjob("j").merged({"spec": {"tfReplicaSpecs": {}}})
 SPECS = "spec.tfReplicaSpecs"
+ELASTIC = "spec.elasticPolicy"
+OUTSIDE = {ELASTIC: "Invalid value: needs minReplicas <= number of workers <= maxReplicas"}
+SERVERS = {"maxReplicas": 2}
 
 
 def policy(**fields):
@@ -112,6 +115,29 @@ async def test_the_five_types_are_known_in_any_letter_case(creates, kind):
 )
 async def test_replicas_that_make_no_job_are_refused(creates, job, complaint):
     assert (await creates(job))[1] == {SPECS: complaint}
+
+
+@pytest.mark.parametrize(
+    ("job", "complaints"),
+    [
+        pytest.param(JOB.elastic(1, 1), {}, id="the least range"),
+        pytest.param(JOB.parameter_servers(2).elastic(1, 4, parameterServers=SERVERS), {}, id="servers, too"),
+        pytest.param(JOB.elastic(2, 4), OUTSIDE, id="fewer workers"),
+        pytest.param(JOB.workers(5).elastic(1, 4), OUTSIDE, id="more workers"),
+        pytest.param(JOB.elastic(4, 1), OUTSIDE, id="the wrong way round"),
+        pytest.param(builders.tfjob("j").chief().elastic(1, 4), OUTSIDE, id="no workers"),
+        pytest.param(
+            JOB.elastic(1, 4, parameterServers=SERVERS),
+            {
+                f"{ELASTIC}.parameterServers": "Invalid value: needs minReplicas <= number of parameter servers (PS)"
+                " <= maxReplicas"
+            },
+            id="no servers",
+        ),
+    ],
+)
+async def test_an_elastic_policy_allows_the_number_that_there_is(creates, job, complaints):
+    assert (await creates(job))[1] == complaints
 
 
 @pytest.mark.parametrize(

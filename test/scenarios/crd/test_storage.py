@@ -61,6 +61,7 @@ async def test_no_field_of_a_template_is_lost_known_or_not(admin, namespace, tem
     assert json.dumps(template).count("aFieldOfTheFuture") > 150
 
 
+@pytest.mark.real_server("all fields of its pods")
 async def test_every_field_of_pods_is_in_the_schema(admin):
     """Without it no field would be lost, but `kubectl explain` would not know it: run `hack/generate core`."""
     served = core.keep(await admin.get("/openapi/v3/api/v1"))
@@ -90,6 +91,7 @@ async def test_a_field_that_tfjobs_do_not_have_is_refused_by_strict_clients(admi
         await admin.create(TFJOBS.path(namespace), JOB.merged({"spec": {field: "All"}}).body())
 
 
+@pytest.mark.real_server("server-side apply by two managers")
 async def test_two_writers_can_share_the_containers_of_a_template(admin, namespace):
     def intent(*containers):
         replicas = {"Worker": {"template": {"spec": {"containers": list(containers)}}}}

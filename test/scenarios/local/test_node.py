@@ -273,7 +273,7 @@ async def test_a_deleted_pod_with_a_finalizer_stays_until_that_is_gone(machine):
     assert await machine.get("held") == before
     await machine.client.merge_patch(PODS, key, {"metadata": {"finalizers": None}})
     await machine.gone("held")
-    await eventually(lambda: not machine.folder.joinpath("pods", pod["metadata"]["uid"]).exists())
+    await eventually(lambda: not machine.folder.joinpath("pods", pod["metadata"]["uid"][-12:]).exists())
 
 
 async def test_a_pod_deleted_by_force_leaves_no_process(machine):
@@ -340,7 +340,7 @@ async def test_probes_make_a_container_ready_and_restart_it(machine):
         "probed", "rm -f sick; sleep 0.2; touch alive ready; exec sleep 100", policy="Always", main=probes
     )
     await machine.wait("probed", lambda pod: state(pod)["ready"])
-    (work,) = machine.folder.glob(f"pods/{pod['metadata']['uid']}/work/main")
+    (work,) = machine.folder.glob(f"pods/{pod['metadata']['uid'][-12:]}/work/main")
     (work / "ready").unlink()
     await machine.wait("probed", lambda pod: not state(pod)["ready"])
     (work / "sick").touch()

@@ -1,17 +1,12 @@
 """``tfjob run`` without a cluster, as people type it: its output, its exit code, and that it leaves nothing behind."""
 
-import asyncio
-import contextlib
-import os
 import re
 import signal
-import sys
-from asyncio.subprocess import PIPE
-from pathlib import Path
 
 import pytest
 import yaml
 
+from support.local_machine import LocalMachine
 from support.settle import eventually
 
 HEAVY = {"aiohttp", "cryptography", "kubernetes", "prometheus_client", "rich", "sqlite3", "structlog"}
@@ -51,46 +46,10 @@ def job(script, **replicas):
     return yaml.dump_all(objects)
 
 
-class Machine:
-    """A place of its own for one command: what is left there, was left by it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self._files = {name: folder / name for name in ("tmp", "state", "home")}
-        for path in self._files.values():
-            path.mkdir()
-
-    async def start(self, *arguments, manifest="", **variables):
-        """Begin ``tfjob``; its manifest comes from standard input."""
-        tmp, state, home = (str(path) for path in self._files.values())
-        environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-        environment |= {"TMPDIR": tmp, "XDG_STATE_HOME": state, "HOME": home, **variables}
-        command = [sys.executable, "-m", "tf_operator.cli", *arguments]
-        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment)
-        process.stdin.write(manifest.encode())
-        process.stdin.close()
-        return process
-
-    async def run(self, *arguments, **options):
-        """The exit code of a command, its output and its errors."""
-        process = await self.start(*arguments, **options)
-        output, errors = await process.communicate()
-        return process.returncode, output.decode(), errors.decode()
-
-    def remains(self):
-        """Files, and processes that have this place in their environment."""
-        found = [*self._files["tmp"].iterdir(), *filter(Path.is_file, self._files["state"].rglob("*"))]
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it has just ended
-                if f"TMPDIR={self._files['tmp']}".encode() in (process / "environ").read_bytes():
-                    found.append((process / "cmdline").read_text().replace("\0", " "))
-        return found
-
-
 @pytest.fixture
 def machine(tmp_path):
     """Where a command runs."""
-    return Machine(tmp_path)
+    return LocalMachine(tmp_path)
 
 
 async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machine):

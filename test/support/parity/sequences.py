@@ -68,7 +68,7 @@ class _Writer:
         )  # fmt: skip
         weights, makers = zip(*ways, strict=True)
         for make in self._random.choices(makers, weights, k=STEPS):
-            yield make()
+            yield from make().splitlines()
         end = {"metadata": {"name": "end", "labels": {"x": "1" if selector != "x!=1" else "2"}}}
         yield f"POST {here} {_json(_BODIES[here] | end)}"
         yield "READ w end"
@@ -140,7 +140,8 @@ class _Writer:
         query = self._random.choice((
             # Pages of config maps would count the one that a controller adds.
             *(() if self._collection == "cm" else ("?limit=1", "?limit=2")),
-            "", "?resourceVersion=0", "?fieldSelector=metadata.name=a",
+            # Another list first: the real server answers it when its watch cache, which may lag, has caught up.
+            "", f"\nGET {self._collection}?resourceVersion=0", "?fieldSelector=metadata.name=a",
             *(f"?labelSelector={_quoted(selector)}" for selector in _SELECTORS),
         ))  # fmt: skip
         return f"GET {self._collection}{query}"

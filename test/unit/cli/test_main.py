@@ -1,5 +1,9 @@
 """``tfjob``: its command line."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 import structlog
 
@@ -54,3 +58,11 @@ def test_records_and_errors_leave_standard_output_to_the_command(capsys, records
 
     printed = capsys.readouterr()
     assert (printed.out, "something is strange" in printed.err) == ("", True)
+
+
+def test_ctrl_c_while_a_command_is_loaded_ends_it_without_a_word(tmp_path):
+    (tmp_path / "yaml.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    command = [sys.executable, "-m", "tf_operator.cli", "plan", "-f", "-"]
+    ended = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, input=b"", capture_output=True, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")

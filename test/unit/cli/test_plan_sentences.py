@@ -81,6 +81,21 @@ def test_the_deletion_is_explained():
     assert dict(sentences(WORKERS.ttl(60)))["Deletion"] == "of the job and its remaining objects, 60 s after its end"
 
 
+@pytest.mark.parametrize(
+    ("builder", "when"),
+    [
+        pytest.param(WORKERS, "a change", id="in step"),
+        pytest.param(WORKERS.parameter_servers(), "growth", id="with parameter servers"),
+        pytest.param(WORKERS.dynamic_workers(), "nothing", id="dynamic"),
+        pytest.param(WORKERS.tf_config_format("Sparse"), "nothing", id="sparse"),
+    ],
+)
+def test_elastic_ranges_are_mentioned(builder, when):
+    (found,) = [text for word, text in sentences(builder.elastic(1, 4)) if word == "Elastic"]
+
+    assert found == f"from 1 to 4 replicas of Worker while it runs; {when} replaces the other pods"
+
+
 def test_dynamic_workers_are_mentioned():
     assert "their number may change" in dict(sentences(WORKERS.dynamic_workers()))["Workers"]
 

@@ -8,7 +8,7 @@ import structlog
 
 from support import builders
 from support.controller_harness import KEY, Harness
-from support.fake_api import refused
+from support.embedded_api import refused
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.result import DONE, NOW, Result, Turn

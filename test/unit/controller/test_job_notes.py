@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.fake_api import refused
+from support.embedded_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.status_batches import StatusBatches

@@ -8,7 +8,7 @@ import pytest
 
 from support import builders
 from support.controller_harness import JOBS, KEY, Harness
-from support.fake_api import refused
+from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.machinery.cache.consistency import OwnerKey
@@ -86,7 +86,7 @@ async def test_caches_that_stay_behind_are_replaced_by_a_live_read():
 
     await harness.reconcile()
 
-    assert "get tfjobs" in harness.api.calls
+    assert "get tfjobs.kubeflow.org j" in harness.api.calls
     assert any(call.startswith("list pods training.kubeflow.org/job-name=j") for call in harness.api.calls)
     assert sum(call.startswith("create") for call in harness.api.calls) == 4, "nothing was made a second time"
 
@@ -98,7 +98,7 @@ async def test_a_live_read_that_does_not_find_the_job_does_nothing(is_replaced):
     if is_replaced:
         harness.api.put(JOBS, {**harness.job, "metadata": {**harness.job["metadata"], "uid": "another"}})
     else:
-        del harness.api.objects[str(JOBS), KEY]
+        harness.api.remove(JOBS, KEY)
     await harness.clock.advance(20)
     made = sum(call.startswith("create") for call in harness.api.calls)
 
@@ -186,8 +186,7 @@ async def test_a_pod_that_vanished_is_known_by_its_last_state():
     await harness.settle()
     harness.set_pod("j-worker-1", **ended(0))
     harness.sync()
-    key = (str(resources.PODS), harness.caches.pods.store.by_uid(_uid(harness, "j-worker-1")).metadata.key)
-    del harness.api.objects[key]
+    harness.api.remove(resources.PODS, ObjectKey("ns", "j-worker-1"))
     harness.sync()
 
     await harness.settle()
@@ -264,9 +263,8 @@ async def test_a_child_of_ours_that_is_there_already_is_taken_as_made():
     await harness.settle()
     made = [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)]
 
-    await harness.executor.writer.create(
-        _owner(harness), resources.PODS, {"metadata": {"name": "j-worker-0", "namespace": "ns"}}
-    )
+    again = builders.pod("j-worker-0").in_namespace("ns").body()
+    await harness.executor.writer.create(_owner(harness), resources.PODS, again)
 
     assert [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)] == made
 
@@ -325,7 +323,7 @@ async def test_the_end_of_the_object_that_has_the_name_of_a_pod_wakes_the_job_wh
     calls = len(harness.api.calls)
     assert harness.queue.delayed == 0
 
-    del harness.api.objects[str(resources.PODS), key]
+    harness.api.remove(resources.PODS, key)
     harness.sync()
 
     await harness.clock.advance(0.5)
@@ -337,16 +335,8 @@ async def test_the_end_of_the_object_that_has_the_name_of_a_pod_wakes_the_job_wh
 @pytest.mark.parametrize("is_stored", [True, False])
 async def test_when_the_reply_to_a_status_is_lost_its_events_and_counts_are_told_once(is_stored):
     harness = Harness(builders.tfjob("j").workers(1))
-    patch = harness.api.merge_patch
-
-    async def losing(*args, **kwargs):
-        if is_stored:
-            await patch(*args, **kwargs)
-        harness.api.merge_patch = patch
-        raise errors.ReplyLost("reset")
-
-    harness.api.merge_patch = losing
-    while harness.api.merge_patch is losing:
+    (harness.api.lose if is_stored else harness.api.fail)("patch", errors.ReplyLost("reset"))
+    while True:
         try:
             await harness.clock.advance(await harness.reconcile() or 0.1)
         except errors.ReplyLost:
@@ -366,7 +356,7 @@ async def test_a_live_read_without_pod_groups_creates_nothing_and_keeps_the_dead
         harness.set_pod(name, **RUNNING)
     harness.sync()
     await harness.settle()
-    del harness.api.objects[str(resources.PODS), ObjectKey("ns", "j-worker-0")]
+    harness.api.remove(resources.PODS, ObjectKey("ns", "j-worker-0"))
     harness.pending_writes.outcome_unknown(OwnerKey(KEY, harness.job["metadata"]["uid"]), str(resources.PODS))
     harness.api.fail("list podgroups", *[refused(404, "")] * 3)
     harness.api.calls.clear()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.fake_api import refused
+from support.embedded_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.controller.rejections import Rejections
 from tf_operator.machinery.transport import errors

@@ -7,7 +7,7 @@ import pytest
 
 from support import builders
 from support.controller_harness import JOBS, KEY, Harness
-from support.fake_api import refused
+from support.embedded_api import refused
 from tf_operator.controller import resources, shares
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
@@ -39,15 +39,14 @@ def pods(harness):
 
 def on_create(harness, number, act):
     """Have something happen right before so many pods have been created."""
-    create, numbers = harness.api.create, itertools.count()
+    numbers = itertools.count()
 
-    async def creating(resource, namespace, body):
-        if resource == resources.PODS and next(numbers) == number:
+    async def creating(call):
+        if call.startswith("create pods") and next(numbers) == number:
             act()
         await asyncio.sleep(0)
-        return await create(resource, namespace, body)
 
-    harness.api.create = creating
+    harness.api.on_way = creating
 
 
 async def test_as_many_writes_are_in_flight_as_have_succeeded_and_one_more_up_to_a_limit(share):
@@ -201,7 +200,7 @@ async def test_no_more_is_made_for_a_job_that_has_changed_than_is_in_flight(harn
 
 async def test_no_more_is_made_for_a_job_that_is_gone_than_is_in_flight(harness):
     def act():
-        del harness.api.objects[str(JOBS), KEY]
+        harness.api.remove(JOBS, KEY)
         harness.sync()
 
     on_create(harness, 10, act)
@@ -236,14 +235,12 @@ async def test_a_small_job_waits_neither_for_large_ones_nor_for_another_namespac
     """Other jobs hold all workers and the whole rate limit; the apiserver answers each request in 20 ms."""
     harness = Harness()
     budget = TokenBucket(harness.clock, qps=500, burst=100)
-    create = harness.api.create
 
-    async def creating(resource, namespace, body):
+    async def answering(_call):
         await budget.wait()
         await harness.clock.sleep(0.02)
-        return await create(resource, namespace, body)
 
-    harness.api.create = creating
+    harness.api.on_way = answering
     for number in range(others):
         harness.api.put(JOBS, builders.tfjob(f"other-{number}").in_namespace("ns").workers(workers).body())
     harness.sync()
@@ -265,7 +262,7 @@ async def test_a_small_job_waits_neither_for_large_ones_nor_for_another_namespac
     harness.queue.add(small)
     await harness.clock.advance(3)
 
-    assert (str(resources.PODS), ObjectKey(namespace, "small-worker-0")) in harness.api.objects
+    assert harness.api.find(resources.PODS, ObjectKey(namespace, "small-worker-0"))
     assert pods(harness) < others * workers / 2, "the others are not done yet"
     working.cancel()
     await asyncio.wait([working])

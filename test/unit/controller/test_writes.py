@@ -6,12 +6,12 @@ import pytest
 
 from support import builders
 from support.controller_harness import KEY, Harness
-from support.fake_api import refused
+from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.machinery.cache.consistency import Freshness, OwnerKey
 from tf_operator.machinery.transport import errors, requests
 
-BODY = {"metadata": {"name": "a", "namespace": "ns"}}
+BODY = builders.pod("a").in_namespace("ns").body()
 
 
 @pytest.fixture
@@ -81,10 +81,10 @@ async def test_what_has_not_changed_is_deleted_at_its_version(harness, owner):
 
 
 async def test_a_cancelled_write_is_in_doubt(harness, owner):
-    async def hang(*_, **__):
+    async def hang(_call):
         await asyncio.Event().wait()
 
-    harness.api.create = hang
+    harness.api.on_way = hang
     task = asyncio.create_task(harness.executor.writer.create(owner, resources.PODS, BODY))
     await asyncio.sleep(0)
     task.cancel()
@@ -117,7 +117,7 @@ async def test_what_is_gone_or_replaced_is_as_deleted_as_it_can_be(harness, owne
 
 async def test_a_name_that_is_taken_says_by_whom(harness, owner):
     reference = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": True}
-    harness.api.put(resources.PODS, {"metadata": {**BODY["metadata"], "ownerReferences": [reference]}})
+    harness.api.put(resources.PODS, builders.merge(BODY, {"metadata": {"ownerReferences": [reference]}}))
 
     with pytest.raises(errors.AlreadyExists, match="belongs to Node n"):
         await harness.executor.writer.create(owner, resources.PODS, BODY)

@@ -111,6 +111,7 @@ def test_an_unknown_version_is_named(source, target):
     [
         *("", "{", "[5]", '[{"path": "spec"}]', '[{"path": []}]', "[" * 100_000),
         '[{"path": ["tfReplicaSpecs", "Worker", "replicas"], "back": 2, "original": -1}]',
+        '[{"path": ["runPolicy", "suspend", "x"], "original": 1}]',
         '[{"path": ["x"], "original": 1%s}]' % ("0" * 400),  # the API server cannot read this number
         '[{"path": ["x"], "original": [1%s]}]' % ("0" * 400),
         '[{"path": ["x"], "original": %s}]' % ("[" * 101 + "]" * 101),

@@ -22,8 +22,9 @@ def errors(builder):
         tfjob("job").chief().workers(0).parameter_servers(10000).evaluators(3),
         tfjob("job-1-x").master().backoff_limit(0).deadline(0).ttl(0).startup_deadline(1),
         tfjob("x" * 54).workers(10),
+        tfjob().workers(4).parameter_servers().elastic(1, 4, parameterServers={"maxReplicas": 1}),
     ],
-    ids=["small", "large", "least times", "long name"],
+    ids=["small", "large", "least times", "long name", "elastic"],
 )
 def test_a_valid_job_has_no_errors(job):
     assert errors(job) == []
@@ -37,6 +38,16 @@ def test_a_valid_job_has_no_errors(job):
         (tfjob().workers(1).deadline(-1), "spec.runPolicy.activeDeadlineSeconds: must be at least 0, is -1"),
         (tfjob().workers(1).ttl(-1), "spec.runPolicy.ttlSecondsAfterFinished: must be at least 0, is -1"),
         (tfjob().workers(1).startup_deadline(0), "spec.runPolicy.startupDeadlineSeconds: must be at least 1, is 0"),
+        (
+            tfjob().workers(5).elastic(2, 4),
+            "spec.tfReplicaSpecs.Worker.replicas: must be from 2 to 4, as spec.elasticPolicy has it, is 5",
+        ),
+        (tfjob().workers(1).elastic(0, 1), "spec.elasticPolicy: must have 0 < minReplicas <= maxReplicas, has 0 and 1"),
+        (
+            tfjob().workers(1).elastic(1, 1, parameterServers={"maxReplicas": 1}),
+            "spec.elasticPolicy.parameterServers: needs replicas of the type PS, and there are none",
+        ),
+        (tfjob().workers(1).elastic(1, None), "spec.elasticPolicy.maxReplicas: is required"),
         (tfjob("9lives").workers(1), "metadata.name: must be a DNS-1035 label"),
         (tfjob("Upper").workers(1), "metadata.name: must be a DNS-1035 label"),
         (tfjob("x" * 55).workers(1), "metadata.name: is too long"),

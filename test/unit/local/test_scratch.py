@@ -1,11 +1,15 @@
 """The folder of one command, whatever becomes of the command."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from support.settle import eventually
+from tf_operator.local import scratch
+from tf_operator.local.node.spawner import start_time_of
 
 _COMMAND = """
 from tf_operator.local import scratch
@@ -15,10 +19,28 @@ with scratch.folder() as folder:
 """
 
 
-async def test_a_folder_is_gone_after_sigkill_though_a_program_makes_it_again(tmp_path):
+async def start(tmp_path):
     command = [sys.executable, "-c", _COMMAND]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = await asyncio.create_subprocess_exec(*command, **pipes, env={"TMPDIR": str(tmp_path)})
+    return await asyncio.create_subprocess_exec(*command, **pipes, env={"TMPDIR": str(tmp_path)})
+
+
+def children(pid):
+    return map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+async def killed_with_its_remover(tmp_path):
+    """The folder that a command leaves when it and the process beside it are killed at the same moment."""
+    process = await start(tmp_path)
+    folder = Path((await process.stdout.readline()).decode().strip())
+    for pid in (*children(process.pid), process.pid):
+        os.kill(pid, signal.SIGKILL)
+    await process.wait()
+    return folder
+
+
+async def test_a_folder_is_gone_after_sigkill_though_a_program_makes_it_again(tmp_path):
+    process = await start(tmp_path)
     folder = Path((await process.stdout.readline()).decode().strip())
     assert folder.parent == tmp_path
 
@@ -28,3 +50,21 @@ async def test_a_folder_is_gone_after_sigkill_though_a_program_makes_it_again(tm
     (folder / "saved at SIGTERM").mkdir(parents=True)
 
     await eventually(lambda: list(tmp_path.iterdir()) == [])
+
+
+async def test_the_next_command_ends_what_is_left_when_all_was_killed_and_leaves_others_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    others = tmp_path / "tfjob-run-somebody"
+    others.mkdir(mode=0o755)
+    running = await start(tmp_path)
+    folder_of_running = Path((await running.stdout.readline()).decode().strip())
+    left = await killed_with_its_remover(tmp_path)
+    program = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
+    (left / scratch.PROCESSES).mkdir()
+    (left / scratch.PROCESSES / str(program.pid)).write_text(start_time_of(program.pid))
+
+    with scratch.folder() as folder:
+        assert {*tmp_path.iterdir()} == {others, folder_of_running, folder.path}
+
+    assert await program.wait() == -signal.SIGKILL
+    await running.communicate(b"\n")

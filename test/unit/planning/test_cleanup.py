@@ -38,5 +38,7 @@ def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():
     for seen in (many, one):
         seen.settle()
 
-    assert [type(action) for action in cleanup.while_suspended(many.observe())] == [Delete] * 3 + [DeleteCollection]
-    assert [type(action) for action in cleanup.while_suspended(one.observe())] == [Delete] * 2
+    assert [type(action) for action in cleanup.while_idle(many.observe(), "suspended")] == [Delete] * 3 + [
+        DeleteCollection
+    ]
+    assert [type(action) for action in cleanup.while_idle(one.observe(), "suspended")] == [Delete] * 2

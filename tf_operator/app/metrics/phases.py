@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tf_operator.controller.projections.jobs import StoredJob
 
-PHASES: Final = ("New", "Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed")
+PHASES: Final = ("New", "Created", "Running", "Restarting", "Suspended", "Queued", "Succeeded", "Failed")
 WAITING_PHASES: Final = ("New", "Created", "Restarting")
 """Those in which a job does not run although it should."""
 OTHER: Final = "Other"

@@ -120,6 +120,15 @@ FLAGS: tuple[Flag, ...] = (
         "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
     ),
     Flag(
+        "kueue",
+        SERVE,
+        flag_types.choice("none", "external"),
+        "none",
+        "WHO",
+        "Who makes the Workloads of jobs with the label kueue.x-k8s.io/queue-name. external: this operator, so that "
+        "Kueue needs no code for TFJobs. none: not this operator.",
+    ),
+    Flag(
         "controller-threads",
         SERVE,
         flag_types.whole(least=1, most=1000),

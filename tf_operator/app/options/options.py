@@ -21,6 +21,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
+from tf_operator.planning.kueue import state
 
 _JSON_LOGS, _GANG = "json-log-format", "enable-gang-scheduling"
 _OLD_SWITCHES = {_JSON_LOGS, _GANG}
@@ -42,6 +43,15 @@ class Tensorboards(StrEnum):
     """This process."""
     EXTERNAL = "external"
     """Another controller runs objects of kind TensorBoard; this process, what jobs have without such an object."""
+
+
+class Kueue(StrEnum):
+    """Who makes the Workloads of jobs that name a queue."""
+
+    NONE = "none"
+    """Not this process: Kueue itself, if it still has code for TFJobs."""
+    EXTERNAL = "external"
+    """This process, as an external framework of Kueue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,9 @@ class Options:
     gang_schedulers_by_job: tuple[str, ...] = ()
     """Those that jobs may choose by their annotation."""
     tensorboards: Tensorboards = Tensorboards.NONE
+    kueue: Kueue = Kueue.NONE
+    kueue_version: str = state.VERSIONS[0]
+    """In which Workloads are read and written."""
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -156,6 +169,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
         gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, found["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(found["tensorboards"]),
+        kueue=Kueue(found["kueue"]),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],

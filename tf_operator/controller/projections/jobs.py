@@ -18,6 +18,7 @@ from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body
 from tf_operator.planning import gang
+from tf_operator.planning.kueue import state
 
 
 class FieldManager(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -29,11 +30,20 @@ class FieldManager(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Of its last change."""
 
 
+class QueueLabels(msgspec.Struct, frozen=True, gc=False):
+    """Of the labels of a job, those that a queue reads."""
+
+    queue: Interned[str] = msgspec.field(name=state.QUEUE, default="")
+    priority: Interned[str] = msgspec.field(name=state.PRIORITY, default="")
+    longest_run: Interned[str] = msgspec.field(name=state.LONGEST_RUN, default="")
+
+
 class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
     """Metadata of a job."""
 
     generation: int = 0
     annotations: InternedLabels = InternedLabels()
+    labels: QueueLabels = QueueLabels()
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     managed_fields: tuple[FieldManager, ...] = ()
@@ -47,6 +57,7 @@ class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
             "resourceVersion": self.resource_version,
             "generation": self.generation,
             "annotations": dict(self.annotations),
+            "labels": {name: value for name, value in msgspec.to_builtins(self.labels).items() if value},
             "creationTimestamp": self.creation_timestamp,
             "deletionTimestamp": self.deletion_timestamp,
         }

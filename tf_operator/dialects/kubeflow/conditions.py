@@ -14,7 +14,7 @@ from functools import partial
 
 from tf_operator.dialects.kubeflow import words
 from tf_operator.dialects.kubeflow.words import Reason
-from tf_operator.job.record import FailureCause, JobPhase, Restarting
+from tf_operator.job.record import ENDS, IDLE, FailureCause, JobPhase, Restarting
 from tf_operator.job.report import JobReport
 
 
@@ -25,6 +25,7 @@ class ConditionType(StrEnum):
     RUNNING = "Running"
     RESTARTING = "Restarting"
     SUSPENDED = "Suspended"
+    QUEUED = "Queued"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
@@ -54,6 +55,7 @@ _PRECEDENCE = (
     JobPhase.FAILED,
     JobPhase.SUCCEEDED,
     JobPhase.SUSPENDED,
+    JobPhase.QUEUED,
     JobPhase.RESTARTING,
     JobPhase.RUNNING,
     JobPhase.CREATED,
@@ -78,14 +80,14 @@ def after(report: JobReport, known: Conditions) -> Conditions:
     phase = report.record.phase
     if phase is JobPhase.NEW:
         return known
-    said = _ended if phase in {JobPhase.SUCCEEDED, JobPhase.FAILED} else _going_on
-    added = (_suspended if phase is JobPhase.SUSPENDED else said)(report, _begun(report, known))
+    said = _ended if phase in ENDS else _idle if phase in IDLE else _going_on
+    added = said(report, _begun(report, known))
     return in_order(added, _TYPES[phase])
 
 
 def _begun(report: JobReport, known: Conditions) -> Conditions:
-    """A job is Created from the first time on; one that goes on is no longer Suspended."""
-    job, resumed_at = report.job, report.record.resumed_at
+    """A job is Created from the first time on; one that goes on is no longer Suspended, or Queued."""
+    job, resumed_at, admitted_at = report.job, report.record.resumed_at, report.record.admitted_at
     if find(known, ConditionType.CREATED) is None:
         message = words.created(job)
         known = with_condition(known, ConditionType.CREATED, reason=Reason.CREATED, message=message, now=report.now)
@@ -93,6 +95,10 @@ def _begun(report: JobReport, known: Conditions) -> Conditions:
     if resumed_at and (suspended is None or suspended.is_true):
         kind, message = ConditionType.SUSPENDED, words.resumed(job)
         known = with_condition(known, kind, is_true=False, reason=Reason.RESUMED, message=message, now=resumed_at)
+    queued = find(known, ConditionType.QUEUED)
+    if admitted_at and (queued is None or queued.is_true):
+        kind, message = ConditionType.QUEUED, words.admitted(job)
+        known = with_condition(known, kind, is_true=False, reason=Reason.ADMITTED, message=message, now=admitted_at)
     return known
 
 
@@ -109,11 +115,17 @@ def _going_on(report: JobReport, known: Conditions) -> Conditions:
     return known
 
 
-def _suspended(report: JobReport, known: Conditions) -> Conditions:
-    said = partial(with_condition, reason=Reason.SUSPENDED, message=report.message, now=report.now)
-    if {ConditionType.RUNNING, ConditionType.RESTARTING} & {entry.type for entry in known if entry.is_true}:
+def _idle(report: JobReport, known: Conditions) -> Conditions:
+    """Suspended or Queued is True, and what would be true of a job with pods is not."""
+    is_queued = report.record.phase is JobPhase.QUEUED
+    kind, reason = (ConditionType.QUEUED if is_queued else ConditionType.SUSPENDED), report.hold or Reason.SUSPENDED
+    said = partial(with_condition, reason=reason, message=report.message, now=report.now)
+    current = {entry.type for entry in known if entry.is_true}
+    if {ConditionType.RUNNING, ConditionType.RESTARTING} & current:
         known = said(known, ConditionType.RUNNING, is_true=False)
-    return said(known, ConditionType.SUSPENDED)
+    if not is_queued and ConditionType.QUEUED in current:
+        known = said(known, ConditionType.QUEUED, is_true=False)
+    return said(known, kind)
 
 
 def _ended(report: JobReport, known: Conditions) -> Conditions:
@@ -140,7 +152,7 @@ def with_condition(
     since = known.last_transition if known and known.is_true == is_true else now
     fresh = Condition(kind, is_true, reason, message, now, since)
     others = tuple(entry for entry in conditions if entry is not known and entry.type != _REPLACES.get(kind))
-    return (*(_without_running(others, now) if kind in _ENDS else others), fresh)
+    return (*(_without_current(others, now) if kind in _ENDS else others), fresh)
 
 
 def in_order(conditions: Conditions, current: ConditionType) -> Conditions:
@@ -150,11 +162,11 @@ def in_order(conditions: Conditions, current: ConditionType) -> Conditions:
     return tuple(next(ordered) if entry.type in _OURS else entry for entry in conditions)
 
 
-def _without_running(conditions: Conditions, now: datetime) -> Conditions:
-    """A job that has ended neither runs nor restarts."""
+def _without_current(conditions: Conditions, now: datetime) -> Conditions:
+    """A job that has ended neither runs nor restarts, nor is it queued."""
     return tuple(
         replace(entry, is_true=False, last_update=now, last_transition=now)
-        if entry.type == ConditionType.RUNNING and entry.is_true
+        if entry.type in {ConditionType.RUNNING, ConditionType.QUEUED} and entry.is_true
         else entry
         for entry in conditions
         if entry.type != ConditionType.RESTARTING

@@ -8,6 +8,7 @@ made by ``dialects.merge_patch``, so a status that says the same already costs n
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from tf_operator.dialects import record as codec
@@ -39,6 +40,7 @@ _FIELDS: Final = frozenset(
         "restarting",
         "firstFailure",
         "pending",
+        "elastic",
         "restartRecords",
         "compactRestartRecords",
         "replicaAccounts",  # the name of restartRecords in the first version
@@ -47,7 +49,7 @@ _FIELDS: Final = frozenset(
 _COUNTS: Final = frozenset(
     {
         *("active", "succeeded", "failed", "pending", "restarts"),
-        *("completedIndexes", "startedIndexes", "failedIndexes", "selector"),
+        *("completedIndexes", "startedIndexes", "failedIndexes", "clusterSize", "selector"),
     }
 )
 
@@ -73,6 +75,7 @@ def read(found: object) -> JobRecord:
         restart_records=codec.read_restart_records(_renamed(body)),
         first_failure=codec.read_first_failure(object_of(body, "firstFailure")),
         pending=codec.read_pending(object_of(body, "pending")),
+        elastic=codec.read_elastic(object_of(body, "elastic")),
     )
     return _with_conditions(record, known)
 
@@ -97,6 +100,7 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         restarting=codec.write_restarting(record.restarting),
         firstFailure=codec.write_first_failure(record.first_failure),
         pending=codec.write_pending(record.pending),
+        elastic=codec.write_elastic(record.elastic),
         **codec.write_restart_records(record.restart_records),
     )
     kept = {name: value for name, value in stored.items() if name not in _FIELDS}
@@ -113,8 +117,17 @@ def _with_conditions(record: JobRecord, known: Conditions) -> JobRecord:
             record = replace(record, failure=words.cause_of(end.reason))
     if record.phase is JobPhase.NEW and record.start_time:
         record = replace(record, phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
-    suspended = conditions.find(known, ConditionType.SUSPENDED)
-    return replace(record, resumed_at=suspended.last_transition) if suspended and not suspended.is_true else record
+    return replace(
+        record,
+        resumed_at=_left_at(known, ConditionType.SUSPENDED),
+        admitted_at=_left_at(known, ConditionType.QUEUED),
+    )
+
+
+def _left_at(known: Conditions, kind: ConditionType) -> datetime | None:
+    """Since when this condition is False, if it was ever True."""
+    found = conditions.find(known, kind)
+    return found.last_transition if found and not found.is_true else None
 
 
 def _conditions(report: JobReport, stored: Body) -> list[dict[str, Any]]:

@@ -29,6 +29,8 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import (
     CleanPodPolicy,
+    ElasticPolicy,
+    ElasticRange,
     FieldError,
     ReplicaSpec,
     RestartPolicy,
@@ -50,6 +52,7 @@ PROFILE: Final = Profile(
     exit_codes=ExitCodes(range(128, 256)),
     replicas_field="spec.tfReplicaSpecs",
     labels=Labels("tfjob-controller"),
+    suspend_path=("runPolicy", "suspend"),
 )
 V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""
@@ -78,6 +81,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         ),
         has_dynamic_workers=fields.flag("enableDynamicWorker"),
         tf_config_format=fields.one_of("tfConfigFormat", TFConfigFormat, TFConfigFormat.FULL),
+        elastic=_read_elastic(fields),
         record=status.read(stored),
         problems=tuple(problems),
     )
@@ -121,6 +125,24 @@ def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:
         template=entry.below("template").body,
         path=entry.path,
     )
+
+
+def _read_elastic(spec: Fields) -> ElasticPolicy | None:
+    if spec.body.get("elasticPolicy") is None:
+        return None
+    policy = spec.below("elasticPolicy")
+    found = {ReplicaType.WORKER: policy}
+    if policy.body.get("parameterServers") is not None:
+        found[ReplicaType.PS] = policy.below("parameterServers")
+    ranges = tuple(_read_range(kind, fields) for kind, fields in found.items())
+    return ElasticPolicy(ranges, metrics=tuple(metric.body for metric in policy.items("metrics")))
+
+
+def _read_range(kind: ReplicaType, policy: Fields) -> ElasticRange:
+    least, most = policy.integer("minReplicas"), policy.integer("maxReplicas")
+    if policy.body.get("maxReplicas") is None:
+        policy.wrong("maxReplicas", "is required")
+    return ElasticRange(kind, 1 if least is None else least, 1 if most is None else most, policy.path)
 
 
 def _outdated(spec: Fields) -> list[str]:

@@ -21,6 +21,8 @@ class Reason:
     RESTARTING: Final = "TFJobRestarting"
     SUSPENDED: Final = "TFJobSuspended"
     RESUMED: Final = "TFJobResumed"
+    QUEUED: Final = "TFJobQueued"
+    ADMITTED: Final = "TFJobAdmitted"
     SUCCEEDED: Final = "TFJobSucceeded"
     FAILED: Final = "TFJobFailed"
 
@@ -38,6 +40,8 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     **event_reasons.SHARED,
     EventKind.SUSPENDED: Reason.SUSPENDED,
     EventKind.RESUMED: Reason.RESUMED,
+    EventKind.QUEUED: Reason.QUEUED,
+    EventKind.ADMITTED: Reason.ADMITTED,
     EventKind.SUCCEEDED: Reason.SUCCEEDED,
     EventKind.FAILED: Reason.FAILED,
     EventKind.RESTARTING: Reason.RESTARTING,
@@ -59,13 +63,20 @@ def resumed(job: TrainingJob) -> str:
     return f"{job.profile.kind} {job.key.name} is resumed."
 
 
+def admitted(job: TrainingJob) -> str:
+    """The message of Queued, when it is over."""
+    return f"{job.profile.kind} {job.key.name} is admitted."
+
+
 def running(job: TrainingJob) -> str:
     """The message of Running."""
     return f"{job.profile.kind} {job.key} is running."
 
 
 def restarting(job: TrainingJob, what: Restarting) -> str:
-    """The message of Restarting: which replicas, and whether one of them had failed."""
+    """The message of Restarting: which replicas, and whether one of them had failed; or that the job was resized."""
+    if what.after_resize:
+        return f"job {job.key.name} is restarting because it was resized."
     kinds = ", ".join(what.types) or "some"
     why = "failed" if what.after_failure else "were disrupted"
     return f"job {job.key.name} is restarting because {kinds} replica(s) {why}."

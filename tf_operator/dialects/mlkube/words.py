@@ -12,6 +12,8 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     **event_reasons.SHARED,
     EventKind.SUSPENDED: "TfJobSuspended",
     EventKind.RESUMED: "TfJobResumed",
+    EventKind.QUEUED: "TfJobQueued",
+    EventKind.ADMITTED: "TfJobAdmitted",
     EventKind.SUCCEEDED: "TfJobSucceeded",
     EventKind.FAILED: "TfJobFailed",
     EventKind.RESTARTING: "TfJobRestarting",

@@ -47,6 +47,8 @@ EVENT_REASONS: Final[Mapping[EventKind, str]] = {
     **event_reasons.SHARED,
     EventKind.SUSPENDED: PAUSED,
     EventKind.RESUMED: RESUMED,
+    EventKind.QUEUED: "Queued",
+    EventKind.ADMITTED: "Admitted",
     EventKind.SUCCEEDED: SUCCEEDED,
     EventKind.FAILED: FAILED,
     EventKind.RESTARTING: "ReplicaRestarting",

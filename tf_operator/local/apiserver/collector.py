@@ -35,8 +35,17 @@ class Collector:
     """Deletes what has lost its owners, its namespace or its definition."""
 
     def __init__(
-        self, store: VersionedStore, registry: Registry, *, writer: ObjectWriter, deleter: Deleter, clock: Clock
+        self,
+        store: VersionedStore,
+        registry: Registry,
+        *,
+        writer: ObjectWriter,
+        deleter: Deleter,
+        clock: Clock,
+        has_controllers: bool,
     ) -> None:
+        """Without ``has_controllers`` it does no more than a lone kube-apiserver: definitions end, and events."""
+        self._has_controllers = has_controllers
         self._store = store
         self._clock = clock
         self._registry = registry
@@ -184,6 +193,8 @@ class Collector:
 
     def _examine(self, kind: Kind, place: Place, stored: Stored) -> None:
         metadata = stored.body["metadata"]
+        if not self._has_controllers and CLEAN_UP not in metadata.get("finalizers", ()):
+            return
         if not metadata.get("deletionTimestamp"):
             if kind.observe is not None:
                 status = kind.observe(stored.body, self._listing)

@@ -94,6 +94,8 @@ def _of_version(group: str, name: str, kinds: Iterable[Kind]) -> list[Kind]:
 def _verbs(kind: Kind) -> list[str]:
     if kind.answer is not None:
         return ["create"]
+    if kind.read is not None:
+        return ["get", "list"]
     return list(_CUSTOM_VERBS if kind.is_custom else _VERBS)
 
 

@@ -1,27 +1,44 @@
-"""What the server says about itself: discovery, OpenAPI, its version."""
+"""What the server says about itself: discovery, OpenAPI, its version; and about all that it does not serve."""
 
-from collections.abc import Iterable
+from typing import Final
 
-from tf_operator.local.apiserver import discovery, openapi
-from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver import discovery, failures, openapi
+from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import JSON, Response
+from tf_operator.local.apiserver.registry import Registry
 from tf_operator.machinery.transport.requests import Request
 
+_NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
-def answer(request: Request, kinds: Iterable[Kind]) -> Response | None:
-    """The answer to a request for a document; ``None`` if there is none at its path."""
-    if request.method != "GET":
-        return None
-    path, known, aggregated = request.path.rstrip("/"), tuple(kinds), discovery.aggregated_version(request.accept)
-    if path == "/version":
-        return Response.of(discovery.version())
-    found = openapi.document(path, known) if path.startswith("/openapi/") else None
+
+def answer(request: Request, registry: Registry) -> Response:
+    """The document at a path that names no resource, or that there is none; raises ``ApiFailure``."""
+    path, aggregated = request.path.rstrip("/"), discovery.aggregated_version(request.accept)
+    found = _document(path, registry, aggregated)
+    is_built_in = _is_built_in(path, registry)
     if found is None:
-        found = discovery.document(path, known, aggregated)
-    if found is None:
-        return None
+        if is_built_in:
+            raise failures.no_such_path()
+        return _NO_PAGE
+    # The real server answers the paths of groups, and all of custom resources, whatever the method is.
+    if request.method != "GET" and is_built_in:
+        raise failures.method_not_allowed()
     response = Response.of(found)
     if found.get("kind") == "APIGroupDiscoveryList":
         kind = f"{JSON};g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
         return Response(200, response.body, kind)
     return response
+
+
+def _document(path: str, registry: Registry, aggregated: str) -> Json | None:
+    if path == "/version":
+        return discovery.version()
+    kinds = tuple(registry)
+    found = openapi.document(path, kinds) if path.startswith("/openapi/") else None
+    return discovery.document(path, kinds, aggregated) if found is None else found
+
+
+def _is_built_in(path: str, registry: Registry) -> bool:
+    """Whether it is a path of what the server has without definitions: of resources, or its version."""
+    root, *rest = path.strip("/").split("/")
+    return root in {"api", "version"} or (root == "apis" and len(rest) > 1 and registry.is_built_in(rest[0]))

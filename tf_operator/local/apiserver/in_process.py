@@ -6,11 +6,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Final
 
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.machinery.transport.transport import Reply, no_guard
 
@@ -21,12 +23,16 @@ class Edge:
     async def on_request(self, request: Request) -> None:
         """Before the server has the request: wait, or raise an ``ApiError`` of what is never sent."""
 
-    async def on_reply(self, request: Request, answer: Response | WatchStream) -> None:
-        """When the server has carried it out: wait, or raise what becomes of the reply."""
+    async def on_reply(self, _request: Request, answer: Response | WatchStream) -> Response | WatchStream:
+        """When the server has carried it out: wait, raise what becomes of the reply, or give what arrives."""
+        return answer
 
     async def on_lines(self, _request: Request, lines: list[bytes]) -> list[bytes]:
         """Before lines of a watch arrive: wait, raise, or give what arrives."""
         return lines
+
+
+NO_FAULTS: Final = Edge()
 
 
 class InProcess:
@@ -34,14 +40,23 @@ class InProcess:
 
     host = "in-process"
     problem = ""
+    watches: tuple["WatchReply", ...] = ()
+    """Those that are open, the oldest first."""
 
     def __init__(self, server: ApiServer, clock: Clock, *, edge: Edge | None = None, collects: bool = True) -> None:
         """``collects``: call ``ApiServer.collect`` soon after writes; without it somebody else does."""
-        self._server = server
         self._clock = clock
-        self._edge = edge or Edge()
-        if collects:
+        self._edge = edge or NO_FAULTS
+        self._collects = collects
+        self.go_on_with(server)
+
+    def go_on_with(self, server: ApiServer) -> None:
+        """From now on send requests to this server: the last one has been restarted, or restored from a backup."""
+        self._server = server
+        if self._collects:
             collect_soon(server)
+        for watch in self.watches:
+            watch.cut(errors.ReplyLost("the server has been restarted"))
 
     def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
@@ -55,31 +70,23 @@ class InProcess:
         before_send()
         answer = self._server.handle(request)
         try:
-            await self._edge.on_reply(request, answer)
-            if isinstance(answer, Response):
-                yield WholeReply(answer)
+            arrived = await self._edge.on_reply(request, answer)
+            if isinstance(arrived, Response):
+                yield WholeReply(arrived)
             else:
-                yield WatchReply(answer, self._lines(request, answer))
+                async with self._open(WatchReply(request, arrived, self._clock, self._edge)) as watch:
+                    yield watch
         finally:
             if isinstance(answer, WatchStream):
                 answer.close()
 
-    async def _lines(self, request: Request, stream: WatchStream) -> AsyncIterator[bytes]:
-        woken = asyncio.Event()
-        stream.on_news(woken.set)
-        while True:
-            woken.clear()
-            lines = stream.news()
-            if lines:
-                yield b"".join(await self._edge.on_lines(request, lines))
-            elif stream.is_ended:
-                return
-            else:
-                timer = self._clock.call_at(stream.wakes_at, woken.set)
-                try:
-                    await woken.wait()
-                finally:
-                    timer.cancel()
+    @asynccontextmanager
+    async def _open(self, watch: "WatchReply") -> AsyncIterator["WatchReply"]:
+        self.watches += (watch,)
+        try:
+            yield watch
+        finally:
+            self.watches = tuple(other for other in self.watches if other is not watch)
 
 
 def collect_soon(server: ApiServer) -> None:
@@ -119,13 +126,19 @@ class WholeReply:
 
 
 class WatchReply:
-    """A reply that goes on."""
+    """A reply that goes on. ``inject`` and ``cut`` are for whoever simulates what may happen to it."""
 
     status = 200
 
-    def __init__(self, stream: WatchStream, lines: AsyncIterator[bytes]) -> None:
+    def __init__(self, request: Request, stream: WatchStream, clock: Clock, edge: Edge) -> None:
+        self.request = request
         self._stream = stream
-        self._lines = lines
+        self._clock = clock
+        self._edge = edge
+        self._woken = asyncio.Event()
+        self._injected = b""
+        self._is_cut = False
+        self._error: errors.ApiError | None = None
 
     def header(self, _name: str) -> str | None:
         """There are none."""
@@ -133,7 +146,37 @@ class WatchReply:
 
     async def read(self) -> bytes:
         """The whole stream, when it has ended."""
-        return b"".join([chunk async for chunk in self._lines])
+        return b"".join([chunk async for chunk in self])
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._lines
+    def inject(self, chunk: bytes) -> None:
+        """Have something arrive that the server has not sent."""
+        self._injected += chunk
+        self._woken.set()
+
+    def cut(self, error: errors.ApiError | None = None) -> None:
+        """End it: by an error, or as if it were over."""
+        self._is_cut, self._error = True, error
+        self._woken.set()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self._stream.on_news(self._woken.set)
+        while not self._is_cut:
+            self._woken.clear()
+            lines, injected, self._injected = self._stream.news(), self._injected, b""
+            if lines:
+                yield b"".join(await self._edge.on_lines(self.request, lines))
+            if injected:
+                yield injected
+            elif self._stream.is_ended:
+                return
+            elif not lines:
+                await self._wait()
+        if self._error is not None:
+            raise self._error
+
+    async def _wait(self) -> None:
+        timer = self._clock.call_at(self._stream.wakes_at, self._woken.set)
+        try:
+            await self._woken.wait()
+        finally:
+            timer.cancel()

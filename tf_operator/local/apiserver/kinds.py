@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.store import Completion
 from tf_operator.meta import Body, GroupVersionResource
 
 Json = dict[str, Any]
@@ -64,6 +65,8 @@ class Kind:
     has_generation: bool = False
     prepare: Prepare | None = None
     validate: Validate | None = None
+    validate_status: Validate | None = None
+    """Instead of ``validate``, where a write to ``status`` is asked less."""
     columns: tuple[Column, ...] = ()
     """Without the name, which every table begins with, and without the age if ``has_age_column``."""
     has_age_column: bool = True
@@ -78,6 +81,8 @@ class Kind:
     """What is stored, if it is another: the storage version of a CRD, the core events for those of events.k8s.io."""
     convert: Callable[[Body, str], Json] | None = None
     """A body of any version, in the ``apiVersion`` that is given; for a kind with ``stored_as``."""
+    completion: Completion | None = None
+    """For custom resources, whose definition may have changed since an object was written."""
     is_custom: bool = False
     """Defined by a CRD: list items name their kind, ``PUT .../status`` changes nothing else, and an update must name
     the version that it replaces."""
@@ -97,6 +102,8 @@ class Kind:
     """By subresource what ``POST`` to it changes; the answer is a Status (``binding``)."""
     answer: Callable[[Json, datetime], Json] | None = None
     """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
+    read: Callable[[datetime], Iterable[Body]] | None = None
+    """For a kind that is never stored, but computed when somebody reads it: all its objects, without a version."""
     seconds_to_live: float | None = None
     """How long an object stays after its last write (events)."""
     on_delete: Callable[[Json], None] | None = None

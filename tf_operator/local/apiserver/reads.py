@@ -37,7 +37,7 @@ def has_stored(store: VersionedStore, route: Route) -> bool:
 
 def served(kind: Kind, stored: Stored) -> Body:
     """The body in the version of a kind."""
-    return stored.served(kind.resource.api_version, kind.convert)[0]
+    return stored.served(kind.resource.api_version, kind.convert, kind.completion)[0]
 
 
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
@@ -126,7 +126,7 @@ def selection(kind: Kind, options: ListOptions, *, name: str = "") -> Selects | 
     served = kind.resource.api_version
 
     def selects(stored: Stored) -> bool:
-        body, _ = stored.served(served, kind.convert)
+        body, _ = stored.served(served, kind.convert, kind.completion)
         return all(predicate(body) for predicate in predicates)
 
     return selects

@@ -25,9 +25,9 @@ class Registry:
         """The kind that a path names."""
         return self._by_path.get((group, version, plural))
 
-    def has_group(self, group: str) -> bool:
-        """Whether there is any kind of a group."""
-        return any(kind.resource.group == group for kind in self)
+    def is_built_in(self, group: str) -> bool:
+        """Whether a group has kinds that no object defines."""
+        return any(kind.resource.group == group for kind in self._built_in)
 
     def of_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind that an object or an owner reference names."""
@@ -69,7 +69,7 @@ class Registry:
         self._by_name = {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
         self._by_collection = {}
         for kind in kinds:
-            if kind.answer is None and kind.storage.api_version == kind.resource.api_version:
+            if kind.answer is None and kind.read is None and kind.storage.api_version == kind.resource.api_version:
                 self._by_collection[str(kind.storage)] = kind
         self._namespaces = next((kind for kind in kinds if kind.is_namespace), None)
 

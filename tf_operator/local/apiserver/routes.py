@@ -58,10 +58,8 @@ def route_of(request: Request, registry: Registry) -> Route | None:
         if inner is not None and inner.resource.is_namespaced:
             namespace, rest = rest[1], rest[2:]
     kind = registry.find(group, version, rest[0])
-    if kind is None and not registry.has_group(group):
-        return None
     if kind is None or len(rest) > 3 or not all(rest) or (not namespace and not _is_across(kind, rest, request)):
-        raise failures.no_such_path()
+        return None
     name, subresource = (*rest[1:], "", "")[:2]
     _check(request, name)
     verb = "watch" if is_watch else _verb(request, kind, name=name, subresource=subresource)

@@ -13,9 +13,9 @@ _MOST: Final = 2**31 - 1
 _GO_TYPES: Final = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}", dict: "map"}
 
 
-def check(body: Body, paths: ScalePaths) -> Iterator[FieldCause]:
-    """The errors at both paths."""
-    for path in (paths.spec_replicas, paths.status_replicas):
+def check(body: Body, paths: ScalePaths, *, is_status: bool = False) -> Iterator[FieldCause]:
+    """The errors at both paths; only at that of the status when nothing else is written."""
+    for path in (paths.status_replicas,) if is_status else (paths.spec_replicas, paths.status_replicas):
         yield from _check_number(body, path)
 
 

@@ -49,7 +49,9 @@ class ApiServer:
         journal: Journal | None = None,
         history: int = HISTORY,
         uids: Callable[[], str] = lambda: str(uuid4()),
+        has_controllers: bool = True,
     ) -> None:
+        """Without ``has_controllers``, ``collect`` leaves alone what has lost its owner or its namespace."""
         self._clock = clock
         self.registry = Registry(kinds)
         self.store = VersionedStore(journal, history=history)
@@ -63,7 +65,14 @@ class ApiServer:
         self.store.listeners.append(self.registry.on_change)
         self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
         self._deleter = Deleter(self.store, clock=clock)
-        self._collector = Collector(self.store, self.registry, writer=self._writer, deleter=self._deleter, clock=clock)
+        self._collector = Collector(
+            self.store,
+            self.registry,
+            writer=self._writer,
+            deleter=self._deleter,
+            clock=clock,
+            has_controllers=has_controllers,
+        )
         for change in loaded:
             self._collector.on_change(change)
         self.store.listeners.append(self._collector.on_change)
@@ -95,23 +104,18 @@ class ApiServer:
     def _document(self, request: Request) -> Response:
         from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
 
-        found = documents.answer(request, self.registry)
-        return self._no_document(request) if found is None else found
-
-    def _no_document(self, request: Request) -> Response:
-        """As the real server, which has a Status only for what it could serve."""
-        if request.method != "GET":
-            raise failures.method_not_allowed()
-        parts = request.path.strip("/").split("/")
-        if parts[0] == "api" or (
-            parts[0] == "apis" and any(kind.resource.group in parts[1:2] for kind in self.registry)
-        ):
-            raise failures.no_such_path()
-        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        return documents.answer(request, self.registry)
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream:
-        kind, query, now = route.kind, request.query, self._clock.now()
-        view = view_of(kind, request.accept, query)
+        view = view_of(route.kind, request.accept, request.query)
+        if route.kind.read is not None:
+            from tf_operator.local.apiserver import computed  # noqa: PLC0415 (few ask)
+
+            return computed.answer(route, request.query, view=view, now=self._clock.now())
+        return self._answer_stored(request, route, view)
+
+    def _answer_stored(self, request: Request, route: Route, view: View) -> Response | WatchStream:
+        query, now = request.query, self._clock.now()
         match route.verb:
             case "get":
                 return self._get(request, route, view)

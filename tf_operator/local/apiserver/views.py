@@ -65,7 +65,7 @@ class View:
         return _list(f"{resource.kind}List", resource.api_version, meta, items)
 
     def _served(self, stored: Stored) -> Encoded:
-        return stored.served(self.kind.resource.api_version, self.kind.convert)
+        return stored.served(self.kind.resource.api_version, self.kind.convert, self.kind.completion)
 
     def _metadata(self, body: Body) -> dict[str, Any]:
         return {"kind": _METADATA, "apiVersion": f"meta.k8s.io/{self.version}", "metadata": body["metadata"]}

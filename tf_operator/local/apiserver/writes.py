@@ -5,7 +5,7 @@ namespace, defaults, validation, quota, existence.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -71,7 +71,7 @@ class ObjectWriter:
     def create(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Store a new object."""
         kind, now = route.kind, self._clock.now()
-        body = stamps.ordered(bodies.framed(kind, sent, self._registry))
+        body = self._framed(kind, sent, options)
         metadata = body["metadata"]
         stamps.place(kind, metadata, route.key)
         if _version_of(metadata, is_strict=False):
@@ -94,13 +94,17 @@ class ObjectWriter:
     def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
         """Replace an object, or its part that is a subresource."""
         kind = route.kind
-        body = stamps.ordered(bodies.framed(kind, sent, self._registry))
+        body = self._framed(kind, sent, options)
         stamps.place(kind, body["metadata"], route.key)
         if kind.may_create_by_update and not reads.has_stored(self._store, route):
             _check_uid(route, body["metadata"], "")
             _version_of(body["metadata"])
-            body["metadata"].pop("resourceVersion", None)
-            return self.create(route, body, options)
+            version = body["metadata"].pop("resourceVersion", "")
+            created = self.create(route, body, options)
+            if not options.is_dry_run:
+                return created
+            # The real server replaces the version that was sent only when it stores the object.
+            return Stored({**created.body, "metadata": {**created.body["metadata"], "resourceVersion": version}}, 0)
         stored = reads.stored_at(self._store, route)
         _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
         return self._replace(route, stored, body, options)
@@ -111,8 +115,7 @@ class ObjectWriter:
         patched = change(reads.served(route.kind, stored))
         if not bodies.is_of(route.kind, patched):
             raise ApiFailure(422, "Invalid", "a patch cannot change what an object is: kind and apiVersion stay")
-        patched = bodies.framed(route.kind, patched, self._registry)
-        patched = stamps.ordered(patched)
+        patched = self._framed(route.kind, patched, options)
         stamps.place(route.kind, patched["metadata"], route.key)
         try:
             return self._replace(route, stored, patched, options)
@@ -135,6 +138,14 @@ class ObjectWriter:
         change(body)
         self._commit_change(route, stored, body, WriteOptions())
 
+    def _framed(self, kind: Kind, sent: object, options: WriteOptions) -> Json:
+        framed = bodies.framed(kind, sent, self._registry)
+        if kind.unknown_fields is not None and options.field_validation != "Ignore":
+            # Of what was sent: nothing but the known fields of metadata is taken along.
+            known = set(options.warnings)
+            options.warnings.extend(text for text in kind.unknown_fields(framed) if text not in known)
+        return stamps.ordered(framed)
+
     def _replace(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
         kind, metadata = route.kind, body["metadata"]
         old = _copy(kind, stored)
@@ -148,6 +159,8 @@ class ObjectWriter:
         stamps.record_managers(metadata, options.managed_fields)
         body = self._merged(route, body, old)
         if route.subresource not in kind.changes or options.causes:
+            if route.subresource == "status" and kind.validate_status is not None:
+                kind = replace(kind, validate=kind.validate_status)
             body = self._prepared(kind, body, reads.served(kind, stored), options)
         return self._commit_change(route, stored, body, options)
 
@@ -178,10 +191,8 @@ class ObjectWriter:
         if not name:
             message = "Required value: name or generateName is required"
             raise failures.invalid(kind, name, [FieldCause("metadata.name", "FieldValueRequired", message)])
-        if kind.unknown_fields is not None and options.field_validation != "Ignore":
-            options.warnings.extend(kind.unknown_fields(body))
-            if options.warnings and options.field_validation == "Strict":
-                raise failures.strict(kind, options.warnings)
+        if options.warnings and options.field_validation == "Strict":
+            raise failures.strict(kind, options.warnings)
         if kind.prepare is not None:
             body = kind.prepare(body, old, self._clock.now())
         causes = [*options.causes, *(() if kind.validate is None else kind.validate(body, old))]
@@ -271,7 +282,7 @@ def _is_done(kind: Kind, old: Body, new: Body) -> bool:
 
 def _copy(kind: Kind, stored: Stored) -> Json:
     """The body in the version of a kind, to be changed."""
-    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert)[1])
+    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert, kind.completion)[1])
     return copy
 
 

@@ -27,6 +27,14 @@ _numbers = count(1)
 """So that no identity of a process is used twice."""
 
 
+_SCHEME = "process://"
+
+
+def process_number(container_id: str) -> int:
+    """The number of a container's first process."""
+    return int(container_id.removeprefix(_SCHEME))
+
+
 class RunListener(Protocol):
     """Is called with what happens in a run."""
 
@@ -89,7 +97,7 @@ class ContainerProcess:
     def on_started(self, pid: int) -> None:
         """The program runs."""
         self._began = self._parts.clock.now()
-        self._container_id = f"process://{pid}"
+        self._container_id = f"{_SCHEME}{pid}"
         self._listener.on_run_started(self.container, self._container_id)
         if not self._has_ended.is_set():
             self._begin_probes(has_started=not self.container.has_probe("startupProbe"))

@@ -77,6 +77,8 @@ class Surroundings:
     mounts: tuple[Mount, ...]
     folder: str
     """A folder of its own: its home, and where it runs if nothing else is named."""
+    temporary: str
+    """For temporary files, gone with the pod as ``/tmp`` is in a container."""
     message_file: str
     configs: Mapping[tuple[str, str], Mapping[str, bytes] | None]
     """ConfigMaps and Secrets, by kind and name; ``None``: there is none."""
@@ -168,7 +170,7 @@ def _inherited(around: Surroundings) -> dict[str, str]:
     volumes = {f"TF_OPERATOR_VOLUME_{_variable(mount.volume)}": mount.source for mount in around.mounts}
     ports = {f"{_PORT_VARIABLE}{port}": str(real) for port, real in around.ports.items()}
     path = ":".join(part for part in (folder, variables.get("PATH", os.defpath)) if part)
-    own = {"PATH": path, "TF_OPERATOR_TERMINATION_LOG": around.message_file}
+    own = {"PATH": path, "TMPDIR": around.temporary, "TF_OPERATOR_TERMINATION_LOG": around.message_file}
     return {"HOME": around.folder, "PYTHONUNBUFFERED": "1"} | variables | own | volumes | ports
 
 

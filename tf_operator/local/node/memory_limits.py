@@ -59,7 +59,8 @@ def find(proc: Path = Path("/proc")) -> MemoryLimits | None:
     for parent, files in _candidates(proc):
         with suppress(OSError):
             for old in parent.glob(f"{_PREFIX}*"):
-                _remove(old)
+                if not (proc / old.name.removeprefix(_PREFIX)).exists():
+                    _remove(old)
             root = parent / f"{_PREFIX}{os.getpid()}"
             root.mkdir(exist_ok=True)
             if files is _V2:

@@ -35,8 +35,8 @@ class NodeSettings:
     log_bytes: int = MOST_BYTES
 
     def pod_folder(self, pod: LocalPod) -> Path:
-        """The folder of a pod, gone with it."""
-        return self.folder / "pods" / pod.uid
+        """The folder of a pod, gone with it. Programs make sockets in it, whose paths have 107 characters at most."""
+        return self.folder / "pods" / pod.uid[-12:]
 
     def claims_folder(self, namespace: str) -> Path:
         """The folder of the PVCs of a namespace, which outlives pods."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
-from tf_operator.local.node.container_process import ContainerProcess
+from tf_operator.local.node.container_process import ContainerProcess, process_number
 from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod, mapping_of
 from tf_operator.local.node.launch import CannotStart, bare_ports, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
@@ -24,6 +24,7 @@ from tf_operator.local.node.node_parts import PODS, NodeParts
 from tf_operator.local.node.pod_setup import PodSetup
 from tf_operator.local.node.pod_status_writer import PodStatusWriter
 from tf_operator.local.node.probes import Probe
+from tf_operator.local.node.usage import ContainerSession
 from tf_operator.local.node.volumes import Configs
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
@@ -69,6 +70,15 @@ class PodRunner:
                 await self._wait(None)  # a finalizer holds it
             writing.cancel()
         await asyncio.to_thread(shutil.rmtree, self._parts.settings.pod_folder(self._pod), ignore_errors=True)
+
+    def sessions(self) -> tuple[Body, list[ContainerSession]]:
+        """The pod, and its containers that run."""
+        running = [(name, runtime, runtime.started_at) for name, runtime in self._runtimes.items()]
+        return self._pod.body, [
+            ContainerSession(name, process_number(runtime.container_id), began)
+            for name, runtime, began in running
+            if began is not None
+        ]
 
     def on_changed(self, body: Body) -> None:
         """The pod has this version now."""

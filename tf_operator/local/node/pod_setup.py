@@ -41,10 +41,13 @@ class PodSetup:
             self._folders = _made(self._pod, sources)
         work = folder / "work" / container.name
         work.mkdir(parents=True, exist_ok=True)
+        temporary = folder / "tmp"
+        temporary.mkdir(exist_ok=True)
         return Surroundings(
             interpreter=settings.interpreter.of(self._pod),
             mounts=volumes.mounts_of(container.spec, self._folders),
             folder=str(work),
+            temporary=str(temporary),
             message_file=str(self.message_file(container)),
             configs=configs,
             replaced=self._names.replaced,

@@ -10,8 +10,9 @@ import os
 import platform
 import shutil
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, 
 from tf_operator.local.node.pod_runner import PodRunner
 from tf_operator.local.node.pod_setup import container_ports
 from tf_operator.local.node.processes import Processes, SpawnerProcess
+from tf_operator.local.node.usage import UsageMeter
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import Reporter
@@ -82,6 +84,7 @@ class ProcessNode:
         self._runners: dict[str, PodRunner] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._greeted: set[str] = set()
+        self._meter = UsageMeter()
 
     async def run(self) -> None:
         """Run pods until cancelled. Every process has ended when this returns, and every folder of a pod is gone."""
@@ -100,6 +103,10 @@ class ProcessNode:
             if self._parts.limits:
                 self._parts.limits.close()
             shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
+
+    def pod_metrics(self, now: datetime) -> Iterator[Body]:
+        """What the pods use now."""
+        return self._meter.metrics((runner.sessions() for runner in self._runners.values()), now)
 
     def on_add(self, item: SeenObject) -> None:
         """There is a pod."""

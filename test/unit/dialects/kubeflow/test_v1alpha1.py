@@ -95,6 +95,33 @@ def test_what_the_list_says_is_in_the_templates_of_v1(
         assert {name: facts[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "policy"),
+    [
+        ({"min-instance": 1, "max-instance": 4}, {"minReplicas": 1, "maxReplicas": 4}),
+        ({"max-instance": 4}, {"maxReplicas": 4}),
+        ({"min-instance": 1}, None),
+        ({"min-instance": 1, "max-instance": True}, None),
+    ],
+    ids=["both", "no least", "no most", "no number"],
+)
+def test_the_instances_of_the_fork_are_the_elastic_policy_of_v1(given: Body, policy: Body | None) -> None:
+    body = example(replicaSpecs=[item(), item("WORKER", replicas=2)], **given)
+    stored = convert(body, "v1")
+    assert stored["spec"].get("elasticPolicy") == policy
+    shown = convert(stored, "v1alpha1")["spec"]
+    assert {name: shown[name] for name in ("min-instance", "max-instance") if name in shown} == given
+
+
+def test_an_elastic_policy_that_was_changed_in_v1_is_shown_in_v1alpha1_and_its_metrics_survive() -> None:
+    body = example(replicaSpecs=[item(), item("WORKER")], **{"min-instance": 1, "max-instance": 4})
+    stored = convert(body, "v1")
+    stored["spec"]["elasticPolicy"] = policy = {"minReplicas": 1, "maxReplicas": 6, "metrics": [{"type": "Pods"}]}
+    shown = convert(stored, "v1alpha1")
+    assert (shown["spec"]["min-instance"], shown["spec"]["max-instance"]) == (1, 6)
+    assert convert(shown, "v1")["spec"]["elasticPolicy"] == policy
+
+
 def test_what_v1_has_no_place_for_survives_an_edit_in_v1() -> None:
     body = example(
         replicaSpecs=[item("WORKER", replicas=2), item()],

@@ -191,7 +191,9 @@ def test_a_step_of_the_collector_is_bounded(server):
         assert len(names(server, NOTES)) == left
 
 
-def test_a_definition_goes_after_its_objects_and_their_dependents(server):
+@pytest.mark.parametrize("has_controllers", [True, False])
+def test_a_definition_goes_after_its_objects_and_with_controllers_their_dependents_go(clock, has_controllers):
+    server = toy_kinds.server(clock, has_controllers=has_controllers)
     plural = {"metadata": {"name": "apps"}, "spec": {"plural": "apps"}}
     assert call(server, "POST", "/api/v1/definitions", plural)[0] == 201
     apps = "/apis/made.io/v1/namespaces/team/apps"
@@ -201,7 +203,7 @@ def test_a_definition_goes_after_its_objects_and_their_dependents(server):
     settle(server)
     assert call(server, "GET", apps)[0] == 404
     assert call(server, "GET", "/api/v1/definitions/apps")[0] == 404
-    assert "deletionTimestamp" in call(server, "GET", f"{BOXES}/crate")[1]["metadata"]
+    assert ("deletionTimestamp" in call(server, "GET", f"{BOXES}/crate")[1]["metadata"]) == has_controllers
 
 
 async def test_what_has_a_time_to_live_goes_after_its_last_write(server, clock):

@@ -57,9 +57,10 @@ class Weather(Edge):
     async def on_request(self, _request):
         await self._clock.sleep(5)
 
-    async def on_reply(self, request, _answer):
+    async def on_reply(self, request, answer):
         if request.method != "GET":
             raise errors.ReplyLost("lost")
+        return answer
 
     async def on_lines(self, _request, lines):
         raise errors.ReplyLost(f"cut before {len(lines)}")

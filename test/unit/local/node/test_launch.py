@@ -32,9 +32,12 @@ def pod_of(*containers, **spec):
 
 def around(*mounts, python="/env/bin/python", replaced=str):
     return Surroundings(
-        interpreter=Interpreter(python, {"PATH": "/bin", "HOME": "/home/me", "TF_CONFIG": "of the user's shell"}),
+        interpreter=Interpreter(
+            python, {"PATH": "/bin", "HOME": "/home/me", "TMPDIR": "/tmp", "TF_CONFIG": "of the user's shell"}
+        ),
         mounts=mounts,
         folder="/state/work",
+        temporary="/state/tmp",
         message_file="/state/message",
         configs=CONFIGS,
         replaced=replaced,
@@ -128,6 +131,7 @@ def test_programs_find_what_cannot_be_replaced_in_variables():
     assert env["TF_OPERATOR_VOLUME_MY_DATA"] == "/vol/data"
     assert env["TF_OPERATOR_PORT_2222"] == "20001"
     assert env["TF_OPERATOR_TERMINATION_LOG"] == "/state/message"
+    assert env["TMPDIR"] == "/state/tmp"
     assert "TF_CONFIG" not in env
     container = pod_of({"name": "main", "command": ["run", "--out=/data"]}).containers[0]
     assert unseen_mounts(container, (Mount("a", "/data", ""), Mount("b", "/dat", ""))) == ["b"]

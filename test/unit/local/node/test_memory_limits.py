@@ -22,11 +22,13 @@ def system(request, tmp_path):
 
 def test_a_group_is_made_with_its_limit_and_says_whether_it_was_exceeded(system, tmp_path):
     version, mount = system
-    (mount / "a/tf-operator-1").mkdir()
-    (mount / "a/b/tf-operator-1").mkdir()
+    parent = mount / "a/b" if version == "v1" else mount / "a"
+    for pid in ("1", "2"):
+        (parent / f"tf-operator-{pid}").mkdir()
+    (tmp_path / "proc/2").mkdir()
     limits = memory_limits.find(tmp_path / "proc")
-    assert limits.root.parent == (mount / "a/b" if version == "v1" else mount / "a")
-    assert not (limits.root.parent / "tf-operator-1").exists()
+    assert limits.root.parent == parent
+    assert {path.name for path in parent.glob("tf-operator-*")} == {"tf-operator-2", limits.root.name}
     group = limits.make("x", 64)
     kills = group / ("memory.oom_control" if version == "v1" else "memory.events")
     assert (group / ("memory.limit_in_bytes" if version == "v1" else "memory.max")).read_text() == "64"

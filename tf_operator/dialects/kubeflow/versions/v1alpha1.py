@@ -31,6 +31,8 @@ _ORDER: Final = "order"
 _IMAGE: Final = "tfImage"
 _SCHEDULER: Final = "schedulerName"
 _CLEAN_UP: Final = "cleanupPodPolicy"
+_ELASTIC: Final = "elasticPolicy"
+_COUNTS: Final = {"min-instance": "minReplicas", "max-instance": "maxReplicas"}
 _TYPE: Final = "tfReplicaType"
 _PORT: Final = "tfPort"
 _DEFAULT_PS: Final = "IsDefaultPS"
@@ -64,6 +66,8 @@ def to_v1(spec: Body) -> dict[str, Any]:
     """The spec in v1."""
     found: dict[str, Any] = {"runPolicy": {**ADDED_BY_V1, CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
     items = _items(spec)
+    if (counts := _elastic(spec)) and items is not None:
+        found[_ELASTIC] = counts
     if items is None:
         return found
     return found | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items}}
@@ -78,6 +82,8 @@ def from_v1(spec: Body) -> dict[str, Any]:
     found[LIST] = [_item(kind, replicas[key]) for kind, key in _keys(replicas).items()]
     schedulers = [_pod(item).get(_SCHEDULER) for item in found[LIST]]
     scheduler = schedulers[0] if schedulers and schedulers[1:] == schedulers[:-1] else None
+    elastic = object_of(spec, _ELASTIC)
+    found |= {name: elastic[field] for name, field in _COUNTS.items() if _is_count(elastic.get(field))}
     return found | ({_SCHEDULER: scheduler} if scheduler and isinstance(scheduler, str) else {})
 
 
@@ -207,6 +213,17 @@ def _item(kind: str, entry: Body) -> dict[str, Any]:
     if "template" in entry:
         found["template"] = template
     return found | ({_DEFAULT_PS: False} if kind == "PS" and _needs_server(found) else {})
+
+
+def _elastic(spec: Body) -> dict[str, Any]:
+    """The elastic policy of v1, of a job that says the most workers and has any; the fewest are 1 without a word."""
+    found = {field: spec[name] for name, field in _COUNTS.items() if _is_count(spec.get(name))}
+    has_workers = any(item[_TYPE] == "WORKER" for item in _items(spec) or ())
+    return found if has_workers and "maxReplicas" in found else {}
+
+
+def _is_count(found: object) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool)
 
 
 def _needs_server(item: Body) -> bool:

@@ -88,7 +88,7 @@ def _reason(status: Body, record: JobRecord) -> str:
     said = [text_of(entry, "message") for entry in entries(status.get("conditions")) if entry.get("status") == "True"]
     if not said or record.phase is JobPhase.SUCCEEDED:
         return ""
-    if record.phase in {JobPhase.FAILED, JobPhase.SUSPENDED}:
+    if record.phase is JobPhase.FAILED or record.is_idle:
         return said[-1]
     return said[-1].partition(". ")[2]
 

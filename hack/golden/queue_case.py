@@ -1,0 +1,113 @@
+"""Golden cases of the queue: ``test/golden/queue/<case>.input.yaml``, in a few words, and its schedule in words.
+
+Times are seconds after the beginning. A job says its pods and what each asks for; one that has ``at`` was admitted, and
+its workers are on these nodes.
+"""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from golden.case import INPUT, PLAN, Malformed
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import ElasticRange
+from tf_operator.meta import ObjectKey
+from tf_operator.planning.autoscaling import schedule, shapes
+from tf_operator.planning.autoscaling.capacity import Node
+from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Decision, Need, QueueJob
+from tf_operator.planning.autoscaling.schedule import Cluster, Rules
+
+FOLDER: Final = Path("test/golden/queue")
+_HEADER: Final = "# Written by hack/generate golden. A change here is a change of behaviour: say why it is right.\n"
+_BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
+_ROOM: Final = {"pods": "110"}
+_OF_NODES: Final = {"labels", "taints", "cordoned", "used", "has"}
+_OF_JOBS: Final = {
+    *("workers", "min", "max", "ps", "asks", "pod", "priority", "created", "queued", "at", "started", "resized"),
+    *("placed", "namespace", "done"),
+}
+
+Yaml = dict[str, Any]
+
+
+def names(root: Path) -> list[str]:
+    """The names of all cases."""
+    return sorted(path.name.removesuffix(INPUT) for path in (root / FOLDER).glob(f"*{INPUT}"))
+
+
+def plans(root: Path) -> dict[Path, str]:
+    """Every plan file, by its path in the repository."""
+    return {FOLDER / f"{name}{PLAN}": text(read(root, name)) for name in names(root)}
+
+
+def read(root: Path, name: str) -> Cluster:
+    """Read a case."""
+    found = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
+    _refuse_others(found, {"title", "now", "nodes", "jobs", "resizes"}, name)
+    return Cluster(
+        now=_moment(found["now"]),
+        nodes=tuple(_node(node, entry) for node, entry in found["nodes"].items()),
+        jobs=tuple(_job(job, entry) for job, entry in found["jobs"].items()),
+        rules=Rules(resizes=found.get("resizes", True)),
+    )
+
+
+def text(cluster: Cluster) -> str:
+    """The plan file of a case."""
+    found = schedule.make_schedule(cluster)
+    said: Yaml = {"decisions": [_said(decision) for decision in found.decisions], "waiting": found.waiting}
+    if found.wake_at:
+        said["again"] = (found.wake_at - _BEGINNING).total_seconds()
+    return _HEADER + yaml.safe_dump(said, sort_keys=False, width=120)
+
+
+def _said(found: Decision) -> str:
+    if isinstance(found, Admit):
+        return f"start {found.job.key.name} with {found.workers} workers, most of them on {found.node}"
+    return f"resize {found.job.key.name} from {found.job.workers} to {found.workers} workers"
+
+
+def _node(name: str, entry: Yaml) -> Node:
+    _refuse_others(entry, _OF_NODES, name)
+    return Node(
+        name,
+        shapes.amounts_of(_ROOM | entry.get("has", {})),
+        shapes.amounts_of(entry.get("used")),
+        labels=entry.get("labels", {}),
+        taints=tuple(shapes.Taint(key) for key in entry.get("taints", ())),
+        is_usable=not entry.get("cordoned", False),
+    )
+
+
+def _job(name: str, entry: Yaml) -> QueueJob:
+    _refuse_others(entry, _OF_JOBS, name)
+    shape = shapes.shape_of({"containers": [{"resources": {"requests": entry["asks"]}}], **entry.get("pod", {})})
+    workers, nodes = entry["workers"], entry.get("at")
+    needs = [Need(ReplicaType.PS, entry.get("ps", 0), shape), Need(ReplicaType.WORKER, workers, shape)]
+    return QueueJob(
+        key=ObjectKey(entry.get("namespace", "team"), name),
+        uid=name,
+        created=_moment(entry.get("created", 0)),
+        needs=tuple(need for need in needs if need.number),
+        priority=entry.get("priority", 0),
+        elastic=ElasticRange(ReplicaType.WORKER, entry["min"], entry["max"]) if "min" in entry else None,
+        workers=workers,
+        done=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
+        pods=tuple(BoundPod(ReplicaType.WORKER, index, node) for index, node in enumerate(nodes or ()) if node),
+        is_admitted=nodes is not None,
+        queued_at=_moment(entry["queued"]) if "queued" in entry else None,
+        admitted_at=_moment(entry.get("started", 0)) if nodes is not None else None,
+        resized_at=_moment(entry["resized"]) if "resized" in entry else None,
+        is_reserved=entry.get("placed", True),
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return _BEGINNING + timedelta(seconds=seconds)
+
+
+def _refuse_others(entry: Yaml, fields: set[str], where: str) -> None:
+    if others := sorted(set(entry) - fields):
+        raise Malformed(f"{where}: nothing reads {', '.join(others)}")

@@ -1,0 +1,59 @@
+"""A place of its own for ``tfjob`` and ``hack/demo`` as people type them: what is left there, was left by them."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+TFJOB = (sys.executable, "-m", "tf_operator.cli")
+
+
+class LocalMachine:
+    """Folders for temporary files, state and a home, which name it in the environment of all that runs there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {name: folder / name for name in ("tmp", "state", "home")}
+        for path in self._files.values():
+            path.mkdir()
+
+    async def start(
+        self, *arguments: str, manifest: str = "", command: tuple[str, ...] = TFJOB, **variables: str
+    ) -> Process:
+        """Begin a command, in a process group as from a terminal; its manifest comes from standard input."""
+        tmp, state, home = (str(path) for path in self._files.values())
+        environment = {name: value for name, value in os.environ.items() if name not in {"KUBECONFIG", "VIRTUAL_ENV"}}
+        environment |= {"TMPDIR": tmp, "XDG_STATE_HOME": state, "HOME": home, **variables}
+        process = await asyncio.create_subprocess_exec(
+            *command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, process_group=0
+        )
+        assert process.stdin is not None
+        process.stdin.write(manifest.encode())
+        process.stdin.close()
+        return process
+
+    async def run(self, *arguments: str, manifest: str = "", **variables: str) -> tuple[int, str, str]:
+        """The exit code of ``tfjob``, its output and its errors."""
+        process = await self.start(*arguments, manifest=manifest, command=TFJOB, **variables)
+        output, errors = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, output.decode(), errors.decode()
+
+    def files(self) -> list[Path]:
+        """What is left of files."""
+        return [*self._files["tmp"].iterdir(), *filter(Path.is_file, self._files["state"].rglob("*"))]
+
+    def processes(self, having: str = "") -> dict[int, str]:
+        """The command lines of the processes that run here, and have a text in their environment."""
+        marks, found = {f"TMPDIR={self._files['tmp']}".encode(), having.encode()}, {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended
+                environment = (process / "environ").read_bytes()
+                if all(mark in environment for mark in marks):
+                    found[int(process.name)] = (process / "cmdline").read_text().replace("\0", " ")
+        return found
+
+    def remains(self) -> list[object]:
+        """Files, and processes that have this place in their environment."""
+        return [*self.files(), *self.processes().values()]

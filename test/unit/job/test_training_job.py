@@ -1,0 +1,31 @@
+"""How many workers are in force: what the spec says, or what the auto-scaler has decided."""
+
+from dataclasses import replace
+
+import pytest
+
+from support.builders import tfjob
+from support.simulator import simulator
+from tf_operator.job.record import ElasticRecord, ReplicaType
+
+WORKERS = tfjob().workers(2).parameter_servers()
+ELASTIC = WORKERS.elastic(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("builder", "decided", "count"),
+    [
+        pytest.param(ELASTIC, None, 2, id="nothing is decided"),
+        pytest.param(ELASTIC, 3, 3, id="decided"),
+        pytest.param(ELASTIC, 9, 4, id="more than the policy allows by now"),
+        pytest.param(ELASTIC, 1, 2, id="fewer than the policy allows by now"),
+        pytest.param(WORKERS, 3, 2, id="not elastic any more"),
+        pytest.param(WORKERS.elastic(2, 4, metrics=[{"type": "Pods"}]), 3, 2, id="resized by its metrics alone"),
+    ],
+)
+def test_the_auto_scaler_decides_within_the_policy(builder, decided, count):
+    job = simulator(builder).job
+    job = replace(job, record=job.record.changed(elastic=ElasticRecord(workers=decided))).in_force()
+
+    assert job.spec_of(ReplicaType.WORKER).count == count
+    assert job.spec_of(ReplicaType.PS).count == 1

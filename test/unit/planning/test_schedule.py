@@ -1,0 +1,105 @@
+"""The queue: its golden cases, and what holds for every schedule."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from golden import case, queue_case
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import ElasticRange
+from tf_operator.meta import ObjectKey
+from tf_operator.planning.autoscaling import shapes
+from tf_operator.planning.autoscaling.capacity import Node
+from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Need, QueueJob, Resize, Schedule
+from tf_operator.planning.autoscaling.schedule import Cluster, make_schedule
+
+ROOT = Path(__file__).resolve().parents[3]
+NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
+WORKER = ReplicaType.WORKER
+
+
+@pytest.mark.parametrize("name", queue_case.names(ROOT))
+def test_the_schedule_of_a_case_is_the_one_in_its_file(name):
+    path = ROOT / queue_case.FOLDER / f"{name}{case.PLAN}"
+
+    assert path.read_text(encoding="utf-8") == queue_case.text(queue_case.read(ROOT, name))
+
+
+@some.composite
+def clusters(draw):
+    """Nodes with GPUs, jobs that run on them, and jobs that wait."""
+    free = draw(some.lists(some.integers(0, 8), min_size=1, max_size=5))
+    total, jobs = list(free), []
+    for number in range(draw(some.integers(0, 8))):
+        gpus, workers, least = (draw(some.integers(1, most)) for most in (2, 5, 5))
+        shape = shapes.Shape(shapes.amounts({"gpu": gpus}))
+        job = QueueJob(
+            key=ObjectKey(f"team-{number % 2}", f"job-{number}"),
+            uid=f"{number}",
+            created=NOW + timedelta(seconds=number),
+            needs=(Need(WORKER, workers, shape),),
+            priority=draw(some.integers(0, 1)),
+            elastic=ElasticRange(WORKER, min(least, workers), workers + draw(some.integers(0, 4))),
+            workers=workers,
+            queued_at=NOW - draw(some.sampled_from([timedelta(0), timedelta(minutes=3)])),
+        )
+        if draw(some.booleans()):
+            pods = [draw(some.integers(0, len(free) - 1)) for _ in range(workers)]
+            for node in pods:  # what runs has room
+                total[node] += gpus
+            resized = draw(some.sampled_from([None, NOW - timedelta(minutes=2), NOW - timedelta(hours=1)]))
+            started = NOW - draw(some.sampled_from([timedelta(0), timedelta(minutes=3)]))
+            bound = tuple(BoundPod(WORKER, index, f"{node}") for index, node in enumerate(pods))
+            job = replace(job, is_admitted=True, pods=bound, admitted_at=started, resized_at=resized)
+        jobs.append(job)
+    nodes = tuple(
+        Node(f"{index}", shapes.amounts({"gpu": size}), shapes.amounts({"gpu": size - left}))
+        for index, (size, left) in enumerate(zip(total, free, strict=True))
+    )
+    return Cluster(NOW, nodes, tuple(jobs)), sum(free)
+
+
+@given(clusters())
+def test_what_is_decided_fits_and_keeps_every_bound(found):
+    cluster, free = found
+    schedule = make_schedule(cluster)
+    taken = Counter[type]()
+    for decision in schedule.decisions:
+        job, gpus = decision.job, decision.job.worker.requests[0][1]
+        assert job.elastic.least <= decision.workers <= job.elastic.most
+        if isinstance(decision, Resize):
+            assert job.resized_at is None or cluster.now - job.resized_at >= cluster.rules.resize_interval
+            taken[Resize] += max(decision.workers - job.workers, 0) * gpus
+            taken["shrinks"] += decision.workers < job.workers
+            taken["grows"] += decision.workers > job.workers
+        else:
+            assert decision.workers in {job.workers, job.elastic.least}
+            taken[Admit] += decision.workers * gpus
+
+    assert taken[Resize] + taken[Admit] <= free
+    assert not (taken["shrinks"] and (taken["grows"] or taken[Admit]))
+    assert len({decision.job.uid for decision in schedule.decisions}) == len(schedule.decisions)
+
+
+@given(clusters())
+def test_nobody_is_left_waiting_for_whom_something_could_be_done(found):
+    """If a job would start, or others would shrink for it, were it the only one that waits, then something is done."""
+    cluster, _ = found
+    running = tuple(job for job in cluster.jobs if job.is_admitted)
+    for job in cluster.jobs:
+        alone = make_schedule(replace(cluster, jobs=(*running, job))) if not job.is_admitted else Schedule()
+        if any(isinstance(done, Admit) or done.workers < done.job.workers for done in alone.decisions):
+            assert make_schedule(cluster).decisions
+
+
+@given(clusters())
+def test_the_same_cluster_has_the_same_schedule_in_any_order(found):
+    cluster, _ = found
+    backwards = replace(cluster, jobs=cluster.jobs[::-1])
+
+    assert make_schedule(backwards) == make_schedule(cluster)

@@ -1,0 +1,78 @@
+"""``kubectl_complete-tfjob``: kubectl runs it to complete the arguments of ``kubectl tfjob``.
+
+Its arguments are what is typed after ``tfjob``; the last one, perhaps empty, is to be completed. It prints candidates,
+each with a description behind a tab, and at the end a directive of kubectl: whether files are candidates, too.
+"""
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from itertools import pairwise
+from typing import Final
+
+from tf_operator.cli import completion, main
+from tf_operator.cli.completion import Command, Option
+
+_FILES: Final = ":0"
+_NO_FILES: Final = ":4"
+_CLUSTER: Final = frozenset({"-n", "--namespace", "--context", "--kubeconfig", "--kind"})
+"""What says whose jobs are meant."""
+
+Jobs = Callable[[Sequence[str]], Sequence[str]]
+"""The names of the jobs of a cluster, which the options name."""
+
+
+def run() -> int:
+    """Complete what is typed; the exit code."""
+    sys.stdout.writelines(f"{line}\n" for line in lines(sys.argv[1:], completion.read(main.make_parser()), _jobs))
+    return 0
+
+
+def lines(typed: Sequence[str], commands: Sequence[Command], jobs: Jobs) -> Iterator[str]:
+    """The candidates for the last word, and the directive."""
+    *before, word = typed or ("",)
+    if not before:
+        yield from _beginning(word, [(command.name, command.help) for command in commands])
+        yield _NO_FILES
+        return
+    command = next((command for command in commands if command.name == before[0]), None)
+    options = command.options if command else ()
+    known = {name: option for option in options for name in option.names}
+    if (valued := known.get(before[-1])) and valued.takes_value:
+        yield from _beginning(word, [(choice, "") for choice in valued.choices])
+        yield _NO_FILES if valued.choices else _FILES
+    elif command and word.startswith("-"):
+        yield from _beginning(word, [(name, option.help) for name, option in known.items()])
+        yield _NO_FILES
+    elif command and (command.takes_jobs or command.words):
+        names = jobs(_cluster(before, known)) if command.takes_jobs else ()
+        yield from _beginning(word, [(name, "") for name in (*command.words, *names)])
+        yield _NO_FILES
+    else:
+        yield _FILES
+
+
+def _beginning(word: str, candidates: Sequence[tuple[str, str]]) -> Iterator[str]:
+    return (f"{name}\t{about}".rstrip() for name, about in candidates if name.startswith(word))
+
+
+def _cluster(before: Sequence[str], known: dict[str, Option]) -> list[str]:
+    """The options that are typed already and say whose jobs are meant."""
+    found = []
+    for name, value in pairwise(before):
+        if name in _CLUSTER and name in known:
+            found += [name, value]
+    return [*found, *(word for word in before if word.partition("=")[0] in _CLUSTER and "=" in word)]
+
+
+def _jobs(cluster: Sequence[str]) -> list[str]:
+    """Those that ``tfjob list`` finds; nothing is said of a cluster that does not answer."""
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(io.StringIO()):
+        main.main(["list", "-o", "name", *cluster])
+    return [line.rpartition("/")[2] for line in output.getvalue().splitlines()]
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,188 @@
+"""What the nodes have left, and where the pods of a job fit.
+
+Columns of numbers, one for each resource, because a plan asks hundreds of times about a thousand nodes. What does not
+fit once does not fit later in the same plan, unless something is given back: that is remembered.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+from tf_operator.planning.autoscaling.shapes import Amounts, Places, Shape, Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node."""
+
+    name: str
+    allocatable: Amounts = ()
+    used: Amounts = ()
+    """The requests of the pods on it that have not ended."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    is_usable: bool = True
+    """Whether it is ready and not cordoned."""
+
+
+class Group(NamedTuple):
+    """So many pods of one shape."""
+
+    shape: Shape
+    number: int
+    follows: bool = False
+    """They go to the node with most of the others: parameter servers to that with most workers."""
+
+
+class Placed(NamedTuple):
+    """So many pods of one shape on one node."""
+
+    node: int
+    shape: Shape
+    number: int
+
+
+class Capacity:
+    """What is left, while a plan is made."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = tuple(node for node in nodes if node.is_usable)
+        self._index = {node.name: index for index, node in enumerate(self._nodes)}
+        self._free: dict[str, list[int]] = {}
+        for index, node in enumerate(self._nodes):
+            for name, amount in node.allocatable:
+                self._column(name)[index] += amount
+            for name, amount in node.used:
+                self._column(name)[index] -= amount
+        self._total = {name: sum(column) for name, column in self._free.items()}
+        self._allowed: dict[Places, list[int]] = {}
+        self._without_room: set[tuple[Group, ...]] = set()
+
+    def copy(self) -> Self:
+        """The same, to be changed by itself."""
+        other = object.__new__(type(self))
+        other._nodes, other._index, other._allowed = self._nodes, self._index, self._allowed
+        other._free = {name: list(column) for name, column in self._free.items()}
+        other._total, other._without_room = dict(self._total), set(self._without_room)
+        return other
+
+    def free(self, name: str) -> dict[str, int]:
+        """What is left of a resource, by node."""
+        column = self._column(name)
+        return {node.name: column[index] for index, node in enumerate(self._nodes)}
+
+    def name_of(self, index: int) -> str:
+        """The name of a node."""
+        return self._nodes[index].name
+
+    def place(self, groups: Sequence[Group], *, at: str = "") -> tuple[Placed, ...] | None:
+        """Take room for all these pods: on one node if one can hold them (this one, if it can), else on the first.
+
+        ``None``, and nothing is taken, if there is no room for all of them.
+        """
+        wanted = tuple(group for group in groups if group.number)
+        if wanted in self._without_room:
+            return None
+        found = self._together(wanted, self._index.get(at))
+        if found is None:
+            found = self._spread(wanted)
+        if found is None:
+            self._without_room.add(wanted)
+        return found
+
+    def take(self, placed: Iterable[Placed]) -> None:
+        """Take room, whether there is any or not: no more than all of it."""
+        for node, shape, count in placed:
+            for name, amount in shape.requests:
+                column = self._column(name)
+                column[node] = max(column[node] - amount * count, min(column[node], 0))
+
+    def give(self, node: str, shape: Shape | None) -> None:
+        """A pod of this shape on this node is given up, if the node is one that counts."""
+        index = self._index.get(node)
+        if index is not None and shape is not None:
+            self._move(Placed(index, shape, -1))
+            self._without_room.clear()
+
+    def _together(self, groups: Sequence[Group], first: int | None) -> tuple[Placed, ...] | None:
+        total: dict[str, int] = {}
+        for group in groups:
+            for name, amount in group.shape.requests:
+                total[name] = total.get(name, 0) + amount * group.number
+        needs = self._scarcest_first(total.items())
+        lists = {group.shape.places: self._nodes_for(group.shape.places) for group in groups}
+        candidates, *others = sorted(lists.values(), key=len) or [[]]
+        allowed = [set(other) for other in others]
+        for index in _with_room(([first] if first in candidates else []) + candidates, needs):
+            if all(column[index] >= amount for column, amount in needs) and all(index in some for some in allowed):
+                found = tuple(Placed(index, group.shape, group.number) for group in groups)
+                self._move(*found)
+                return found
+        return None
+
+    def _spread(self, groups: Sequence[Group]) -> tuple[Placed, ...] | None:
+        """First fit over the nodes; what follows goes to the node with most of the others, if it can."""
+        found: list[Placed] = []
+        for group in sorted(groups, key=lambda group: group.follows):
+            parts = self._first_fit(group, most_on(found) if group.follows else None)
+            if sum(part.number for part in parts) < group.number:
+                self._move(*(part._replace(number=-part.number) for part in found))
+                return None
+            self._move(*parts)
+            found += parts
+        return tuple(found)
+
+    def _first_fit(self, group: Group, preferred: int | None) -> list[Placed]:
+        shape, left, found = group.shape, group.number, list[Placed]()
+        needs = self._scarcest_first(shape.requests)
+        nodes = _with_room(self._nodes_for(shape.places), needs)
+        if preferred in nodes:
+            nodes = [preferred, *(index for index in nodes if index != preferred)]
+        for index in nodes:
+            number = left
+            for column, amount in needs:
+                number = min(number, column[index] // amount)
+            if number > 0:
+                found.append(Placed(index, shape, number))
+                left -= number
+                if not left:
+                    break
+        return found
+
+    def _scarcest_first(self, requests: Iterable[tuple[str, int]]) -> list[tuple[list[int], int]]:
+        """Each resource that is asked for with how much; that first of which there is least for what is asked."""
+        order = sorted(requests, key=lambda request: self._total.get(request[0], 0) / request[1])
+        return [(self._column(name), amount) for name, amount in order]
+
+    def _nodes_for(self, places: Places) -> list[int]:
+        if places not in self._allowed:
+            self._allowed[places] = [
+                index for index, node in enumerate(self._nodes) if places.accept(node.labels, node.name, node.taints)
+            ]
+        return self._allowed[places]
+
+    def _column(self, name: str) -> list[int]:
+        if name not in self._free:
+            self._free[name] = [0] * len(self._nodes)
+        return self._free[name]
+
+    def _move(self, *parts: Placed) -> None:
+        for node, shape, count in parts:
+            for name, amount in shape.requests:
+                self._column(name)[node] -= amount * count
+
+
+def _with_room(nodes: list[int], needs: list[tuple[list[int], int]]) -> list[int]:
+    """The nodes that have what is asked for of the scarcest resource."""
+    if not needs:
+        return nodes
+    column, amount = needs[0]
+    return [index for index in nodes if column[index] >= amount]
+
+
+def most_on(placed: Iterable[Placed]) -> int | None:
+    """The node with most pods, the first of several; ``None`` for no pods."""
+    counts: dict[int, int] = {}
+    for part in placed:
+        counts[part.node] = counts.get(part.node, 0) + part.number
+    return max(counts, key=lambda node: counts[node], default=None)

@@ -1,0 +1,134 @@
+"""Jobs as the queue sees them: who waits, who runs, how many workers each has, and where its pods are."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import ElasticRange
+from tf_operator.meta import ObjectKey
+from tf_operator.planning.autoscaling.capacity import Group
+from tf_operator.planning.autoscaling.shapes import Shape
+
+
+class Need(NamedTuple):
+    """The pods of one type: as many as the spec says, but for workers, of which the plan decides."""
+
+    type: ReplicaType
+    number: int
+    shape: Shape
+
+
+class BoundPod(NamedTuple):
+    """A pod of a job on a node, that has not ended."""
+
+    type: ReplicaType
+    ordinal: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueJob:
+    """One job that waits for room, or has it."""
+
+    key: ObjectKey
+    uid: str
+    created: datetime
+    needs: tuple[Need, ...]
+    """What it asks for."""
+    priority: int = 0
+    elastic: ElasticRange | None = None
+    """``None`` for a job that the auto-scaler does not resize."""
+    workers: int = 0
+    """In force, or asked for."""
+    done: tuple[tuple[ReplicaType, int], ...] = ()
+    """How many replicas of a type need no pod any more."""
+    pods: tuple[BoundPod, ...] = ()
+    is_admitted: bool = False
+    queued_at: datetime | None = None
+    admitted_at: datetime | None = None
+    resized_at: datetime | None = None
+    node: str = ""
+    """The node that its pods prefer."""
+    is_reserved: bool = True
+    """Whether room is kept for those of its pods that are on no node yet."""
+
+    @property
+    def least(self) -> int:
+        """With how few workers it starts."""
+        return min(self.elastic.least, self.workers) if self.elastic else self.workers
+
+    @property
+    def most(self) -> int:
+        """How many workers it may grow to."""
+        return max(self.elastic.most, self.workers) if self.elastic else self.workers
+
+    @property
+    def rank(self) -> tuple[int, datetime, str]:
+        """Its place in the queue."""
+        return -self.priority, self.created, self.uid
+
+    def groups(self, workers: int) -> tuple[Group, ...]:
+        """All its pods, with so many workers."""
+        return tuple(
+            Group(need.shape, workers if need.type is ReplicaType.WORKER else need.number, need.type is ReplicaType.PS)
+            for need in self.needs
+        )
+
+    @property
+    def unplaced(self) -> tuple[Group, ...]:
+        """Those of its pods that are to come, or are on no node yet."""
+        bound = {(pod.type, pod.ordinal) for pod in self.pods}
+        done = dict(self.done)
+        found = []
+        for need in self.needs:
+            wanted = self.workers if need.type is ReplicaType.WORKER else need.number
+            here = sum(kind is need.type and ordinal < wanted for kind, ordinal in bound)
+            left = max(wanted - here - done.get(need.type, 0), 0)
+            found.append(Group(need.shape, left, need.type is ReplicaType.PS))
+        return tuple(group for group in found if group.number)
+
+    @property
+    def worker(self) -> Shape | None:
+        """What one worker needs."""
+        return next((need.shape for need in self.needs if need.type is ReplicaType.WORKER), None)
+
+    def node_of(self, ordinal: int) -> str:
+        """Where a worker is; empty for nowhere."""
+        found = (pod.node for pod in self.pods if pod.type is ReplicaType.WORKER and pod.ordinal == ordinal)
+        return next(found, "")
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """The nodes on which there are still workers that the job has given up."""
+        return tuple(pod.node for pod in self.pods if pod.type is ReplicaType.WORKER and pod.ordinal >= self.workers)
+
+
+class Admit(NamedTuple):
+    """A job starts."""
+
+    job: QueueJob
+    workers: int
+    node: str
+    """That which holds all its pods, or most of its workers."""
+
+
+class Resize(NamedTuple):
+    """A job that runs has another number of workers from now on."""
+
+    job: QueueJob
+    workers: int
+
+
+Decision = Admit | Resize
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What is to be done now."""
+
+    decisions: tuple[Decision, ...] = ()
+    waiting: int = 0
+    """Jobs that still wait after that."""
+    wake_at: datetime | None = field(default=None)
+    """When it may be another, although nothing happens."""

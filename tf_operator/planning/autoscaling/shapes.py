@@ -1,0 +1,208 @@
+"""What a pod needs of a node: amounts of resources, and which nodes it may be on.
+
+Of the rules of kube-scheduler those are here that a node alone decides: requests, nodeSelector, required node affinity,
+taints and tolerations. Affinity between pods, topology spread, host ports, volumes and resource claims are not: where
+they leave a job no room, its pods wait for the scheduler.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from tf_operator.meta import Body
+from tf_operator.planning import quantity
+
+Amounts = tuple[tuple[str, int], ...]
+"""Resources with thousandths of their units, sorted by name, without zeros."""
+
+PODS: Final = "pods"
+ONE: Final = 1000
+_NOTHING: Final[Body] = {}
+_NAME_FIELD: Final = "metadata.name"
+
+
+class Taint(NamedTuple):
+    """What keeps pods away from a node that do not tolerate it."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class Toleration(NamedTuple):
+    """What a pod tolerates; empty is everything."""
+
+    key: str = ""
+    value: str | None = None
+    """``None``: any."""
+    effect: str = ""
+
+    def covers(self, taint: Taint) -> bool:
+        """Whether this taint does not matter."""
+        if self.effect not in {"", taint.effect} or self.key not in {"", taint.key}:
+            return False
+        return self.value is None or self.value == taint.value
+
+
+class Requirement(NamedTuple):
+    """What a label of a node, or its name, has to be."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    is_field: bool = False
+
+    def accepts(self, labels: Mapping[str, str], name: str) -> bool:
+        """Whether the node is as required; what is not understood accepts no node."""
+        found = (name if self.key == _NAME_FIELD else None) if self.is_field else labels.get(self.key)
+        match self.operator:
+            case "In":
+                return found is not None and found in self.values
+            case "NotIn":
+                return found is None or found not in self.values
+            case "Exists":
+                return found is not None
+            case "DoesNotExist":
+                return found is None
+            case "Gt" | "Lt":
+                return self._compares(found)
+        return False
+
+    def _compares(self, found: str | None) -> bool:
+        try:
+            one, other = int(found or ""), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        return one > other if self.operator == "Gt" else one < other
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The nodes on which a pod may be."""
+
+    selector: tuple[tuple[str, str], ...] = ()
+    terms: tuple[tuple[Requirement, ...], ...] | None = None
+    """Of its required node affinity, of which one has to hold; ``None`` for no such."""
+    tolerations: tuple[Toleration, ...] = ()
+
+    def accept(self, labels: Mapping[str, str], name: str, taints: Iterable[Taint]) -> bool:
+        """Whether a node is one of them."""
+        if any(labels.get(key) != value for key, value in self.selector):
+            return False
+        for taint in taints:
+            if taint.effect != "PreferNoSchedule" and not any(entry.covers(taint) for entry in self.tolerations):
+                return False
+        if self.terms is None:
+            return True
+        return any(term and all(entry.accepts(labels, name) for entry in term) for term in self.terms)
+
+
+ANYWHERE: Final = Places()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one pod needs. Pods of the same shape are the same to the queue."""
+
+    requests: Amounts = ()
+    places: Places = ANYWHERE
+
+
+def shape_of(pod: Body) -> Shape:
+    """The shape of a pod, from its ``spec``, which may be any JSON."""
+    return Shape(requests_of(pod), _places(pod))
+
+
+def requests_of(pod: Body) -> Amounts:
+    """What kube-scheduler counts: the sum of the containers, or the largest init container, and the overhead.
+
+    Init containers with restartPolicy Always are sidecars: they run beside all that follows.
+    """
+    total = _sum(_of_container(entry) for entry in _objects(pod.get("containers")))
+    beside: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for entry in _objects(pod.get("initContainers")):
+        found = _sum((_of_container(entry), beside))
+        peak = {name: max(peak.get(name, 0), found.get(name, 0)) for name in {*peak, *found}}
+        if entry.get("restartPolicy") == "Always":
+            beside = found
+    total = _sum((total, beside))
+    total = {name: max(total.get(name, 0), peak.get(name, 0)) for name in {*total, *peak}}
+    return amounts(_sum((total, _amounts(pod.get("overhead")), {PODS: ONE})))
+
+
+def amounts(found: Mapping[str, int]) -> Amounts:
+    """As they are compared."""
+    return tuple(sorted((name, amount) for name, amount in found.items() if amount > 0))
+
+
+def amounts_of(found: object) -> Amounts:
+    """A list of resources, such as what a node can allocate."""
+    return amounts(_amounts(found))
+
+
+def _of_container(container: Body) -> dict[str, int]:
+    """Its requests; the API server fills in limits where there is no request of that resource."""
+    resources = container.get("resources")
+    known = resources if isinstance(resources, Mapping) else _NOTHING
+    return _amounts(known.get("limits")) | _amounts(known.get("requests"))
+
+
+def _amounts(found: object) -> dict[str, int]:
+    if not isinstance(found, Mapping):
+        return {}
+    return {str(name): amount for name, value in found.items() if (amount := _thousandths(str(value))) is not None}
+
+
+@lru_cache(maxsize=4096)
+def _thousandths(text: str) -> int | None:
+    """Rounded up: a pod never needs less than it asks for."""
+    found = quantity.parse(text)
+    return None if found is None else max(int((found * ONE).to_integral_value(rounding="ROUND_CEILING")), 0)
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _places(pod: Body) -> Places:
+    selector = pod.get("nodeSelector")
+    known = selector if isinstance(selector, Mapping) else _NOTHING
+    return Places(
+        selector=tuple(sorted((str(key), str(value)) for key, value in known.items())),
+        terms=_terms(pod),
+        tolerations=tuple(_tolerations(pod)),
+    )
+
+
+def _terms(pod: Body) -> tuple[tuple[Requirement, ...], ...] | None:
+    found: object = pod
+    for name in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    return tuple(tuple(_requirements(term)) for term in _objects(found.get("nodeSelectorTerms")))
+
+
+def _requirements(term: Body) -> Iterator[Requirement]:
+    for name, is_field in (("matchExpressions", False), ("matchFields", True)):
+        for entry in _objects(term.get(name)):
+            values = entry.get("values")
+            listed = tuple(map(str, values)) if isinstance(values, list) else ()
+            yield Requirement(str(entry.get("key")), str(entry.get("operator")), listed, is_field)
+
+
+def _tolerations(pod: Body) -> Iterator[Toleration]:
+    for entry in _objects(pod.get("tolerations")):
+        has_value = entry.get("operator", "Equal") == "Equal"
+        value = str(entry.get("value") or "") if has_value else None
+        yield Toleration(str(entry.get("key") or ""), value, str(entry.get("effect") or ""))
+
+
+def _objects(found: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []

@@ -1,0 +1,117 @@
+"""What the pods of an admitted job get: their number, and where they may run.
+
+The spec of the job stays as its user has written it. What Kueue has assigned wins over what the template says, because
+it is what quota is counted for.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
+from tf_operator.meta import Body, metadata_of, text_of
+from tf_operator.planning.kueue import state
+from tf_operator.planning.kueue.state import Flavor, Queueing, Workload, objects, texts
+
+_POD_SET: Final = f"{state.GROUP}/podset"
+_LOCAL_QUEUE: Final = f"{state.GROUP}/local-queue-name"
+_CLUSTER_QUEUE: Final = f"{state.GROUP}/cluster-queue-name"
+_WORKLOAD: Final = f"{state.GROUP}/workload"
+_TOPOLOGY_GATE: Final = f"{state.GROUP}/topology"
+_UNCONSTRAINED: Final = f"{state.GROUP}/podset-unconstrained-topology"
+_ASKS_FOR_TOPOLOGY: Final = ("required", "preferred", "unconstrained")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def admitted(job: TrainingJob, queueing: Queueing, workload: Workload) -> TrainingJob:
+    """The job as it was admitted."""
+    assignments = workload.assignments
+    return replace(
+        job,
+        replicas=tuple(
+            _admitted(spec, found, queueing, workload) if (found := assignments.get(spec.type.label)) else spec
+            for spec in job.replicas
+        ),
+    )
+
+
+def missing(queueing: Queueing, workload: Workload) -> str:
+    """A flavor that pods were given, and that is not known here; without it they might run anywhere."""
+    given = (name for found in workload.assignments.values() for name in texts(found.get("flavors")).values())
+    return next((name for name in given if name not in queueing.flavors), "")
+
+
+def _admitted(spec: ReplicaSpec, assignment: Body, queueing: Queueing, workload: Workload) -> ReplicaSpec:
+    given = assignment.get("count")
+    count = min(given, spec.count) if isinstance(given, int) and given > 0 else spec.count
+    template = spec.template
+    for change in (_assigned(assignment, queueing, workload), *_updates(spec, workload)):
+        template = _changed(template, change)
+    return replace(spec, template=template, count=count)
+
+
+def _assigned(assignment: Body, queueing: Queueing, workload: Workload) -> dict[str, Any]:
+    """What follows from the flavors and the topology that a pod set was given."""
+    names = dict.fromkeys(texts(assignment.get("flavors")).values())
+    flavors = [queueing.flavors.get(name, Flavor()) for name in names]
+    labels = {_POD_SET: text_of(assignment, "name"), _LOCAL_QUEUE: text_of(workload.spec, "queueName")}
+    admission = workload.status.get("admission")
+    cluster_queue = text_of(admission, "clusterQueue") if isinstance(admission, Mapping) else ""
+    if _LABEL.fullmatch(cluster_queue):
+        labels[_CLUSTER_QUEUE] = cluster_queue
+    found: dict[str, Any] = {
+        "labels": labels,
+        "annotations": {_WORKLOAD: workload.name},
+        "nodeSelector": {name: value for flavor in flavors for name, value in flavor.node_labels.items()},
+        "tolerations": [toleration for flavor in flavors for toleration in flavor.tolerations],
+    }
+    if assignment.get("topologyAssignment") is None:
+        return found
+    # Kueue takes the gate away, pod by pod, when it has given the pod its place.
+    found["schedulingGates"] = [{"name": _TOPOLOGY_GATE}]
+    if not _asks_for_topology(text_of(assignment, "name"), workload):
+        found["annotations"][_UNCONSTRAINED] = "true"
+    return found
+
+
+def _asks_for_topology(name: str, workload: Workload) -> bool:
+    pod_set = next((found for found in objects(workload.spec.get("podSets")) if found.get("name") == name), {})
+    request = pod_set.get("topologyRequest")
+    return isinstance(request, Mapping) and any(request.get(word) is not None for word in _ASKS_FOR_TOPOLOGY)
+
+
+def _updates(spec: ReplicaSpec, workload: Workload) -> Iterator[Body]:
+    """What the admission checks of its queue add."""
+    for check in objects(workload.status.get("admissionChecks")):
+        for update in objects(check.get("podSetUpdates")):
+            if update.get("name") == spec.type.label:
+                yield update
+
+
+def _changed(template: Body, change: Body) -> dict[str, Any]:
+    """The template with what is added to it; what is not of the type that it should be is left to the API server."""
+    metadata, pod = metadata_of(template), template.get("spec")
+    pod = pod if isinstance(pod, Mapping) else {}
+    return {
+        **template,
+        "metadata": {**metadata, **_merged(metadata, change, "labels"), **_merged(metadata, change, "annotations")},
+        "spec": {
+            **pod,
+            **_merged(pod, change, "nodeSelector"),
+            **_extended(pod, change, "tolerations"),
+            **_extended(pod, change, "schedulingGates"),
+        },
+    }
+
+
+def _merged(found: Body, change: Body, field: str) -> dict[str, Any]:
+    before, added = found.get(field) or {}, texts(change.get(field))
+    return {field: {**before, **added}} if added and isinstance(before, Mapping) else {}
+
+
+def _extended(found: Body, change: Body, field: str) -> dict[str, Any]:
+    before, added = found.get(field) or [], objects(change.get(field))
+    if not isinstance(before, list) or not added:
+        return {}
+    return {field: [*before, *(entry for entry in added if entry not in before)]}

@@ -1,0 +1,165 @@
+"""The Workload of a job, as it is wanted: one pod set for each replica type, and its place in the queue.
+
+It has the name and the pod sets that Kueue's own code for TFJobs gives it, so that each finds what the other has made.
+"""
+
+from collections.abc import Mapping
+from hashlib import sha1
+from typing import Any, Final
+
+from tf_operator.job.constants import LONGEST_NAME
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
+from tf_operator.meta import metadata_of
+from tf_operator.planning import tensorboards
+from tf_operator.planning.kueue import state
+from tf_operator.planning.kueue.state import Priority, Queueing, objects, texts
+
+_JOB_UID: Final = f"{state.GROUP}/job-uid"
+_HASH: Final = 5
+_TOPOLOGY: Final = f"{state.GROUP}/podset-"
+_ORDER: Final = {kind: place for place, kind in enumerate(ReplicaType)}
+_NEEDS: Final = (
+    "affinity",
+    "nodeSelector",
+    "overhead",
+    "priorityClassName",
+    "resourceClaims",
+    "resources",
+    "runtimeClassName",
+    "tolerations",
+)
+"""The fields of a pod that say what it asks for, and where it may run."""
+_POD_PRIORITY, _OWN_PRIORITY = ("scheduling.k8s.io", "PriorityClass"), (state.GROUP, "WorkloadPriorityClass")
+
+
+def name_of(job: TrainingJob) -> str:
+    """The name of the Workload of this very job: at most 63 characters, and no other job's."""
+    profile = job.profile
+    group = profile.api_version.rpartition("/")[0]
+    identity = "\n".join((profile.kind, group, job.key.name, job.uid))
+    digest = sha1(identity.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+    return f"{f'{profile.kind.lower()}-{job.key.name}'[: LONGEST_NAME - _HASH - 1]}-{digest}"
+
+
+def queue_of(job: TrainingJob) -> str:
+    """The queue that the job names; empty for none."""
+    return job.labels.get(state.QUEUE, "")
+
+
+def priority_class(job: TrainingJob) -> str:
+    """The PriorityClass of the job's pods, as far as it names one; for Workloads that name none of Kueue's."""
+    if job.run_policy.scheduling.priority_class:
+        return job.run_policy.scheduling.priority_class
+    named = (_pod(spec).get("priorityClassName") for spec in _sorted(job))
+    return next((found for found in named if found and isinstance(found, str)), "")
+
+
+def digest(job: TrainingJob) -> str:
+    """Of what is admitted: how many pods, what they ask for, and where they may run. Images and arguments may change.
+
+    It is compared for as long as the job lives, so an operator that works it out in another way stops every job.
+    """
+    return tensorboards.digest({"podSets": [_admitted_for(job, spec) for spec in _sorted(job)]})
+
+
+def pod_sets(job: TrainingJob) -> list[dict[str, Any]]:
+    """One for each replica type. Only one may be admitted in part: the workers of an elastic job."""
+    return [_pod_set(job, spec) for spec in _sorted(job)]
+
+
+def counts(job: TrainingJob) -> dict[str, int]:
+    """How many pods each of its pod sets has."""
+    return {spec.type.label: spec.count for spec in job.replicas}
+
+
+def body(job: TrainingJob, queueing: Queueing) -> dict[str, Any]:
+    """The Workload."""
+    metadata = {
+        "name": name_of(job),
+        "namespace": job.key.namespace,
+        "labels": {_JOB_UID: job.uid},
+        "annotations": {state.DIGEST: digest(job)},
+        "ownerReferences": [job.owner_reference.body()],
+    }
+    return {"metadata": metadata, "spec": {"podSets": pod_sets(job), **place(job, queueing)}}
+
+
+def place(job: TrainingJob, queueing: Queueing) -> dict[str, Any]:
+    """Its place in the queue: what may change while it waits."""
+    priority = _priority(queueing.priority, queueing.version) if queueing.priority else {}
+    spec = {"queueName": queue_of(job), **priority}
+    seconds = job.labels.get(state.LONGEST_RUN, "")
+    is_number = seconds.isascii() and seconds.isdigit() and 0 < int(seconds[:10]) < 2**31
+    return spec | ({"maximumExecutionTimeSeconds": int(seconds[:10])} if is_number else {})
+
+
+def _priority(priority: Priority, version: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"priority": priority.value}
+    if not priority.name:
+        return spec
+    group, kind = _POD_PRIORITY if priority.is_of_pods else _OWN_PRIORITY
+    if version == "v1beta1":
+        return spec | {"priorityClassName": priority.name, "priorityClassSource": f"{group}/{kind.lower()}"}
+    return spec | {"priorityClassRef": {"group": group, "kind": kind, "name": priority.name}}
+
+
+def _sorted(job: TrainingJob) -> list[ReplicaSpec]:
+    return sorted(job.replicas, key=lambda spec: _ORDER[spec.type])
+
+
+def _pod_set(job: TrainingJob, spec: ReplicaSpec) -> dict[str, Any]:
+    template = metadata_of(spec.template)
+    metadata = {field: texts(template.get(field)) for field in ("labels", "annotations")}
+    found: dict[str, Any] = {
+        "name": spec.type.label,
+        "count": spec.count,
+        "template": {
+            "metadata": {field: value for field, value in metadata.items() if value},
+            "spec": spec.template.get("spec") or {},
+        },
+        "topologyRequest": _topology(job, texts(template.get("annotations"))),
+    }
+    least = _least(job, spec)
+    return found | ({"minCount": least} if least else {})
+
+
+def _least(job: TrainingJob, spec: ReplicaSpec) -> int | None:
+    """With how few pods the job would begin; ``None`` for all."""
+    found = job.elastic.range_of(spec.type) if job.elastic and spec.type is ReplicaType.WORKER else None
+    return found.least if found and 0 < found.least < spec.count else None
+
+
+def _admitted_for(job: TrainingJob, spec: ReplicaSpec) -> list[Any]:
+    pod, annotations = _pod(spec), texts(metadata_of(spec.template).get("annotations"))
+    containers = [
+        [field, entry.get("name"), entry.get("resources"), entry.get("restartPolicy")]
+        for field in ("initContainers", "containers")
+        for entry in objects(pod.get(field))
+    ]
+    topology = {name: value for name, value in annotations.items() if name.startswith(_TOPOLOGY)}
+    needs = [pod.get(field) for field in _NEEDS]
+    return [spec.type.label, spec.count, _least(job, spec), containers, needs, topology]
+
+
+def _topology(job: TrainingJob, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """How close to each other its pods are to be, from the annotations of the template."""
+    required, preferred = (annotations.get(f"{_TOPOLOGY}{word}-topology") for word in ("required", "preferred"))
+    request: dict[str, Any] = {"podIndexLabel": job.profile.labels.index}
+    if required:
+        request["required"] = required
+    elif preferred:
+        request["preferred"] = preferred
+    elif annotations.get(f"{_TOPOLOGY}unconstrained-topology") == "true":
+        request["unconstrained"] = True
+    if (group := annotations.get(f"{_TOPOLOGY}group-name")) and (required or preferred):
+        request["podSetGroupName"] = group
+    size = annotations.get(f"{_TOPOLOGY}slice-size", "")
+    if (slices := annotations.get(f"{_TOPOLOGY}slice-required-topology")) and size.isascii() and size.isdigit():
+        request |= {"podSetSliceRequiredTopology": slices, "podSetSliceSize": int(size[:9])}
+    return request
+
+
+def _pod(spec: ReplicaSpec) -> Mapping[str, Any]:
+    found = spec.template.get("spec")
+    return found if isinstance(found, Mapping) else {}
