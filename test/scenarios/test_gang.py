@@ -153,8 +153,8 @@ async def test_a_missing_crd_is_told_and_waited_for(own_control_plane):
 
 def _asking(scheduler):
     """A job that is called like the gang scheduler that it asks for."""
-    job = builders.tfjob(scheduler).workers(1)
-    return job.merged({"metadata": {"annotations": {"tf-operator.kubeflow.org/gang-scheduler": scheduler}}})
+    annotations = {"tf-operator.kubeflow.org/gang-scheduler": scheduler}
+    return builders.tfjob(scheduler).workers(1).annotations(annotations)
 
 
 async def _group(job_namespace, *, name="j", within=PATIENCE):
