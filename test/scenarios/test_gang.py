@@ -109,6 +109,31 @@ async def test_the_coscheduling_plugin_takes_the_group_of_a_job_without_workers(
             assert states(await job_namespace.job()) == ["Created"]
 
 
+async def test_a_job_chooses_among_the_gang_schedulers_that_its_operator_offers(control_plane):
+    """Their PodGroups are listed when the first job asks for them, and not before."""
+    asks = {scheduler: _asking(scheduler) for scheduler in ("volcano", "kueue-of-mine", "none")}
+    arguments = (QUICK, "--gang-scheduler-name=plugins", "--gang-schedulers-by-job=volcano")
+    namespaces = await make_namespaces(control_plane, "choice", 1)
+    async with Api(control_plane.kubeconfig("admin")) as admin:
+        await create_pod_group_crds(admin)
+    async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=arguments) as operator_fixture:
+        job_namespace = operator_fixture.job_namespace()
+        await job_namespace.submit(asks["none"])
+        await job_namespace.wait_pods("none-worker-0")
+        await job_namespace.submit(asks["kueue-of-mine"])
+        await job_namespace.wait("kueue-of-mine", "Created", text="kueue-of-mine is not installed: plugins places")
+        await job_namespace.wait_pods("none-worker-0", "kueue-of-mine-worker-0")
+        assert await job_namespace.admin.find(PLUGINS.path(job_namespace.namespace, "none")) is None
+        assert await job_namespace.admin.get(PLUGINS.path(job_namespace.namespace, "kueue-of-mine"))
+        assert not [call for call in job_namespace.sent().tally() if call.resource == VOLCANO.qualified]
+
+        await job_namespace.submit(asks["volcano"])
+        assert await _group(job_namespace, name="volcano")
+        await _set_phase(job_namespace, "Inqueue", name="volcano")
+        pods = await job_namespace.wait_pods("none-worker-0", "kueue-of-mine-worker-0", "volcano-worker-0")
+        assert pods["volcano-worker-0"]["spec"]["schedulerName"] == "volcano"
+
+
 @pytest.mark.parametrize("own_control_plane", [{"audit"}], indirect=True)
 async def test_a_missing_crd_is_told_and_waited_for(own_control_plane):
     plane = own_control_plane
@@ -126,14 +151,20 @@ async def test_a_missing_crd_is_told_and_waited_for(own_control_plane):
         await job_namespace.wait_pods("j-worker-0", within=60)  # a kind that is missing is looked for every 30 s
 
 
-async def _group(job_namespace, *, within=PATIENCE):
+def _asking(scheduler):
+    """A job that is called like the gang scheduler that it asks for."""
+    annotations = {"tf-operator.kubeflow.org/gang-scheduler": scheduler}
+    return builders.tfjob(scheduler).workers(1).annotations(annotations)
+
+
+async def _group(job_namespace, *, name="j", within=PATIENCE):
     async def check():
-        found = await job_namespace.admin.find(VOLCANO.path(job_namespace.namespace, "j"))
+        found = await job_namespace.admin.find(VOLCANO.path(job_namespace.namespace, name))
         assert found is not None, "there is no PodGroup"
         return found
 
     return await eventually(check, within=within)
 
 
-async def _set_phase(job_namespace, phase):
-    await job_namespace.admin.patch(VOLCANO.path(job_namespace.namespace, "j", "status"), {"status": {"phase": phase}})
+async def _set_phase(job_namespace, phase, *, name="j"):
+    await job_namespace.admin.patch(VOLCANO.path(job_namespace.namespace, name, "status"), {"status": {"phase": phase}})

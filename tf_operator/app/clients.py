@@ -16,6 +16,7 @@ from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
+from tf_operator.client import discovery
 from tf_operator.controller.autoscaling.projections import NODES
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
@@ -32,7 +33,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.connection import Connection
 from tf_operator.machinery.transport.in_cluster import InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
-from tf_operator.machinery.transport.requests import Request, Scope
+from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.machinery.transport.shared_config import SharedConfig
 from tf_operator.machinery.transport.transport import no_guard
 from tf_operator.meta import ObjectKey
@@ -102,7 +103,7 @@ class Clients:
         scope = Scope(next(iter(self._options.namespaces), ""))
         for name in names:
             found = gang_schedulers.named(name)
-            if found and await self._is_served(requests.list_page(found.resource, scope, limit=1)):
+            if found and await self._is_served(found.resource, scope):
                 return name
         return ""
 
@@ -110,19 +111,23 @@ class Clients:
         """The newest version of Workloads that is served, or would be the first one tried when Kueue is installed."""
         scope = Scope(next(iter(self._options.namespaces), ""))
         for version in state.VERSIONS:
-            if await self._is_served(requests.list_page(state.workloads(version), scope, limit=1)):
+            if await self._is_served(state.workloads(version), scope):
                 return version
         return state.VERSIONS[0]
 
     async def may_read_nodes(self) -> bool:
         """Whether nodes may be listed."""
-        return await self._is_served(requests.list_page(NODES, Scope(), limit=1))
+        return await self._is_served(NODES, Scope())
 
-    async def _is_served(self, listing: Request) -> bool:
+    async def _is_served(self, resource: Resource, scope: Scope) -> bool:
+        """Whether there are such objects, and they may be listed: without rights nobody is asked for what is absent."""
         client = self.webhook()
         while True:
             try:
-                await client.send(listing)
+                served = await discovery.served(client, resource.api_version)
+                if resource.plural not in {found.name for found in served}:
+                    return False
+                await client.send(requests.list_page(resource, scope, limit=1))
             except errors.NotFound:
                 return False
             except errors.Forbidden as error:

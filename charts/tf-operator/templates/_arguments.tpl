@@ -34,6 +34,9 @@
 - --autoscale-grow-after={{ .queue.growAfter }}
 - --autoscale-resize-interval={{ .queue.resizeInterval }}
 {{- end }}
+{{- with .gangSchedulersByJob }}
+- --gang-schedulers-by-job={{ join "," . }}
+{{- end }}
 {{- if ne .kueue "none" }}
 - --kueue={{ .kueue }}
 {{- end }}

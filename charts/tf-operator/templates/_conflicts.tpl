@@ -108,7 +108,7 @@ yes
 {{/* Values for more of something, with one that the chart sets itself: which of the two holds would be chance. */}}
 {{- define "tf-operator.refuseSetTwice" -}}
 {{- $labels := include "tf-operator.labels" (dict "Values" (omit .Values "commonLabels") "Chart" .Chart "Release" .Release) | fromYaml | keys -}}
-{{- $flags := list "namespace" "controller-config-file" "v1alpha1-exit-codes" "gang-scheduler-name" "metrics-secure" "metrics-cert-path" "conversion-webhook-bind-address" "conversion-webhook-secret" "conversion-webhook-host" "conversion-webhook-cert-path" "conversion-webhook-versions" -}}
+{{- $flags := list "namespace" "controller-config-file" "v1alpha1-exit-codes" "gang-scheduler-name" "gang-schedulers-by-job" "metrics-secure" "metrics-cert-path" "conversion-webhook-bind-address" "conversion-webhook-secret" "conversion-webhook-host" "conversion-webhook-cert-path" "conversion-webhook-versions" -}}
 {{- range include "tf-operator.arguments" . | fromYamlArray -}}
 {{- $flags = append $flags (include "tf-operator.flag" .) -}}
 {{- end -}}

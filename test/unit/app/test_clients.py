@@ -14,6 +14,8 @@ from tf_operator.machinery.transport import errors
 from tf_operator.planning import gang_schedulers
 
 SERVED, ABSENT = 1, errors.NotFound(404, errors.Status())
+NOTHING = b'{"resources": [{"name": "priorityclasses", "kind": "PriorityClass", "namespaced": false}]}'
+POD_GROUPS = b'{"resources": [{"name": "podgroups", "kind": "PodGroup", "namespaced": true}]}'
 FORBIDDEN = errors.Forbidden(403, errors.Status(message="podgroups is forbidden"))
 
 
@@ -35,6 +37,7 @@ async def test_a_gang_scheduler_is_installed_if_its_pod_groups_are_served_and_ma
     found = [gang_schedulers.named(scheduler) for scheduler in gang_schedulers.BY_PREFERENCE]
     servers = {scheduler.resource.api_version: ScriptedTransport(clock) for scheduler in found}
     for server, answer in zip(servers.values(), answers, strict=True):
+        server.script = [NOTHING if answer is ABSENT else POD_GROUPS]
         server.position = answer
     monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=slice(2, 4)), clock))
 

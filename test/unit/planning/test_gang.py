@@ -170,3 +170,25 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
     assert pod.body()["spec"]["schedulerName"] == "another"
     assert pod.body()["metadata"]["labels"].items() >= {"group": "job", "role": "worker"}.items()
     assert resources.pod_groups("another") == groups
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered", "scheduler", "missing"),
+    [
+        ("", "", "volcano", ""),
+        ("none", "", None, ""),
+        ("native", "native-v1alpha2", "default-scheduler", ""),
+        ("native", "", "volcano", "native"),
+        ("volcano", "", "volcano", ""),
+    ],
+    ids=["the operator's", "none", "one that is offered", "one that is not", "the operator's by its name"],
+)
+def test_a_job_may_have_no_gang_scheduler_or_one_that_is_offered(asked, offered, scheduler, missing):
+    annotations = {"tf-operator.kubeflow.org/gang-scheduler": asked} if asked else {}
+    job = tfjob().workers(1).annotations(annotations)
+
+    snapshot = replace(seen_with(job, VOLCANO), offered_scheduler=offered).decided()
+
+    found = gang_schedulers.of(snapshot.job, snapshot.settings)
+    assert (found.pods_scheduler if found else None) == scheduler
+    assert gang.unavailable(snapshot) == missing

@@ -146,6 +146,21 @@ async def test_an_informer_that_is_not_required_is_not_waited_for():
         assert not other.has_synced
 
 
+async def test_an_informer_on_demand_lists_nothing_before_somebody_wants_it():
+    clock, informers = make_informers(things=[Watch(mark(5), 1e9)])
+    informer = informers.get(THINGS, decode=READ_THING, need=Need.OPTIONAL, on_demand=True)
+
+    async with running(clock, informers):
+        await clock.advance(3600)
+        await informers.refresh()
+        assert not informer.has_settled
+        assert (informer.idle_seconds, informer.stuck_seconds) == (0, 0)
+
+        informer.demand()
+        await clock.idle()
+        assert informer.has_settled
+
+
 async def test_a_crd_that_is_removed_keeps_no_refresh_waiting():
     """Its informer has synced, so it is refreshed; it may never be listed again."""
     gone = errors.refused(404, b"404 page not found")
