@@ -9,8 +9,10 @@ WORKERS ?= $(shell echo $$(($(CORES) + 1)))
 # Whole files, in the order that test/conftest.py gives them.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 PYTEST := $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
-# The API server of the scenarios: real, or embedded.
-SERVER ?= real
+# The API server of `make test`: the embedded one, which needs no program of Kubernetes, or a real one.
+SERVER ?= embedded
+# Chart and monitoring are stages of their own.
+INTEGRATION := test/lab test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
 OTHER_MINORS ?= 1.37
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
@@ -33,10 +35,13 @@ demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a clu
 	@PYTHON=$(PYTHON) hack/demo $(if $(REAL),--real)
 
 .PHONY: test
-test: venv ## Run the unit and integration tests, on a real etcd and kube-apiserver
+test: venv ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
 	@rm -f .coverage .coverage.*
-	$(PYTEST) --server=$(SERVER) -m 'not nightly' --cov --cov-report= test/unit test/simulation test/lab \
-		test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
+	$(PYTEST) --server=$(SERVER) -m 'not nightly' --cov --cov-report= test/unit test/simulation $(INTEGRATION)
+
+.PHONY: scenarios
+scenarios: venv ## Run the scenarios on a real etcd and kube-apiserver, and what else needs them, or kubectl
+	$(PYTEST) -m 'kubernetes and not nightly' --cov --cov-append --cov-report= --cov-fail-under=0 $(INTEGRATION)
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
@@ -83,6 +88,13 @@ tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
 	@hack/image $(if $(BASE),--base $(BASE))
 
+.PHONY: release-dry-run
+release-dry-run: venv ## Build all that a release has into dist, twice, and compare (BASE=IMAGE: its image on that base)
+	hack/release check
+	rm -rf dist
+	hack/release dry-run dist
+	hack/check-image $(if $(BASE),--base $(BASE))
+
 .PHONY: generate
 generate: venv ## Write everything that is generated
 	@hack/generate
@@ -90,18 +102,26 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix wheels trainings local-trainings conversions histories local-server parity quiet soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+
+.PHONY: kueue
+kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it
+	$(BIN)/pytest test/schedulers/kueue -m nightly
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
 	hack/mutants
 
 .PHONY: test-matrix
-test-matrix: venv ## Run the integration tests on the other supported minors of Kubernetes
+test-matrix: venv ## Run the scenarios on the other supported minors of Kubernetes
 	@for minor in $(OTHER_MINORS); do \
 		echo "== Kubernetes $$minor"; \
-		KUBERNETES_MINOR=$$minor $(PYTEST) test/scenarios --ignore=test/scenarios/parity --ignore=test/scenarios/local || exit 1; \
+		KUBERNETES_MINOR=$$minor $(PYTEST) -m kubernetes test/scenarios --ignore=test/scenarios/parity || exit 1; \
 	done
+
+.PHONY: schedulers
+schedulers: venv ## Gangs on kube-scheduler 1.37 and on scheduler-plugins, on simulated nodes
+	KUBERNETES_MINOR=1.37 $(BIN)/pytest -s test/schedulers --ignore=test/schedulers/kueue
 
 .PHONY: wheels
 wheels: venv ## Install the wheel with each Python that is supported, and run a job from it
@@ -150,12 +170,14 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
+check: lint types contracts verify test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
-lint: venv ## Style, bugs and formatting (ruff)
+lint: venv ## Style, bugs and formatting (ruff); workflows (actionlint, zizmor)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/zizmor --offline --quiet .github/workflows
+	$$(hack/tool actionlint) -color
 
 .PHONY: types
 types: venv ## Types (mypy --strict)
@@ -197,7 +219,7 @@ e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that 
 	$(BIN)/pytest test/cluster/e2e -m $(or $(E2E),'not nightly') --durations 0 --durations-min 5
 
 .PHONY: cover
-cover: venv ## Branch coverage of the last `make test`, against its floors
+cover: venv ## Branch coverage of the last `make test` and of what ran since, against its floors
 	@hack/check-coverage
 
 .PHONY: clean

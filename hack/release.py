@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -75,7 +76,7 @@ def build(tree: Path, folder: Path) -> list[Path]:
         _build_python(source, folder, epoch)
         _run(programs("helm")["helm"], "package", "charts/tf-operator", "--destination", str(folder), cwd=source)
     for archive in folder.glob("*.*gz"):
-        _repack(archive, epoch)
+        repack(archive, epoch)
     version = version_of(tree)
     shutil.copyfile(tree / "manifests" / "crd" / "tfjobs.yaml", folder / f"tf-operator-{version}-crd.yaml")
     (folder / f"tf-operator-{version}.cdx.json").write_text(
@@ -112,7 +113,7 @@ def _build_python(source: Path, folder: Path, epoch: int) -> None:
     _run(sys.executable, "-c", backend, "build_wheel", str(folder), cwd=unpacked, variables=variables)
 
 
-def _repack(archive: Path, epoch: int) -> None:
+def repack(archive: Path, epoch: int) -> None:
     """The same files in their order by name, with no trace of when, where and by whom they were packed."""
     with tarfile.open(archive) as opened:
         found = {entry.name: (entry, opened.extractfile(entry)) for entry in opened.getmembers()}

@@ -30,7 +30,7 @@ from lab.control_plane.directory import DirectoryRefusedError
 from lab.control_plane.plane import FEATURES, ControlPlane
 from lab.prometheus.server import Prometheus
 from lab.tools.catalogue import ToolError
-from lab.tools.get import Toolbox, programs
+from lab.tools.get import Toolbox, programs, refuse_programs
 from support.api import Api
 from support.embedded_plane import EmbeddedPlane
 from support.kubelet import Kubelet
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 SESSION_FEATURES = frozenset({"audit", "controller-manager"})
 START_SECONDS = 90.0
 PROMETHEUS_PROGRAMS = ("prometheus", "promtool")
+# Fixtures that bring programs of Kubernetes or Prometheus, and the one that brings an API server of either kind.
+BRINGING_PROGRAMS = frozenset({"plane_programs", "kubectl", "cluster", *PROMETHEUS_PROGRAMS})
+SERVER = "fresh_plane"
 
 Programs = dict[str, str]
 
@@ -93,7 +96,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--server",
         choices=("real", "embedded"),
         default="real",
-        help="which API server tests share: kube-apiserver, or the embedded one, for all tests that it can serve",
+        help="which API server tests share: kube-apiserver, or the embedded one, for all tests that it can serve; "
+        "with it, tests that need a program of Kubernetes are left out, too",
     )
 
 
@@ -102,6 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # the tests start are to be interrupted all the same.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.option.server == "embedded":
+        refuse_programs("with --server=embedded no program is got: the test needs the marker programs(...)")
     worker_input = getattr(config, "workerinput", None)
     if worker_input is None:
         root = Path(tempfile.gettempdir()) / f"tf-operator-test-{os.getpid()}-{secrets.token_hex(4)}"
@@ -117,6 +123,17 @@ def pytest_configure_node(node: "WorkerController") -> None:
     node.workerinput |= {"plane_root": str(session.root), "plane_owner": session.owner}
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what runs on an API server, or with programs of Kubernetes: ``make scenarios`` selects these."""
+    if isinstance(item, pytest.Function) and (SERVER in _fixtures(item) or _needs_programs(item)):
+        item.add_marker("kubernetes")
+
+
+def _needs_programs(item: pytest.Item) -> bool:
+    is_marked = any(item.get_closest_marker(name) for name in ("real_server", "programs"))
+    return is_marked or (isinstance(item, pytest.Function) and not BRINGING_PROGRAMS.isdisjoint(_fixtures(item)))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Have the workers of xdist begin with the longest files, so that none of them begins when the others end.
@@ -124,9 +141,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     xdist hands out whole files in this order (``--no-loadscope-reorder``).
     """
     if config.option.server == "embedded":
-        unfit = [item for item in items if item.get_closest_marker("real_server")]
-        items[:] = [item for item in items if not item.get_closest_marker("real_server")]
-        config.hook.pytest_deselected(items=unfit)
+        unfit = {item for item in items if _needs_programs(item)}
+        items[:] = [item for item in items if item not in unfit]
+        config.hook.pytest_deselected(items=list(unfit))
     if hasattr(config, "workerinput"):
         tests = Counter(item.path for item in items)
         seconds = {path: _usual_seconds(str(path.relative_to(config.rootpath)), tests[path]) for path in tests}
@@ -146,7 +163,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
         return
     wanted = {name for item in session.items if isinstance(item, pytest.Function) for name in _fixtures(item)}
-    if session.config.option.server == "real" and "fresh_plane" in wanted:
+    if session.config.option.server == "real" and SERVER in wanted:
         wanted.add("plane_programs")
     servers = plane_setup.binaries(FEATURES) if "plane_programs" in wanted else []
     monitoring = PROMETHEUS_PROGRAMS if wanted & {"prometheus", "promtool"} else ()

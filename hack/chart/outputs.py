@@ -32,6 +32,7 @@ RULES: Final = {
     "t9kRules": RBAC / "t9k/cluster-role.yaml",
     "t9kViewRules": RBAC / "t9k/user-role-view.yaml",
     "t9kEditRules": RBAC / "t9k/user-role-edit.yaml",
+    "nativeGangRules": RBAC / "native-gangs/cluster-role.yaml",
     "tensorboardRules": RBAC / "tensorboard/cluster-role.yaml",
     "elasticRules": RBAC / "elastic/cluster-role.yaml",
     "tensorboardViewRules": RBAC / "tensorboard/user-role-view.yaml",

@@ -204,10 +204,15 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
 def _settings(entry: Yaml) -> Settings:
     texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
     texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
-    _refuse_others(entry, {*texts.values(), "accelerators", "withoutTensorboards"}, "settings")
+    _refuse_others(entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue"}, "settings")
     accelerators = tuple(_accelerator(name, found) for name, found in entry.get("accelerators", {}).items())
     given = {name: entry.get(field, "") for name, field in texts.items()}
-    return Settings(**given, accelerators=accelerators, without_tensorboards=entry.get("withoutTensorboards", {}))
+    return Settings(
+        **given,
+        accelerators=accelerators,
+        without_tensorboards=entry.get("withoutTensorboards", {}),
+        has_queue=entry.get("hasQueue", False),
+    )
 
 
 def _accelerator(resource: str, entry: Yaml) -> Accelerator:

@@ -118,6 +118,7 @@ async def tfjobs(plane: ControlPlane, purpose: str, **options: object) -> AsyncI
 
 
 @pytest.mark.documents("mlkube/printed-list")
+@pytest.mark.programs("kubectl")
 async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_plane, tmp_path):
     namespace = await asyncio.to_thread(control_plane.make_namespace, "kinds")
     kubectl = Kubectl(control_plane.kubeconfig("admin"), tmp_path, namespace)
@@ -144,7 +145,7 @@ async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_
     "mlkube/status",
     "mlkube/printed-example",
 )
-async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(control_plane, tmp_path):
+async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(control_plane):
     """Nothing shows Running any more when it is done, and nothing is deleted before the TfJob is."""
     async with tfjobs(control_plane, "example") as here:
         await here.create(example())
@@ -166,8 +167,7 @@ async def test_the_example_of_the_document_runs_to_its_end_and_its_logs_stay(con
         phases = {name: pod["status"]["phase"] for name, pod in (await here.pods()).items()}
         assert phases == {master: "Succeeded", worker: "Failed"}
         assert await here.services() == {"example-job-master-1234-0", "example-job-worker-1234-0"}
-        kubectl = Kubectl(control_plane.kubeconfig("admin"), tmp_path, here.namespace)
-        (printed,) = yaml.safe_load(kubectl.run("get", "tfjobs", "-o", "yaml"))["items"]
+        (printed,) = await here.admin.list(JOBS.path(here.namespace))
         assert (printed["spec"], printed["status"]["phase"]) == (example()["spec"], "Done")
         await here.admin.delete(JOBS.path(here.namespace, "example-job"))
         await here.wait_pods(within=90)  # the collector looks for new kinds every 30 s
@@ -330,6 +330,7 @@ async def test_jobs_that_were_stored_before_there_were_rules_are_reported_and_en
         assert {name.split("-1234-")[0] for name in await here.pods()} == {"example-job-master", "example-job-worker"}
 
 
+@pytest.mark.programs("kubectl")
 async def test_a_tfjob_and_a_tfjob_of_kubeflow_of_one_name_share_nothing(control_plane, tmp_path):
     arguments = ("--enable-scheme=TFJob", *ALONE)
     async with tfjobs(control_plane, "both", arguments=arguments) as here:

@@ -13,7 +13,7 @@ from support.resources import CRDS, EVENTS, SERVICES, TRAINING_JOBS, Resource
 from support.settle import eventually
 from support.t9k import ROOT, T9kNamespace, documented, over
 
-pytestmark = [ONE_OPERATOR, pytest.mark.real_server("the controller of Deployments")]
+pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK, "--enable-scheme=tensorflowtrainingjob,tfjob.mlkube.io", "--tensorboards=serve")
 BOARDS = Resource("tensorstack.dev", "v1beta1", "tensorboards")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
@@ -96,6 +96,8 @@ async def become_ready(here, name):
     await here.kubelet.run(await eventually(its_pod, within=PATIENCE))
 
 
+@pytest.mark.real_server("the controller of Deployments")
+@pytest.mark.programs("kubectl")
 @pytest.mark.documents("t9k/tensorboard", "t9k/tensorboard-status", "t9k/printed-tensorboard-status")
 async def test_a_training_job_has_a_tensorboard_from_its_beginning_to_its_deletion(
     here: T9kNamespace, tmp_path
@@ -147,6 +149,7 @@ async def create(here, resource, body):
     return await here.admin.create(resource.path(here.namespace), body)
 
 
+@pytest.mark.real_server("the controller of Deployments")
 async def test_what_a_tenant_asks_for_is_refused_in_words_and_takes_nothing_of_others(here: T9kNamespace) -> None:
     """Another's Deployment or Service of the name stays as it is; neighbours are served."""
     for wrong in (

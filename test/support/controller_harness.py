@@ -87,6 +87,10 @@ class FakeInformer:
     has_synced: bool = True
     lacking: bool = False
     is_absent: bool = False
+    has_settled: bool = True
+
+    def demand(self) -> None:
+        """It is filled from the beginning."""
 
     def is_stale(self, namespace: str) -> bool:
         return self.lacking and namespace == KEY.namespace
@@ -100,6 +104,7 @@ class Harness:
         self.api = EmbeddedApi(self.clock)
         self.recorder, self.counts = Recorder(), Counts()
         settings = settings or Settings()
+        self.gang_scheduler = settings.gang_scheduler
         self.groups = resources.pod_groups(settings.gang_scheduler)
         self.jobs: Store[StoredJob] = Store()
         self._children: dict[Resource, tuple[Store[Any], Callable[[bytes], Any]]] = {
@@ -185,7 +190,7 @@ class Harness:
             jobs=cast("Any", FakeInformer(JOBS, self.jobs)),
             pods=cast("Any", informers[resources.PODS]),
             services=cast("Any", informers[resources.SERVICES]),
-            groups=cast("Any", informers.get(self.groups)) if self.groups else None,
+            groups={self.gang_scheduler: cast("Any", informers[self.groups])} if self.groups else {},
             tensorboards=None,
             autoscalers=None,
             readers=READERS,

@@ -131,13 +131,17 @@ async def _with_what_is_installed(options: Options, to_server: clients.Clients) 
 
 async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> Options:
     """The options with a gang scheduler that is installed, if they leave it open which one, or which version of it."""
-    given = gang_schedulers.versions(options.gang_scheduler)
-    names = gang_schedulers.BY_PREFERENCE if options.finds_gang_scheduler else given
-    if not names:
-        return options
-    name = await to_server.gang_scheduler(names)
-    _log.info("gang scheduling", scheduler=name or "none is installed")
-    return replace(options, gang_scheduler=name or options.gang_scheduler)
+
+    async def served(name: str) -> str:
+        versions = gang_schedulers.versions(name)
+        return (await to_server.gang_scheduler(versions) if versions else "") or name
+
+    by_job = tuple([await served(name) for name in options.gang_schedulers_by_job])
+    name = await served(options.gang_scheduler)
+    if options.finds_gang_scheduler:
+        name = await to_server.gang_scheduler(gang_schedulers.BY_PREFERENCE)
+        _log.info("gang scheduling", scheduler=name or "none is installed")
+    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job)
 
 
 def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:

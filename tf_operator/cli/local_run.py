@@ -5,8 +5,9 @@ When the command ends, nothing is left: no process, no port, no folder. ``tfjob 
 
 import argparse
 import asyncio
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,7 @@ def _configure_logs() -> None:
 async def _run(
     arguments: argparse.Namespace, found: Sequence[Manifest], folder: StateFolder, spawner: SpawnerProcess
 ) -> int:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _canceller())
     with imports.without_collection():
         from tf_operator.app import local  # noqa: PLC0415 (meanwhile the spawner starts)
 
@@ -64,6 +66,17 @@ async def _run(
             finally:
                 serving.cancel()
                 await asyncio.wait([serving])
+
+
+def _canceller() -> Callable[[], None]:
+    """What cancels this task, once: a second Ctrl-C must not break off what ends its processes."""
+    task = asyncio.current_task()
+
+    def cancel() -> None:
+        if task and not task.cancelling():
+            task.cancel()
+
+    return cancel
 
 
 async def _serve(cluster: "LocalCluster", folder: StateFolder, reached: Milestones) -> None:

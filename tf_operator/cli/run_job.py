@@ -63,7 +63,8 @@ class JobRun:
             await asyncio.wait((following, asking), return_when=asyncio.FIRST_COMPLETED)
             return following.result() if following.done() else asking.result()
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
+            # From here on all ends by itself, and soon: another Ctrl-C must not break it off.
+            loop.add_signal_handler(signal.SIGINT, lambda: None)
             for task in (following, asking):
                 task.cancel()
                 with suppress(asyncio.CancelledError, ApiError):

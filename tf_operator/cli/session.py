@@ -31,7 +31,7 @@ def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     """Do the work of a command, and say what went wrong; the exit code."""
     try:
         return asyncio.run(work())
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     except WaitTimeout as error:
         return failed(str(error), TIMED_OUT)

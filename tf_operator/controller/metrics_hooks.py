@@ -8,6 +8,8 @@ Neighbours: ``machinery.metrics_hooks``, the same for queues, clients and watche
 
 from enum import StrEnum
 
+from tf_operator.planning.autoscaling.jobs import Decision
+
 
 class ReconcileResult(StrEnum):
     """How a reconcile ended, in the words of ``controller_runtime_reconcile_total``."""
@@ -63,3 +65,13 @@ class JobInstruments:
 
     def changed_by_another(self, namespace: str) -> None:
         """Another controller changed the status of a job."""
+
+
+class QueueDecisions:
+    """The measures of the operator's own queue of jobs."""
+
+    def waiting(self, jobs: int) -> None:
+        """So many jobs wait for room."""
+
+    def decided(self, decision: Decision) -> None:
+        """A job was admitted, or resized."""

@@ -14,6 +14,7 @@ from tf_operator.dialects import compact_records
 from tf_operator.dialects.fields import entries
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
+    ElasticRecord,
     FailureCause,
     FirstFailure,
     JobPhase,
@@ -53,6 +54,7 @@ def read(found: object) -> JobRecord:
         restart_records=read_restart_records(body),
         first_failure=read_first_failure(object_of(body, "firstFailure")),
         pending=read_pending(object_of(body, "pending")),
+        elastic=read_elastic(object_of(body, "elastic")),
     )
 
 
@@ -75,6 +77,7 @@ def write(record: JobRecord) -> dict[str, Any]:
         restarting=write_restarting(record.restarting),
         firstFailure=write_first_failure(record.first_failure),
         pending=write_pending(record.pending),
+        elastic=write_elastic(record.elastic),
         **write_restart_records(record.restart_records),
     )
 
@@ -222,6 +225,30 @@ def write_pending(known: PendingRecord | None) -> dict[str, Any] | None:
         uid=known.uid,
         since=write_time(known.since),
         reason=known.reason,
+    )
+
+
+def read_elastic(entry: Body) -> ElasticRecord:
+    """What the operator's own queue has decided."""
+    return ElasticRecord(
+        workers=count_of(entry, "workers") or None,
+        asked=count_of(entry, "specWorkers") or None,
+        node=text_of(entry, "node"),
+        queued_at=parse_time(entry.get("queuedTime")),
+        admitted_at=parse_time(entry.get("admittedTime")),
+        resized_at=parse_time(entry.get("resizedTime")),
+    )
+
+
+def write_elastic(known: ElasticRecord) -> dict[str, Any]:
+    """What the operator's own queue has decided; nothing without one."""
+    return present(
+        workers=known.workers,
+        specWorkers=known.asked,
+        node=known.node,
+        queuedTime=write_time(known.queued_at),
+        admittedTime=write_time(known.admitted_at),
+        resizedTime=write_time(known.resized_at),
     )
 
 

@@ -11,9 +11,9 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from tf_operator.dialects import merge_patch
+from tf_operator.dialects import merge_patch, record
 from tf_operator.job.profile import Profile
-from tf_operator.job.record import FailureCause
+from tf_operator.job.record import ElasticRecord, FailureCause
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
@@ -110,6 +110,8 @@ class ServedAPI:
     """The version in which its jobs may have a ``tensorboard``, which the operator runs; empty for none."""
     makes_tensorboards: bool = False
     """Whether its jobs may have a ``tensorboard_spec``, of an object of kind TensorBoard."""
+    record_in: str = ""
+    """The field of the status that has the record; empty where the record is spread out in the status itself."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5
     """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 
@@ -134,6 +136,12 @@ class ServedAPI:
             return {}
         stored = report.job.stored_status
         return merge_patch.difference(stored, self.write_status(report, stored))
+
+    def elastic_patch(self, job: TrainingJob, elastic: ElasticRecord) -> dict[str, Any]:
+        """What to merge into the stored status so that only this part of the record is another."""
+        before, after = (record.write_elastic(found) for found in (job.record.elastic, elastic))
+        patch = {"elastic": merge_patch.difference(before, after)}
+        return {self.record_in: patch} if self.record_in else patch
 
     def is_stored(self, report: JobReport, job: TrainingJob) -> bool:
         """Whether the status of a job, as it was read since, says what is reported."""

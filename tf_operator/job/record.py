@@ -162,6 +162,10 @@ class ElasticRecord:
 
     workers: int | None = None
     """How many there are to be now; ``None`` for as many as the spec says."""
+    asked: int | None = None
+    """How many the spec said then: another number in it takes the place of what was decided."""
+    node: str = ""
+    """The node that the pods prefer."""
     queued_at: datetime | None = None
     """When the job began to wait for room."""
     admitted_at: datetime | None = None

@@ -119,7 +119,7 @@ class SchedulingPolicy:
     priority_class: str = ""
     timeout_seconds: int | None = None
     scheduler: str = ""
-    """The gang scheduler that the job itself asks for; empty for the operator's, if it has one."""
+    """The gang scheduler that the job itself asks for, or ``none``; empty for the operator's, if it has one."""
     priority: int = 0
     """In the queue; only for schedulers with such numbers."""
 
@@ -212,14 +212,19 @@ class TrainingJob:
         return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
 
     def in_force(self) -> Self:
-        """The same job with as many workers as the auto-scaler has decided, if it may decide that."""
-        decided = self.record.elastic.workers
+        """The same job with as many workers as the auto-scaler has decided, if it may decide that.
+
+        Who has changed the number in the spec since then has the last word.
+        """
+        decided, asked = self.record.elastic.workers, self.record.elastic.asked
         allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
         if decided is None or allowed is None:
             return self
-        count = min(max(decided, allowed.least), allowed.most)
-        replicas = (replace(spec, count=count) if spec.type is ReplicaType.WORKER else spec for spec in self.replicas)
-        return replace(self, replicas=tuple(replicas))
+        workers = self.spec_of(ReplicaType.WORKER)
+        if workers is None or (asked is not None and workers.count != asked):
+            return self
+        changed = replace(workers, count=min(max(decided, allowed.least), allowed.most))
+        return replace(self, replicas=tuple(changed if spec is workers else spec for spec in self.replicas))
 
     @property
     def leader(self) -> ReplicaSpec | None:

@@ -19,7 +19,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs
+from tf_operator.planning import admission, cluster_spec, default_server, gang_schedulers, json_logs
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.pod_state import kubelet_policy
@@ -111,6 +111,8 @@ class ChildBuilder:
             pod |= self._gang.pod_fields(self.job, pod)
         if spec.override:
             pod = _overridden(pod, spec.override, self.job.profile.container)
+        if node := self.job.record.elastic.node:
+            pod = admission.near(pod, node)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)
         if cluster_spec.is_distributed(self.job):

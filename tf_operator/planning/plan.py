@@ -5,11 +5,13 @@ plan that follows is empty: so it does not matter how often, or by whom, it is a
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tf_operator.job import naming
 from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
+    admission,
     autoscalers,
     cleanup,
     default_server,
@@ -40,6 +42,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
         return Plan()
     if job.record.is_finished:
         return _after_end(snapshot)
+    snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot))
     view = job_view.view(snapshot)
     found = verdict.decide(view)
     said = report.next_report(view, found)

@@ -16,6 +16,7 @@ from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRec
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import (
+    admission,
     autoscalers,
     cleanup,
     failure_evidence,
@@ -40,6 +41,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
+    record = admission.recorded(view.snapshot, record)
     return JobReport(
         job=job,
         record=record,

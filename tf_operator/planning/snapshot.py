@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
@@ -174,6 +175,8 @@ class Settings:
     """Of default servers of jobs that name none; empty for that of the profile."""
     accelerators: tuple[Accelerator, ...] = ()
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
+    has_queue: bool = False
+    """Whether jobs wait until the operator's own queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
@@ -253,7 +256,7 @@ class Snapshot:
     autoscalers: Autoscalers | None = None
     """``None`` as long as they are not known, and for jobs that have none and want none."""
     offered_scheduler: str = ""
-    """The gang scheduler that jobs of this API may ask for, if it is installed."""
+    """The gang scheduler that the job asks for, if it may have it and it is installed."""
     kueue: Queueing | None = None
     """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
@@ -267,9 +270,11 @@ class Snapshot:
         No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
         accelerators need.
         """
-        container, offered, settings = self.job.profile.container, self.offered_scheduler, self.settings
-        if offered and offered == self.job.run_policy.scheduling.scheduler:
-            settings = replace(settings, gang_scheduler=offered)
+        container, settings = self.job.profile.container, self.settings
+        if self.job.run_policy.scheduling.scheduler == constants.NO_GANG_SCHEDULER:
+            settings = replace(settings, gang_scheduler="")
+        elif self.offered_scheduler:
+            settings = replace(settings, gang_scheduler=self.offered_scheduler)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
         job = self.job.in_force()
         job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job

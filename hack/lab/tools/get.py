@@ -28,6 +28,7 @@ CACHE_VARIABLE: Final = "TF_OPERATOR_CACHE"
 # A build must not get what a test has set for itself: certificates, a proxy, a folder of its own.
 _ENVIRONMENT: Final = dict(os.environ)
 _found: dict[str, str] = {}
+_refusals: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,15 @@ def publish(made: Path, finished: Path) -> None:
     made.replace(finished)
 
 
+def refuse_programs(reason: str) -> None:
+    """Have ``programs`` raise ToolError from now on, in this process."""
+    _refusals.append(reason)
+
+
 def programs(*names: str) -> dict[str, str]:
     """Paths of the named programs, got once; the first time on a machine takes minutes. Raises ToolError."""
+    if _refusals:
+        raise ToolError(f"{', '.join(names)}: {_refusals[0]}")
     if missing := [name for name in names if name not in _found]:
         _found.update({name: str(path) for name, path in Toolbox(_ENVIRONMENT).get(missing).items()})
     return {name: _found[name] for name in names}

@@ -15,14 +15,11 @@ import pytest
 from lab.tools.get import programs
 
 DEMO = [str(Path(__file__).resolve().parents[3] / "hack" / "demo"), "--real"]
-TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
+pytestmark = pytest.mark.programs(
+    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"
+)
 PLAY_SECONDS = 90.0
 END_SECONDS = 30.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tools():
-    programs(*TOOLS)
 
 
 @pytest.fixture

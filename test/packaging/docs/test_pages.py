@@ -70,6 +70,7 @@ def commands_in(text):
     return [re.split(r" \||\s+#", line)[0].strip() for line in (*lines, *inline)]
 
 
+@pytest.mark.programs("kubectl")
 @pytest.mark.parametrize(
     "page", [DOCS / "troubleshooting.md", DOCS / "monitoring.md", *RUNBOOKS], ids=lambda page: page.stem
 )

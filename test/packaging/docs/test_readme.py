@@ -53,6 +53,7 @@ def operator(words, environment, log):
             process.kill()
 
 
+@pytest.mark.programs("kubectl")
 def test_every_command_of_the_readme_works(environment, tmp_path):
     printed = {}
     with ExitStack() as stack:

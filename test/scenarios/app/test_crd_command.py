@@ -47,6 +47,7 @@ def is_gone(admin):
     return False
 
 
+@pytest.mark.programs("kubectl")
 def test_an_older_definition_that_kubectl_applied_is_replaced_and_stored_jobs_stay(plane, admin_config):
     admin, kubectl = plane.admin, programs("kubectl")["kubectl"]
     printed = crd().stdout

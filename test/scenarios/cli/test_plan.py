@@ -132,6 +132,7 @@ async def test_each_rule_of_the_crd_for_new_jobs_refuses_one_of_these_manifests(
     assert {begin for begin in beginnings if not any(begin in refused for refused in refusals)} == set()
 
 
+@pytest.mark.programs("kubectl")
 def test_kubectl_finds_it_as_a_plugin():
     kubectl = programs("kubectl")["kubectl"]
     path = f"{TFJOB.parent}{os.pathsep}{os.environ['PATH']}"

@@ -48,12 +48,13 @@ BREAKING_A_RULE = {
     "unknown manager": spec({"managedBy": "me"}, Worker={"template": TEMPLATE}),
     "unknown policies": spec({"cleanPodPolicy": "x"}, {"successPolicy": "y"}, Worker={"template": TEMPLATE}),
 }
+POLICY = "text for a policy"
 OF_THE_WRONG_TYPE = {
     "text for a number": worker(replicas="three"),
     "fraction for a number": worker(replicas=1.5),
     "text for replica specs": {"tfReplicaSpecs": "two workers"},
     "text for a replica": spec(Worker="one"),
-    "text for a policy": spec("soft", Worker={"template": TEMPLATE}),
+    POLICY: spec("soft", Worker={"template": TEMPLATE}),
     "list for replica specs": {"tfReplicaSpecs": [{"tfReplicaType": "WORKER"}]},
 }
 # The API server's own check for kinds that can be scaled asks this in every write, whatever it changes.
@@ -141,9 +142,15 @@ async def test_a_job_that_breaks_a_rule_can_still_be_labelled(upgrade):
         assert written["metadata"]["labels"] == {"a": "b"}, what
 
 
-async def test_a_job_that_no_rule_can_read_cannot_be_edited_any_more(upgrade):
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(UNSCALABLE | {name: job for name, job in OF_THE_WRONG_TYPE.items() if name != POLICY}, id="most"),
+        pytest.param({POLICY: OF_THE_WRONG_TYPE[POLICY]}, id=POLICY, marks=pytest.mark.real_server("types in rules")),
+    ],
+)
+async def test_a_job_that_no_rule_can_read_cannot_be_edited_any_more(upgrade, found):
     """As docs/api.md says: it gets a status, and can be deleted and created again."""
-    found = OF_THE_WRONG_TYPE | UNSCALABLE
     for number, malformed in enumerate(found.values()):
         await upgrade.create(malformed, f"j-{number}")
     await upgrade.run()

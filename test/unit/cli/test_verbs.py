@@ -88,7 +88,7 @@ VERBS = {
     "logs a -f -c typo": (1, "tfjob: worker-0 has no container typo; it has tensorflow\n"),
     "list -l no=such -o json": (0, '"items": []'),
     "list -l no=such -o name": (0, ""),
-    "top a": (1, "tfjob: this cluster has no metrics API; install the metrics-server\n"),
+    "top a": (1, "there is no metrics API: a cluster needs the metrics-server"),
 }
 
 

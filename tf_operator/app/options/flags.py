@@ -96,8 +96,19 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "Create a PodGroup for each job: volcano for Volcano's, any other name for those of the coscheduling plugin, "
-        "run by the scheduler of that name. Without it, or with none: no gang scheduling.",
+        "Create a PodGroup for each job: volcano for Volcano's, native for those of kube-scheduler itself, any other "
+        "name for those of the coscheduling plugin, run by the scheduler of that name. Without it, or with none: no "
+        "gang scheduling.",
+    ),
+    Flag(
+        "gang-schedulers-by-job",
+        SERVE,
+        flag_types.texts,
+        "",
+        "NAMES",
+        "The gang schedulers, named as for --gang-scheduler-name, that jobs may choose by the annotation "
+        "tf-operator.kubeflow.org/gang-scheduler. Their PodGroups are watched once a job does.",
+        is_repeatable=True,
     ),
     Flag(
         "tensorboards",

@@ -40,6 +40,7 @@ _FIELDS: Final = frozenset(
         "restarting",
         "firstFailure",
         "pending",
+        "elastic",
         "restartRecords",
         "compactRestartRecords",
         "replicaAccounts",  # the name of restartRecords in the first version
@@ -74,6 +75,7 @@ def read(found: object) -> JobRecord:
         restart_records=codec.read_restart_records(_renamed(body)),
         first_failure=codec.read_first_failure(object_of(body, "firstFailure")),
         pending=codec.read_pending(object_of(body, "pending")),
+        elastic=codec.read_elastic(object_of(body, "elastic")),
     )
     return _with_conditions(record, known)
 
@@ -98,6 +100,7 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         restarting=codec.write_restarting(record.restarting),
         firstFailure=codec.write_first_failure(record.first_failure),
         pending=codec.write_pending(record.pending),
+        elastic=codec.write_elastic(record.elastic),
         **codec.write_restart_records(record.restart_records),
     )
     kept = {name: value for name, value in stored.items() if name not in _FIELDS}

@@ -61,6 +61,7 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
+    record_in="operator",
     translate=tfjob.translate,
     framework="mlkube",
     crd=Crd(__package__),

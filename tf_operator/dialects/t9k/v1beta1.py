@@ -167,6 +167,7 @@ API: Final = ServedAPI(
     read=read,
     write_status=status.write,
     summarize=summarize,
+    record_in="operator",
     framework="t9k",
     crd=Crd(__package__),
     event_reasons=words.EVENT_REASONS,

@@ -5,6 +5,7 @@ only have versions that differ in nothing (``conversion.strategy: None``).
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -28,6 +29,7 @@ from tf_operator.local.apiserver.built_in_fields import BuiltInFields
 from tf_operator.local.apiserver.kinds import Column, Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.rules import Rules
+from tf_operator.local.apiserver.store import Completion
 from tf_operator.meta import Body, GroupVersionResource, parse_time, rfc3339
 
 RESOURCE: Final = GroupVersionResource(
@@ -168,7 +170,7 @@ def defined(definition: Body) -> tuple[Kind, ...]:
     convert = _converter(spec) if len(versions) > 1 else None
     return tuple(
         replace(
-            _defined(spec, version),
+            _defined(spec, version, since=int(definition["metadata"].get("resourceVersion", 0))),
             stored_as=None if version["name"] == storage.version else storage,
             convert=convert,
         )
@@ -182,7 +184,7 @@ def _resource(spec: Body, version: str) -> GroupVersionResource:
     return GroupVersionResource(spec["group"], version, found["plural"], found["kind"], is_namespaced=is_namespaced)
 
 
-def _defined(spec: Body, version: Body) -> Kind:
+def _defined(spec: Body, version: Body, *, since: int) -> Kind:
     found: Body = spec["names"]
     schema: schemas.Schema = version["schema"]["openAPIV3Schema"]
     subresources: Body = version.get("subresources") or {}
@@ -204,6 +206,7 @@ def _defined(spec: Body, version: Body) -> Kind:
         has_age_column=False,
         fields={path.removeprefix("."): _selector(path) for path in selectable},
         schema=schema,
+        completion=Completion(since, objects.completed),
         is_custom=True,
         scale=scale,
     )
@@ -232,6 +235,14 @@ class _CustomObjects:
         schemas.fill(body, self._schema)
         return body
 
+    def completed(self, stored: Body) -> Json:
+        """As a stored object is read: it may be older than the schema."""
+        body: Json = msgspec.json.decode(msgspec.json.encode(stored))
+        with suppress(schemas.NumberError):
+            list(schemas.prune(body, self._schema))
+        schemas.fill(body, self._schema)
+        return body
+
     def unknown_fields(self, sent: Body) -> tuple[str, ...]:
         """What ``prepare`` will remove."""
         copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
@@ -252,7 +263,7 @@ class _CustomObjects:
     def _validate(self, body: Body, stored: Body | None, *, is_status: bool = False) -> tuple[FieldCause, ...]:
         old = schemas.MISSING if stored is None else stored
         is_update = stored is not None  # a status that is updated is validated by itself: texts begin below it
-        broken = schemas.violations(body, self._schema, old=old)
+        broken = self._status_violations(body, old) if is_status else schemas.violations(body, self._schema, old=old)
         found = [
             *object_meta.check(body["metadata"]),
             *(_of_status(found) if is_update else found for found in map(schema_causes.cause, broken)),
@@ -262,6 +273,11 @@ class _CustomObjects:
         if not any(cause.reason in _BLOCKING for cause in found):
             return (*found, *self._rules.check(body, stored))
         return (*found, *((_NOT_CHECKED,) if self._rules.exist else ()))
+
+    def _status_violations(self, body: Body, old: schemas.Node) -> Iterator[schemas.Violation]:
+        schema = schemas.property_of(self._schema, "status")
+        if schema is not None and "status" in body:
+            yield from schemas.violations(body["status"], schema, "status", schemas.correlated(old, "status"))
 
 
 def _of_status(found: FieldCause) -> FieldCause:

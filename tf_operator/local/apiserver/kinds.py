@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.store import Completion
 from tf_operator.meta import Body, GroupVersionResource
 
 Json = dict[str, Any]
@@ -80,6 +81,8 @@ class Kind:
     """What is stored, if it is another: the storage version of a CRD, the core events for those of events.k8s.io."""
     convert: Callable[[Body, str], Json] | None = None
     """A body of any version, in the ``apiVersion`` that is given; for a kind with ``stored_as``."""
+    completion: Completion | None = None
+    """For custom resources, whose definition may have changed since an object was written."""
     is_custom: bool = False
     """Defined by a CRD: list items name their kind, ``PUT .../status`` changes nothing else, and an update must name
     the version that it replaces."""

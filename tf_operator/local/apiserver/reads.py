@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tf_operator.local.apiserver import failures, selectors
 from tf_operator.local.apiserver.kinds import Kind
-from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.messages import Parts, Response
 from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token, version_of
 from tf_operator.local.apiserver.store import Collection, Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.views import View
@@ -37,7 +37,7 @@ def has_stored(store: VersionedStore, route: Route) -> bool:
 
 def served(kind: Kind, stored: Stored) -> Body:
     """The body in the version of a kind."""
-    return stored.served(kind.resource.api_version, kind.convert)[0]
+    return stored.served(kind.resource.api_version, kind.convert, kind.completion)[0]
 
 
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
@@ -49,9 +49,7 @@ def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: 
     return view.one(found, now)
 
 
-def list_objects(
-    store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime
-) -> Response:
+def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Parts:
     """A list, or a page of one."""
     options = list_options(query, is_watch=False)
     collection = store.collection(str(route.kind.storage))
@@ -78,7 +76,7 @@ def list_objects(
         meta["continue"] = make_token(version, last)
         if selects is None:
             meta["remainingItemCount"] = left
-    return view.many(found, meta, now)
+    return (yield from view.many(found, meta, now))
 
 
 def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:
@@ -126,7 +124,7 @@ def selection(kind: Kind, options: ListOptions, *, name: str = "") -> Selects | 
     served = kind.resource.api_version
 
     def selects(stored: Stored) -> bool:
-        body, _ = stored.served(served, kind.convert)
+        body, _ = stored.served(served, kind.convert, kind.completion)
         return all(predicate(body) for predicate in predicates)
 
     return selects

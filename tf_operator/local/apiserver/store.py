@@ -22,6 +22,16 @@ Encoded = tuple[Body, bytes]
 """A body as one version of the API serves it, and its JSON."""
 
 
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How objects are read that were written before their definition changed."""
+
+    since: int
+    """The version of the definition: what was written later is complete."""
+    apply: Callable[[Body], Mapping[str, Any]]
+    """Returns a body without unknown fields and with the defaults."""
+
+
 class Stored:
     """One version of one object. Immutable, but for what is cached of it."""
 
@@ -30,17 +40,26 @@ class Stored:
     def __init__(self, body: Body, version: int) -> None:
         self.body = body
         self.version = version
-        self._encoded: dict[str, Encoded] = {}
+        self._encoded: dict[tuple[str, int], Encoded] = {}
 
-    def served(self, api_version: str, convert: Callable[[Body, str], Mapping[str, Any]] | None) -> Encoded:
+    def served(
+        self,
+        api_version: str,
+        convert: Callable[[Body, str], Mapping[str, Any]] | None,
+        completion: Completion | None = None,
+    ) -> Encoded:
         """The body in an API version, and its JSON."""
-        found = self._encoded.get(api_version)
+        completion = completion if completion is not None and self.version < completion.since else None
+        since = 0 if completion is None else completion.since
+        found = self._encoded.get((api_version, since))
         if found is None:
             body = self.body
             if convert is not None and body.get("apiVersion") != api_version:
                 converted = convert(body, api_version)
                 body = {"kind": converted["kind"], "apiVersion": converted["apiVersion"], **converted}
-            found = self._encoded[api_version] = body, msgspec.json.encode(body)
+            if completion is not None:
+                body = completion.apply(body)
+            found = self._encoded[api_version, since] = body, msgspec.json.encode(body)
         return found
 
     def at(self, version: int) -> "Stored":

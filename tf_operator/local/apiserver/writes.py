@@ -101,7 +101,7 @@ class ObjectWriter:
             _version_of(body["metadata"])
             version = body["metadata"].pop("resourceVersion", "")
             created = self.create(route, body, options)
-            if not options.is_dry_run:
+            if not (options.is_dry_run and version):
                 return created
             # The real server replaces the version that was sent only when it stores the object.
             return Stored({**created.body, "metadata": {**created.body["metadata"], "resourceVersion": version}}, 0)
@@ -282,7 +282,7 @@ def _is_done(kind: Kind, old: Body, new: Body) -> bool:
 
 def _copy(kind: Kind, stored: Stored) -> Json:
     """The body in the version of a kind, to be changed."""
-    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert)[1])
+    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert, kind.completion)[1])
     return copy
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -51,11 +52,24 @@ def test_a_rule_refuses_what_it_is_false_for(rule: dict[str, str], spec: object,
         ("self.", "rule compile error"),
         ("quantity(self.a) > 1", "rule compile error"),
         ("1", "evaluating rule: m"),
+        ("cel.bind(x, self.a, true)", "rule compile error"),  # kube-apiserver does not have it either
+        ("self.l.all(x, self.l.all(y, x + y >= 0))", "actual cost limit exceeded evaluating rule: m"),
     ],
 )
 def test_a_rule_that_cannot_be_evaluated_refuses(rule: str, text: str) -> None:
-    (cause,) = _causes(_schema(rule=rule), {"a": 1})
+    (cause,) = _causes(_schema(rule=rule), {"a": 1, "l": list(range(200))})
     assert text in cause
+
+
+def test_the_rules_of_an_object_that_take_too_long_end() -> None:
+    items = {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 0"}]}
+    seconds = count()  # of CPU: each rule takes one
+    found = Rules({"type": "array", "items": items}, cpu=lambda: next(seconds)).check([0] * 10**6, None)  # type: ignore[arg-type]
+    assert [(cause.field, "cost budget" in cause.message) for cause in found] == [
+        ("[0]", False),
+        ("[1]", False),
+        ("[2]", True),
+    ]
 
 
 @pytest.mark.parametrize(

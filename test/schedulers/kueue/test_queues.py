@@ -1,0 +1,70 @@
+"""Jobs in queues of a real Kueue: it does not matter whether Kueue itself or the operator makes their Workloads."""
+
+import pytest
+
+from support import builders
+from support.kueue_queue import TOLERATION
+from support.operator_fixture import ONE_OPERATOR
+
+pytestmark = [ONE_OPERATOR, pytest.mark.nightly]
+
+
+async def test_a_job_waits_for_quota_and_runs_where_it_was_admitted(queue):
+    first = await queue.begin(queue.job("a"), "a-worker-0", "a-worker-1")
+    for pod in first.values():
+        assert pod["spec"]["nodeSelector"] == {"pool": queue.jobs.namespace}
+        assert TOLERATION in pod["spec"]["tolerations"]
+        assert pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "worker"
+    await queue.jobs.submit(queue.job("b", 1).suspended())
+    await queue.wait_workload("b")
+    await queue.jobs.wait("b", "Suspended")
+    await queue.jobs.quiet()
+    assert set(await queue.jobs.pods()) == set(first)
+
+    await queue.jobs.succeed("a-worker-0")
+    await queue.wait_workload("a", "Finished")
+    await queue.jobs.wait("a", "Succeeded")
+    await queue.wait_pods_of("a-worker-0", "a-worker-1", "b-worker-0")
+    assert (await queue.jobs.job("b"))["spec"]["runPolicy"]["suspend"] is False
+
+
+async def test_a_job_gives_way_to_a_higher_priority_and_comes_back(queue):
+    low = await queue.begin(queue.job("a", priority="low"), "a-worker-0", "a-worker-1")
+    await queue.jobs.wait("a", "Running")
+    await queue.jobs.submit(queue.job("b", priority="high"))
+    await queue.wait_workload("b", "Admitted")
+    await queue.begin_admitted("b-worker-0", "b-worker-1")
+    job = await queue.jobs.wait_counts("Worker", "a", active=0, failed=0)
+    assert "restarts" not in job["status"]["replicaStatuses"]["Worker"]
+    await queue.jobs.succeed("b-worker-0")
+    await queue.wait_workload("b", "Finished")
+    again = await queue.wait_pods_of("a-worker-0", "a-worker-1", "b-worker-0", "b-worker-1")
+    assert again["a-worker-0"]["metadata"]["uid"] != low["a-worker-0"]["metadata"]["uid"]
+    await queue.jobs.run("a-worker-0", "a-worker-1")
+    await queue.jobs.wait("a", "Running")
+    await queue.wait_workload("a", "Admitted")
+
+
+async def test_a_job_for_another_cluster_is_left_alone(queue):
+    """MultiKueue runs it elsewhere, and copies its status."""
+    await queue.jobs.submit(queue.job("a").managed_by())
+    await queue.jobs.quiet()
+    assert await queue.jobs.pods() == {}
+    assert "status" not in await queue.jobs.job("a")
+    assert not queue.jobs.sent().writes()
+
+
+async def test_topology_annotations_are_passed_on(queue):
+    asked = {"kueue.x-k8s.io/podset-preferred-topology": "cloud.example/rack"}
+    template = {"metadata": {"annotations": asked}}
+    job = queue.job("a", 3).merged({"spec": {"tfReplicaSpecs": {"Worker": {"template": template}}}})
+    await queue.jobs.submit(job)
+    found = await queue.wait_workload("a")
+    (pod_set,) = found["spec"]["podSets"]
+    assert pod_set["topologyRequest"]["preferred"] == "cloud.example/rack"
+    assert pod_set["template"]["metadata"]["annotations"] == asked
+
+
+async def test_a_job_without_a_queue_runs_at_once(queue):
+    await queue.jobs.begin(builders.tfjob("a").workers(1).labels({"team": "a"}))
+    assert await queue.workload("a") is None

@@ -1,0 +1,145 @@
+"""Jobs as they are stored, to jobs as the queue sees them.
+
+A job is decoded once for each version of it. The pods of a job are those that it controls, in its own namespace: an
+owner reference is text that anybody may write who creates a pod.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from tf_operator.controller.autoscaling.projections import CachedPriorityClass, CountedPod
+from tf_operator.controller.caches import owner_value
+from tf_operator.controller.projections.jobs import StoredJob, job_of
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import naming
+from tf_operator.job.record import JobPhase, ReplicaType
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
+from tf_operator.job.validation import validate
+from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.cache.store import Store
+from tf_operator.meta import Body, parse_time, text_of
+from tf_operator.planning import admission
+from tf_operator.planning.autoscaling import shapes
+from tf_operator.planning.autoscaling.jobs import BoundPod, Need, QueueJob
+
+KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
+"""So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""
+OWNER: Final = "owner"
+_BEGINNING: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSource:
+    """The jobs of one API."""
+
+    api: ServedAPI
+    informer: Informer[StoredJob]
+
+
+class QueuedEntry(NamedTuple):
+    """A job as the queue sees it, and as its API does."""
+
+    job: TrainingJob
+    seen: QueueJob
+
+
+class QueueJobs:
+    """The jobs that wait for room, or have it."""
+
+    def __init__(
+        self,
+        sources: tuple[JobSource, ...],
+        pods: Store[CountedPod],
+        priorities: Store[CachedPriorityClass],
+        resizes: Callable[[TrainingJob], bool],
+    ) -> None:
+        self._sources = sources
+        self._pods = pods
+        self._priorities = priorities
+        self._resizes = resizes
+        self._known: dict[str, tuple[str, QueuedEntry | None]] = {}
+        self._incomplete_since: dict[str, datetime] = {}
+
+    def at(self, now: datetime) -> dict[str, tuple[JobSource, QueuedEntry]]:
+        """All of them, by UID."""
+        found = {entry.seen.uid: (source, entry) for source in self._sources for entry in self._of(source, now)}
+        there = {item.metadata.uid for source in self._sources for item in source.informer.store}
+        self._known = {uid: known for uid, known in self._known.items() if uid in there}
+        self._incomplete_since = {uid: since for uid, since in self._incomplete_since.items() if uid in found}
+        return found
+
+    def _of(self, source: JobSource, now: datetime) -> Iterator[QueuedEntry]:
+        values = {item.metadata.name: item.value for item in self._priorities}
+        default = next((item.value for item in self._priorities if item.is_default), 0)
+        for stored in source.informer.store:
+            if stored.summary.is_finished or not stored.summary.is_ours:
+                continue
+            uid, version = stored.metadata.uid, stored.metadata.resource_version
+            if self._known.get(uid, ("", None))[0] != version:
+                self._known[uid] = version, self._read(stored, source.api)
+            entry = self._known[uid][1]
+            if entry:
+                priority = values.get(_class_of(entry.job), default)
+                seen = replace(entry.seen, priority=priority) if priority else entry.seen
+                yield entry._replace(seen=self._with_pods(entry.job, seen, now) if seen.is_admitted else seen)
+
+    def _read(self, stored: StoredJob, api: ServedAPI) -> QueuedEntry | None:
+        """``None`` for a job that neither waits nor has room: no reconcile has seen it, or it is suspended."""
+        asked = job_of(stored, api)
+        job, record = asked.in_force(), asked.record
+        waits = admission.waits(asked)
+        if stored.problem or asked.is_being_deleted or not asked.is_ours or asked.run_policy.is_suspended:
+            return None
+        if record.is_finished or (waits and record.phase is not JobPhase.QUEUED) or validate(asked):
+            return None
+        workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
+        done = (
+            (spec.type, sum(index < spec.count for index in record.of(spec.type).completed)) for spec in job.replicas
+        )
+        resizable = job.elastic if self._resizes(job) else None
+        seen = QueueJob(
+            key=job.key,
+            uid=job.uid,
+            created=parse_time(stored.metadata.creation_timestamp) or _BEGINNING,
+            needs=tuple(
+                Need(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in job.replicas if spec.count
+            ),
+            elastic=resizable.range_of(ReplicaType.WORKER) if resizable and not resizable.metrics else None,
+            workers=workers.count if workers else 0,
+            done=tuple(done),
+            is_admitted=not waits,
+            queued_at=elastic.queued_at,
+            admitted_at=elastic.admitted_at,
+            resized_at=elastic.resized_at,
+            node=elastic.node,
+        )
+        return QueuedEntry(asked, seen)
+
+    def _with_pods(self, job: TrainingJob, seen: QueueJob, now: datetime) -> QueueJob:
+        pods = self._pods.by_index(OWNER, owner_value(job.key.namespace, job.uid))
+        found = replace(seen, pods=tuple(_bound(job, pods)))
+        if not found.unplaced:
+            self._incomplete_since.pop(job.uid, None)
+            return found
+        since = self._incomplete_since.setdefault(job.uid, now)
+        return replace(found, is_reserved=now - since < KEEPS_ROOM_FOR)
+
+
+def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]:
+    for pod in pods:
+        place = naming.replica_of(job.key.name, pod.metadata.name, job.profile.names) if pod.node else None
+        if place:
+            yield BoundPod(*place, pod.node)
+
+
+def _class_of(job: TrainingJob) -> str:
+    """The name of its priority class: of the job, or of its first pods that say one."""
+    named = (text_of(_pod(spec), "priorityClassName") for spec in job.replicas)
+    return job.run_policy.scheduling.priority_class or next(filter(None, named), "")
+
+
+def _pod(spec: ReplicaSpec) -> Body:
+    found = spec.template.get("spec")
+    return found if isinstance(found, dict) else {}

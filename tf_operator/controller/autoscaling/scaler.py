@@ -1,0 +1,145 @@
+"""The loop of the queue: look every second whether anything has changed, plan, and record the decisions.
+
+A decision is a write to the status of its job, guarded by the version that was decided on. Reconciles act on what is
+recorded, so whether this process lives on after the write makes no difference. The next plan waits until the caches
+show all that was written, because it counts with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from tf_operator.controller.autoscaling.projections import CachedNode
+from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueuedEntry, QueueJobs
+from tf_operator.controller.autoscaling.usage import NodeUsage
+from tf_operator.controller.metrics_hooks import QueueDecisions
+from tf_operator.controller.projections.jobs import StoredJob
+from tf_operator.job.record import ElasticRecord, ReplicaType
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.election.fence import NotLeading
+from tf_operator.machinery.log import Logger
+from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.planning.autoscaling.jobs import Decision, Resize
+from tf_operator.planning.autoscaling.schedule import Cluster, Rules, make_schedule
+
+_log = Logger(__name__)
+
+PERIOD: Final = 1.0
+_REST: Final = 10
+"""So many times as long as the last plan took nothing is planned: however many jobs there are, others get on."""
+SHOWN_WITHIN: Final = 30.0
+"""Seconds after which a write that no cache shows is not waited for any more."""
+
+
+@dataclass(slots=True)
+class AutoScaler:
+    """Plans while this process leads."""
+
+    jobs: QueueJobs
+    nodes: Informer[CachedNode]
+    usage: NodeUsage
+    sources: tuple[JobSource, ...]
+    client: ApiClient
+    clock: Clock
+    rules: Rules
+    instruments: QueueDecisions
+    _written: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Of each job of which the caches do not show the decision yet: the version decided on, and until when to wait."""
+    _wake_at: datetime | None = None
+    _is_draining: bool = False
+
+    async def run(self) -> None:
+        """Plan, again and again, until cancelled."""
+        self._written.clear()
+        self.usage.has_changed = True
+        while True:
+            began = self.clock.monotonic()
+            if not self._is_draining and self._is_due():
+                await self._plan_or_go_on()
+            took = self.clock.monotonic() - began
+            await self.clock.sleep(max(PERIOD, took * _REST))
+
+    async def drain(self) -> None:
+        """Decide nothing more. What is recorded is acted on by whoever leads next."""
+        self._is_draining = True
+
+    # --- The handler of jobs ---
+
+    def on_add(self, item: StoredJob) -> None:  # noqa: ARG002 (the protocol of handlers)
+        """It may wait for room."""
+        self.usage.has_changed = True
+
+    def on_update(self, old: StoredJob, new: StoredJob) -> None:
+        """It may wait, have ended, or ask for something else; its progress changes nothing."""
+        before, now = ((found.summary.phase, found.metadata.generation) for found in (old, new))
+        self.usage.has_changed = self.usage.has_changed or before != now
+
+    def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
+        """It holds nothing any more."""
+        self.usage.has_changed = True
+
+    # --- One plan ---
+
+    def _is_due(self) -> bool:
+        return self.usage.has_changed or (self._wake_at is not None and self._wake_at <= self.clock.now())
+
+    async def _plan_or_go_on(self) -> None:
+        try:
+            await self._plan()
+        except NotLeading:
+            self.usage.has_changed = True  # the term is over; whoever leads next plans
+        except Exception:  # noqa: BLE001 (whatever it is, jobs that have their room go on)
+            self.usage.has_changed = True
+            _log.exception("planning the queue panicked; retrying")
+
+    async def _plan(self) -> None:
+        if not self._is_current():
+            return
+        self.usage.has_changed, now = False, self.clock.now()
+        found = self.jobs.at(now)
+        nodes = tuple(self.usage.node(node) for node in self.nodes.store)
+        schedule = make_schedule(Cluster(now, nodes, tuple(entry.seen for _, entry in found.values()), self.rules))
+        self._wake_at = schedule.wake_at
+        self.instruments.waiting(schedule.waiting)
+        for decision in schedule.decisions:
+            await self._record(decision, found, now)
+
+    def _is_current(self) -> bool:
+        """Whether the caches show what was decided before, and can be read at all."""
+        for uid, (version, until) in list(self._written.items()):
+            is_shown = all(source.informer.store.version_of(uid) != version for source in self.sources)
+            if is_shown or until <= self.clock.monotonic():
+                del self._written[uid]
+        return not self._written and not self.nodes.is_stale("")
+
+    async def _record(
+        self, decision: Decision, found: Mapping[str, tuple[JobSource, QueuedEntry]], now: datetime
+    ) -> None:
+        source, entry = found[decision.job.uid]
+        job = entry.job
+        patch = source.api.elastic_patch(job, _decided(decision, job, now))
+        body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
+        try:
+            await self.client.merge_patch(source.informer.resource, job.key, body, subresource="status")
+        except errors.ApiError as error:
+            # The job has changed, or is gone; or nobody knows. The next plan sees what is so.
+            self.usage.has_changed = True
+            _log.info("a decision was not recorded", job=str(job.key), cause=error.name, error=str(error))
+            return
+        self._written[job.uid] = job.resource_version, self.clock.monotonic() + SHOWN_WITHIN
+        self.instruments.decided(decision)
+        _log.info("decided", job=str(job.key), workers=decision.workers, decision=type(decision).__name__)
+
+
+def _decided(decision: Decision, job: TrainingJob, now: datetime) -> ElasticRecord:
+    """What is remembered of a decision."""
+    spec, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
+    asked = spec.count if spec else None
+    if isinstance(decision, Resize):
+        return replace(known, workers=decision.workers, asked=asked, resized_at=now)
+    found = ElasticRecord(node=decision.node, queued_at=known.queued_at or now, admitted_at=now)
+    return found if decision.workers == asked else replace(found, workers=decision.workers, asked=asked)

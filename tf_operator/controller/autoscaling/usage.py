@@ -1,0 +1,71 @@
+"""What is held of each node, kept up to date as pods come and go, so that a plan does not add up all pods."""
+
+from collections import Counter
+
+from tf_operator.controller.autoscaling.projections import CachedNode, CountedPod
+from tf_operator.planning.autoscaling import shapes
+from tf_operator.planning.autoscaling.capacity import Node
+
+
+class NodeUsage:
+    """A handler of the informer of pods."""
+
+    def __init__(self) -> None:
+        self.has_changed = True
+        """Whether anything is another than at the last plan; whoever plans resets it."""
+        self._held: dict[str, Counter[str]] = {}
+
+    def node(self, found: CachedNode) -> Node:
+        """The node with what is held of it."""
+        return Node(
+            found.metadata.name,
+            found.allocatable,
+            shapes.amounts(self._held.get(found.metadata.name, {})),
+            labels=found.labels,
+            taints=found.taints,
+            is_usable=found.is_usable,
+        )
+
+    def on_add(self, item: CountedPod) -> None:
+        """It holds what it asks for."""
+        if item.node:
+            self._held.setdefault(item.node, Counter()).update(dict(item.requests))
+            self.has_changed = True
+
+    def on_update(self, old: CountedPod, new: CountedPod) -> None:
+        """It may be bound now, or have ended."""
+        if (old.node, old.requests) != (new.node, new.requests):
+            self._release(old)
+            self.on_add(new)
+
+    def on_delete(self, last: CountedPod, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
+        """It holds nothing any more."""
+        self._release(last)
+
+    def _release(self, pod: CountedPod) -> None:
+        held = self._held.get(pod.node)
+        if held is None:
+            return
+        held.subtract(dict(pod.requests))
+        self.has_changed = True
+        if not any(held.values()):
+            del self._held[pod.node]
+
+
+class OnNode:
+    """A handler of the informer of nodes."""
+
+    def __init__(self, usage: NodeUsage) -> None:
+        self._usage = usage
+
+    def on_add(self, item: CachedNode) -> None:  # noqa: ARG002 (the protocol of handlers)
+        """There is more room."""
+        self._usage.has_changed = True
+
+    def on_update(self, old: CachedNode, new: CachedNode) -> None:
+        """Heartbeats change nothing."""
+        self._usage.has_changed = self._usage.has_changed or old.differs(new)
+
+    def on_delete(self, last: CachedNode, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
+        """There is less room."""
+        self._usage.has_changed = True

@@ -1,0 +1,56 @@
+"""What reconciles make of the queue's decisions, which are in the record of the job.
+
+A job that waits for room is held back. The pods of one that has it prefer the node that was chosen for them.
+``planning.autoscaling`` decides; nothing here does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tf_operator.job.record import NOT_ELASTIC, JobPhase, JobRecord
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import Body
+from tf_operator.planning.snapshot import Hold, Snapshot
+
+REASON = "NoRoom"
+_MOST_WEIGHT = 100
+
+
+def hold(snapshot: Snapshot) -> Hold | None:
+    """Why the job may have no pods now, as far as the queue is concerned."""
+    job = snapshot.job
+    if not snapshot.settings.has_queue or not waits(job):
+        return None
+    return Hold(REASON, f"It waits until its {job.pod_count} pods fit into what the nodes have left.")
+
+
+def waits(job: TrainingJob) -> bool:
+    """Whether a job has to wait for its admission. One that ran before there was a queue goes on."""
+    record = job.record
+    return record.elastic.admitted_at is None and (record.start_time is None or record.is_idle)
+
+
+def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
+    """Since when a job waits; and nothing of a suspended one, which has given up its room."""
+    elastic = record.elastic
+    if record.phase is JobPhase.SUSPENDED:
+        return record.changed(elastic=NOT_ELASTIC)
+    if record.phase is JobPhase.QUEUED and snapshot.settings.has_queue and not elastic.queued_at:
+        return record.changed(elastic=replace(elastic, queued_at=snapshot.now))
+    return record
+
+
+def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
+    """The pod's spec, with a preference for this node. It is no more: the scheduler may know better."""
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    affinity = _object(pod.get("affinity"))
+    of_nodes = _object(affinity.get("nodeAffinity"))
+    known = of_nodes.get(preferred)
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    terms = [*(known if isinstance(known, list) else ()), {"weight": _MOST_WEIGHT, "preference": term}]
+    return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, preferred: terms}}}
+
+
+def _object(found: object) -> Body:
+    return found if isinstance(found, Mapping) else {}
