@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from golden import profiles
+from golden import profiles, queues
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
@@ -48,7 +48,7 @@ _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _FIELDS: Final = {
     *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
-    *("autoscalers", "hold"),
+    *("autoscalers", "hold", "kueue"),
 }
 
 Yaml = dict[str, Any]
@@ -93,6 +93,7 @@ def read(root: Path, name: str) -> Case:
         tensorboards=_tensorboards(found.get("tensorboards"), job.key.name, now),
         autoscalers=_autoscalers(found.get("autoscalers"), job.key.name, now),
         settings=_settings(found.get("settings", {})),
+        kueue=queues.read(found["kueue"], job) if "kueue" in found else None,
         hold=Hold(*found["hold"]) if "hold" in found else None,
     )
     return Case(name, found["title"], tuple(found.get("rules", ())), seen, api, tuple(found.get("bodies", ())))

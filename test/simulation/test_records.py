@@ -19,6 +19,7 @@ from tf_operator.dialects.kubeflow.v1 import PROFILE
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     ENDS,
+    ElasticRecord,
     FailureCause,
     FirstFailure,
     JobPhase,
@@ -43,6 +44,8 @@ COUNTS = st.integers(0, 5)
 SETS = st.frozensets(st.integers(0, 9)).map(Indexes)
 KINDS = st.sampled_from(list(ReplicaType))
 TYPES = st.sets(KINDS).map(lambda kinds: tuple(kind for kind in ReplicaType if kind in kinds))
+NUMBERS = st.none() | st.integers(1, 2**31)
+DECIDED = st.builds(ElasticRecord, NUMBERS, NUMBERS, TEXTS, TIMES, TIMES, TIMES)
 FAILURES = st.none() | st.builds(FirstFailure, st.just("pod"), TEXTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES)
 MOST_BYTES = 1_400_000
 """Of the 1.5 MiB that etcd takes of one object."""
@@ -71,11 +74,14 @@ RECORDS = st.builds(
     restart_records=st.lists(RESTARTS, max_size=3).map(tuple),
     first_failure=FAILURES,
     pending=st.none() | st.builds(PendingRecord, st.sampled_from(PendingKind), TEXTS, TEXTS, TEXTS, TIMES),
+    elastic=DECIDED,
+    admitted_at=TIMES,
 ).map(
     lambda record: record.changed(
         failure=record.failure if record.phase is JobPhase.FAILED else None,
         completion_time=record.completion_time if record.phase in ENDS else None,
         resumed_at=None if record.phase is JobPhase.SUSPENDED else record.resumed_at,
+        admitted_at=None if record.phase is JobPhase.QUEUED else record.admitted_at,
     )
 )
 

@@ -112,9 +112,12 @@ def one_live_pod_for_each_replica(life: JobLife) -> Iterator[str]:
 def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
     """Every pod is of a replica that the job wanted when it was made, or a moment before."""
     for pod in life.pods:
-        specs = [body["spec"]["tfReplicaSpecs"] for body in _recent(life, pod.born)]
+        bodies = list(_recent(life, pod.born))
+        specs = [body["spec"]["tfReplicaSpecs"] for body in bodies]
         kind, index = pod.replica
         counts = [spec.get("replicas", 1) for found in specs for key, spec in found.items() if key.lower() == kind]
+        if kind == "worker":  # the operator's own queue may have decided on another number, and recorded it
+            counts += [body.get("status", {}).get("elastic", {}).get("workers", 0) for body in bodies]
         if pod.name != f"{life.name}-{kind}-{index}":
             yield f"{pod.name} is the pod of {kind} {index}"
         if not _INDEX.fullmatch(index) or int(index) >= max(counts, default=0):

@@ -65,12 +65,12 @@ class Kubelet:
         pod = await self._change(name, partial(pod_status.disrupted, reason=reason, message=message))
         return await self.api.delete(self._path(name), uid=pod["metadata"]["uid"])
 
-    async def bind(self, name: str) -> Json:
+    async def bind(self, name: str, node: str = "node-1") -> Json:
         """Bind the pod to a node, which need not exist: from now on its deletion is graceful.
 
         A controller-manager removes pods of nodes that are none after 40 s.
         """
-        target = {"apiVersion": "v1", "kind": "Node", "name": "node-1"}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
         await self.api.create(self._path(name, "binding"), binding)
         return await self.pod(name)

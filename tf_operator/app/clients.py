@@ -16,6 +16,7 @@ from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
+from tf_operator.controller.autoscaling.projections import NODES
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election import lease
@@ -112,6 +113,10 @@ class Clients:
             if await self._is_served(requests.list_page(state.workloads(version), scope, limit=1)):
                 return version
         return state.VERSIONS[0]
+
+    async def may_read_nodes(self) -> bool:
+        """Whether nodes may be listed."""
+        return await self._is_served(requests.list_page(NODES, Scope(), limit=1))
 
     async def _is_served(self, listing: Request) -> bool:
         client = self.webhook()

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, Self, cast
 
-from tf_operator.app.wiring import Runnable
+from tf_operator.app.wiring import Working
 from tf_operator.machinery import log
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
@@ -64,7 +64,7 @@ class Lifecycle:
 
     def __init__(
         self,
-        controllers: Mapping[str, Runnable],
+        controllers: Mapping[str, Working],
         *,
         informers: SharedInformerFactory,
         recorder: EventRecorder,

@@ -11,7 +11,17 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from tf_operator.app import clients, config_file, controller_config, lifecycle, logs, signals, tensorboards, wiring
+from tf_operator.app import (
+    autoscaling,
+    clients,
+    config_file,
+    controller_config,
+    lifecycle,
+    logs,
+    signals,
+    tensorboards,
+    wiring,
+)
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Kueue, Options
@@ -22,6 +32,7 @@ from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.planning import gang_schedulers
+from tf_operator.planning.autoscaling.schedule import Rules
 from tf_operator.planning.snapshot import Settings
 
 _log = Logger(__name__)
@@ -106,7 +117,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         for name, controller in controllers.items():
             metrics.sample_queue(name, controller.queue)
         life = lifecycle.Lifecycle(
-            controllers,
+            {**controllers, **_queue(context, metrics)},
             informers=informers,
             recorder=recorder,
             election=election or lifecycle.NoElection(),
@@ -137,11 +148,14 @@ async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> 
         return (await to_server.gang_scheduler(versions) if versions else "") or name
 
     by_job = tuple([await served(name) for name in options.gang_schedulers_by_job])
-    name = await served(options.gang_scheduler)
+    name, rules = await served(options.gang_scheduler), options.autoscale
     if options.finds_gang_scheduler:
         name = await to_server.gang_scheduler(gang_schedulers.BY_PREFERENCE)
         _log.info("gang scheduling", scheduler=name or "none is installed")
-    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job)
+        if not name and not rules and await to_server.may_read_nodes():
+            _log.info("jobs are admitted whole, by what the nodes have left")
+            rules = Rules(resizes=False)
+    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job, autoscale=rules)
 
 
 def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:
@@ -169,6 +183,12 @@ def _controllers(
     """One for each served API, and those of TensorBoards, by name."""
     of_jobs = {api.controller: make_controller(context, api) for api in context.options.apis}
     return {**of_jobs, **tensorboards.make_controllers(context)}
+
+
+def _queue(context: wiring.ControllerContext, metrics: registry.Metrics) -> dict[str, wiring.Working]:
+    """The operator's own queue of jobs, by its name, where there is one."""
+    rules = context.options.autoscale
+    return {"queue": autoscaling.make_autoscaler(context, rules, metrics.job_queue())} if rules else {}
 
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:

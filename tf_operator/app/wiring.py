@@ -104,18 +104,22 @@ class ControllerContext:
         return tuple(Scope(namespace, label_selector) for namespace in self.options.namespaces or ("",))
 
 
-class Runnable(Protocol):
+class Working(Protocol):
     """What works while this process leads."""
-
-    @property
-    def queue(self) -> WorkQueue[Any]:
-        """The keys that wait for work; its ages are measured."""
 
     async def run(self) -> None:
         """Work until cancelled. Called again in each term, with current caches, except where an informer is behind."""
 
     async def drain(self) -> None:
         """Start no further reconcile, and return when those that run are done. The end of the process follows."""
+
+
+class Runnable(Working, Protocol):
+    """What works on keys."""
+
+    @property
+    def queue(self) -> WorkQueue[Any]:
+        """The keys that wait for work; its ages are measured."""
 
 
 MakeController = Callable[[ControllerContext, ServedAPI], Runnable]
@@ -182,6 +186,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
+        has_queue=options.autoscale is not None,
         without_tensorboards={
             api.resource.api_version: why
             for api in options.apis

@@ -28,6 +28,12 @@
 {{- with .gangSchedulerName }}
 - --gang-scheduler-name={{ . }}
 {{- end }}
+{{- if .queue.enabled }}
+- --autoscale
+- --autoscale-shrink-after={{ .queue.shrinkAfter }}
+- --autoscale-grow-after={{ .queue.growAfter }}
+- --autoscale-resize-interval={{ .queue.resizeInterval }}
+{{- end }}
 {{- if ne .kueue "none" }}
 - --kueue={{ .kueue }}
 {{- end }}

@@ -210,6 +210,17 @@
   verbs: [list, watch]
 {{- end -}}
 
+{{- define "tf-operator.queueRules" -}}
+# What the nodes can hold, and what all pods hold of it.
+- apiGroups: [""]
+  resources: [nodes, pods]
+  verbs: [list, watch]
+# The order in which jobs wait.
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [list, watch]
+{{- end -}}
+
 {{- define "tf-operator.metricsAuthRules" -}}
 # Whose token is this? The reply has the user's name and groups.
 - apiGroups: [authentication.k8s.io]

@@ -26,6 +26,7 @@ OVERLAYS = (
     "mlkube-accelerators",
     "namespaced",
     "protected-metrics",
+    "queue",
     "t9k",
 )
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)

@@ -18,6 +18,7 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from tf_operator.app.metrics.client import ClientFamilies, ClientMetrics
+from tf_operator.app.metrics.job_queue import JobQueueMetrics
 from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
 from tf_operator.app.metrics.process import ConfigMetrics, ElectionMetrics, LoopMetrics, RecorderMetrics, add_build_info
 from tf_operator.app.metrics.queue import (
@@ -79,6 +80,10 @@ class Metrics:
         self._clients = ClientFamilies(self.registry)
         self._watches = WatchFamilies(self.registry)
         self._samples: list[Callable[[], object]] = [found.sample for found in self.jobs.values()]
+
+    def job_queue(self) -> JobQueueMetrics:
+        """Instruments of the operator's own queue of jobs; asked for once, where there is one."""
+        return JobQueueMetrics(self.registry)
 
     def client(self, host: str) -> ClientMetrics:
         """Instruments of the clients that speak to the apiserver at this address."""

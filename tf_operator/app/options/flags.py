@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tf_operator.app.options import flag_types
 
 SERVE = "What to serve"
+QUEUE = "The operator's own queue"
 REACH = "The API server"
 LEAD = "Leader election"
 RESTART = "Restarts of replicas"
@@ -159,6 +160,40 @@ FLAGS: tuple[Flag, ...] = (
         "8s",
         "DURATION",
         "How long running reconciles may take to finish after SIGTERM. Keep it below the pod's grace period.",
+    ),
+    Flag(
+        "autoscale",
+        QUEUE,
+        flag_types.switch,
+        "false",
+        "",
+        "Jobs wait until all their pods fit into what the nodes have left, by priority and age; jobs with an "
+        "elasticPolicy without metrics grow into idle capacity, and give up workers for jobs that wait. Needs the "
+        "right to watch nodes, pods and priority classes of the whole cluster.",
+    ),
+    Flag(
+        "autoscale-shrink-after",
+        QUEUE,
+        flag_types.duration,
+        "2m",
+        "DURATION",
+        "How long a job waits before others give up workers for it.",
+    ),
+    Flag(
+        "autoscale-grow-after",
+        QUEUE,
+        flag_types.duration,
+        "1m",
+        "DURATION",
+        "How long no job has to have been admitted before others get more workers.",
+    ),
+    Flag(
+        "autoscale-resize-interval",
+        QUEUE,
+        flag_types.duration,
+        "5m",
+        "DURATION",
+        "The shortest time between two resizes of one job.",
     ),
     Flag(
         "kubeconfig",

@@ -11,6 +11,7 @@ Neighbours: ``flags`` is the table, ``flag_types`` the spelling of values, ``run
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -21,6 +22,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
+from tf_operator.planning.autoscaling.schedule import Rules
 from tf_operator.planning.kueue import state
 
 _JSON_LOGS, _GANG = "json-log-format", "enable-gang-scheduling"
@@ -113,6 +115,8 @@ class Options:
     kueue: Kueue = Kueue.NONE
     kueue_version: str = state.VERSIONS[0]
     """In which Workloads are read and written."""
+    autoscale: Rules | None = None
+    """``None``: no job waits until it fits."""
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -173,6 +177,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         tensorboards=Tensorboards(found["tensorboards"]),
         makes_autoscalers=found["horizontal-pod-autoscalers"],
         kueue=Kueue(found["kueue"]),
+        autoscale=_autoscale(found) if found["autoscale"] else None,
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
@@ -230,6 +235,11 @@ def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:
     if base > cap:
         raise OptionError(f"--restart-delay-base: {base:g}s is longer than --restart-delay-cap, {cap:g}s")
     return RestartDelay(base, cap, found["restart-delay-reset"])
+
+
+def _autoscale(found: Mapping[str, Any]) -> Rules:
+    shrink, grow, interval = (found[f"autoscale-{name}"] for name in ("shrink-after", "grow-after", "resize-interval"))
+    return Rules(timedelta(seconds=shrink), timedelta(seconds=grow), timedelta(seconds=interval))
 
 
 def _protection(found: Mapping[str, Any]) -> Protection | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import ChildMeta, owner_reader
+from tf_operator.controller.projections.children import Child, ChildMeta, owner_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.machinery.transport.requests import Resource
@@ -95,11 +95,9 @@ class _RawPod(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class CountedPod:
+class CountedPod(Child):
     """Any pod of the cluster, and what it holds of its node: nothing when it has ended, or is on none."""
 
-    metadata: ObjectMeta
-    owner: str
     node: str
     requests: Amounts
 

@@ -4,13 +4,13 @@ A job is decoded once for each version of it. The pods of a job are those that i
 owner reference is text that anybody may write who creates a pod.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from tf_operator.controller.autoscaling.projections import CachedPriorityClass, CountedPod
-from tf_operator.controller.caches import owner_value
+from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
@@ -26,7 +26,6 @@ from tf_operator.planning.autoscaling.jobs import BoundPod, Need, QueueJob
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
 """So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""
-OWNER: Final = "owner"
 _BEGINNING: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -53,7 +52,8 @@ class QueueJobs:
         sources: tuple[JobSource, ...],
         pods: Store[CountedPod],
         priorities: Store[CachedPriorityClass],
-        resizes: Callable[[TrainingJob], bool],
+        *,
+        resizes: bool,
     ) -> None:
         self._sources = sources
         self._pods = pods
@@ -95,18 +95,15 @@ class QueueJobs:
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED) or validate(asked):
             return None
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
-        done = (
-            (spec.type, sum(index < spec.count for index in record.of(spec.type).completed)) for spec in job.replicas
-        )
-        resizable = job.elastic if self._resizes(job) else None
+        specs = [spec for spec in job.replicas if spec.count]
+        done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
+        resizable = job.elastic if self._resizes and job.elastic and not job.elastic.metrics else None
         seen = QueueJob(
             key=job.key,
             uid=job.uid,
             created=parse_time(stored.metadata.creation_timestamp) or _BEGINNING,
-            needs=tuple(
-                Need(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in job.replicas if spec.count
-            ),
-            elastic=resizable.range_of(ReplicaType.WORKER) if resizable and not resizable.metrics else None,
+            needs=tuple(Need(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in specs),
+            elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
             done=tuple(done),
             is_admitted=not waits,

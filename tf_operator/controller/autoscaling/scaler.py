@@ -5,13 +5,12 @@ recorded, so whether this process lives on after the write makes no difference. 
 show all that was written, because it counts with it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from tf_operator.controller.autoscaling.projections import CachedNode
-from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueuedEntry, QueueJobs
+from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueueJobs
 from tf_operator.controller.autoscaling.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.projections.jobs import StoredJob
@@ -106,7 +105,8 @@ class AutoScaler:
         self._wake_at = schedule.wake_at
         self.instruments.waiting(schedule.waiting)
         for decision in schedule.decisions:
-            await self._record(decision, found, now)
+            source, entry = found[decision.job.uid]
+            await self._record(decision, source, entry.job, now)
 
     def _is_current(self) -> bool:
         """Whether the caches show what was decided before, and can be read at all."""
@@ -116,11 +116,7 @@ class AutoScaler:
                 del self._written[uid]
         return not self._written and not self.nodes.is_stale("")
 
-    async def _record(
-        self, decision: Decision, found: Mapping[str, tuple[JobSource, QueuedEntry]], now: datetime
-    ) -> None:
-        source, entry = found[decision.job.uid]
-        job = entry.job
+    async def _record(self, decision: Decision, source: JobSource, job: TrainingJob, now: datetime) -> None:
         patch = source.api.elastic_patch(job, _decided(decision, job, now))
         body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
         try:

@@ -13,7 +13,7 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.ranges import Indexes
-from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
+from tf_operator.job.record import ElasticRecord, FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.job.training_job import DecidingReplica, RestartPolicy, TrainingJob
 from tf_operator.meta import Body
@@ -334,6 +334,22 @@ def test_phase_state_and_reason_follow_from_the_status_of_v1(
 ) -> None:
     found = shown_status(**fields)
     assert (found["phase"], found["state"], found["reason"]) == (phase, state, reason)
+
+
+def test_a_job_of_the_queue_says_when_it_was_queued_and_ran_as_the_fork_did() -> None:
+    queue = {
+        "elastic": ElasticRecord(workers=2, asked=1, queued_at=datetime(2018, 5, 9, 15, 19, 36, tzinfo=UTC)),
+        "first_run_time": datetime(2018, 5, 9, 16, tzinfo=UTC),
+        "replicas": {ReplicaType.WORKER: ReplicaRecord(completed=Indexes.of([]))},
+    }
+    queued = shown_status(**queue | {"phase": JobPhase.QUEUED, "first_run_time": None})
+    assert (queued["enqueueScheduleTime"], queued["runningReplicas"]) == ("2018.05.09-15:19:36", 0)
+    assert queued.keys().isdisjoint({"startRunTime", "jobFinishTime"})
+    running = shown_status(**queue | {"phase": JobPhase.RUNNING})
+    row = {"tf_replica_type": "WORKER", "state": "Running", "ReplicasStates": {"Running": 2}}
+    assert (running["startRunTime"], row in running["replicaStatuses"]) == ("2018.05.09-16:00:00", True)
+    ended = shown_status(**queue | SUCCEEDED | {"completion_time": datetime(2018, 5, 9, 17, tzinfo=UTC)})
+    assert (ended["jobFinishTime"], ended["runningReplicas"]) == ("2018.05.09-17:00:00", 0)
 
 
 def test_a_job_of_v1_is_done_when_it_has_ended() -> None:

@@ -5,6 +5,7 @@ end that it reports; and it is shown again for as long as nothing else is in the
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC
 from typing import Any, Final
 
 from tf_operator.dialects import phases
@@ -27,6 +28,8 @@ ORIGIN: Final = "origin"
 """In v1, written by the operator: the version in which the job was created, if its rules are those of that version."""
 RUNTIME_ID: Final = "runtimeId"
 """In v1, written by the operator: what is in the names of the children; it never changes."""
+_TIME: Final = "%Y.%m.%d-%H:%M:%S"
+"""As the fork wrote times."""
 _ABSENT: Final = object()
 
 
@@ -80,7 +83,21 @@ def _said(status: Body, spec: object) -> dict[str, Any]:
     }
     if record.replicas:
         said["replicaStatuses"] = phases.rows(_counts(status, record, spec))
-    return said
+    return said | (_of_queue(status, record) if record.elastic.queued_at else {})
+
+
+def _of_queue(status: Body, record: JobRecord) -> dict[str, Any]:
+    """What the fork with auto-scaling said of the jobs in its queue."""
+    started = record.first_run_time or record.all_running_time or (record.start_time if record.is_finished else None)
+    times = {
+        "enqueueScheduleTime": record.elastic.queued_at,
+        "startRunTime": started,
+        "jobFinishTime": record.completion_time,
+    }
+    workers = object_of(object_of(status, "replicaStatuses"), ReplicaType.WORKER)
+    running = 0 if record.is_finished else count_of(workers, "active")
+    said = {name: moment.astimezone(UTC).strftime(_TIME) for name, moment in times.items() if moment}
+    return said | {"runningReplicas": running}
 
 
 def _reason(status: Body, record: JobRecord) -> str:
@@ -102,6 +119,8 @@ def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[TypeCount
         kind = TYPES[name]
         if kind is ReplicaType.MASTER and kind not in record.replicas:
             kind = ReplicaType.CHIEF
+        if kind is ReplicaType.WORKER and record.elastic.asked == wanted:
+            wanted = record.elastic.workers or wanted
         known = record.of(kind)
         failed = len(known.failed) or (0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed"))
         yield TypeCounts(name, wanted, len(known.completed), failed)

@@ -1,0 +1,201 @@
+"""A day of the operator's own queue: 200 jobs on 12 nodes, on a virtual clock.
+
+The test is the scheduler and the pods: a pod is bound where it fits, first on the node that its job prefers; it begins
+to work after a while, and one that is given up goes after its grace period. What the queue reaches is compared with a
+clairvoyant packing, for which nothing takes time: at each moment it has as many workers at work as there may be.
+"""
+
+import heapq
+import random
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import ElasticRange
+from tf_operator.meta import ObjectKey
+from tf_operator.planning.autoscaling import shapes
+from tf_operator.planning.autoscaling.capacity import Node
+from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Need, QueueJob
+from tf_operator.planning.autoscaling.schedule import Cluster, Rules, make_schedule
+
+MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
+DAY, JOBS, GPUS = 86400.0, 200, 8
+NODES = [f"node-{index:02}" for index in range(12)]
+STARTS, GOES, REPLACED = 20.0, 30.0, 60.0
+"""Seconds until a pod works, until one that is given up is gone, and until pods that know more others work."""
+WORKER = ReplicaType.WORKER
+
+
+@dataclass
+class Life:
+    """One job: what is left of its work, and where its workers are."""
+
+    job: QueueJob
+    arrives: float
+    work: float
+    is_dynamic: bool
+    workers: dict[int, str] = field(default_factory=dict)
+    works_from: dict[int, float] = field(default_factory=dict)
+    going: dict[int, str] = field(default_factory=dict)
+    ended: float | None = None
+
+    @property
+    def gpus(self) -> int:
+        return self.job.worker.requests[0][1]
+
+    def at_work(self, now):
+        return sum(index in self.workers and self.works_from[index] <= now for index in range(self.job.workers))
+
+    def seen(self):
+        held = {**self.going, **self.workers}
+        return replace(self.job, pods=tuple(BoundPod(WORKER, index, node) for index, node in held.items()))
+
+
+class Day:
+    """The cluster and its jobs, from one event to the next."""
+
+    def __init__(self, seed):
+        chance = random.Random(seed)
+        self.lives = [_life(chance, number) for number in range(JOBS)]
+        self.now, self.done, self.resizes, self.least = 0.0, 0.0, [], []
+        self.moments = [life.arrives for life in self.lives]
+        heapq.heapify(self.moments)
+
+    def run(self):
+        while self.moments:
+            moment = heapq.heappop(self.moments)
+            if moment > self.now or not self.now:
+                self._advance(moment)
+                self._plan()
+
+    def _advance(self, moment):
+        """Let the workers work; jobs end, and pods that are given up go."""
+        for life in self._running():
+            done = min(life.at_work(self.now) * (moment - self.now), life.work)
+            life.work -= done
+            self.done += done * life.gpus * (self.now < DAY)
+            if life.work <= 1e-6:
+                life.ended, life.workers, life.going = moment, {}, {}
+        self.now = moment
+        for life in self._running():
+            gone = [index for index in life.going if life.works_from[index] <= moment]
+            for index in gone:
+                del life.going[index]
+            self._bind(life)
+
+    def _plan(self):
+        now = MIDNIGHT + timedelta(seconds=self.now)
+        there = [life for life in self.lives if life.arrives <= self.now and life.ended is None]
+        held = self._held()
+        nodes = tuple(Node(name, _gpus(GPUS), _gpus(held[name])) for name in NODES)
+        schedule = make_schedule(Cluster(now, nodes, tuple(life.seen() for life in there), Rules()))
+        by_uid = {life.job.uid: life for life in there}
+        for decision in schedule.decisions:
+            self._act(by_uid[decision.job.uid], decision, now)
+        for life in self._running():
+            self._bind(life)
+        self._wake(schedule.wake_at)
+
+    def _act(self, life, decision, now):
+        before = life.job.workers
+        life.job = replace(life.job, workers=decision.workers)
+        if isinstance(decision, Admit):
+            life.job = replace(life.job, is_admitted=True, admitted_at=now, node=decision.node)
+            return
+        life.job = replace(life.job, resized_at=now)
+        self.resizes.append((life.job.uid, self.now))
+        for index in range(decision.workers, before):
+            life.going[index] = life.workers.pop(index)
+            life.works_from[index] = self.now + GOES
+        if decision.workers > before and not life.is_dynamic:
+            life.works_from |= dict.fromkeys(life.workers, self.now + REPLACED)
+
+    def _bind(self, life):
+        for index in range(life.job.workers):
+            if index in life.workers or index in life.going:
+                continue
+            held = self._held()
+            room = [name for name in [life.job.node, *NODES] if name and held[name] + life.gpus <= GPUS]
+            if room:
+                life.workers[index], life.works_from[index] = room[0], self.now + STARTS
+
+    def _wake(self, wake_at):
+        """At the next thing that happens by itself."""
+        if wake_at:
+            heapq.heappush(self.moments, (wake_at - MIDNIGHT).total_seconds())
+        for life in self._running():
+            self.least.append(life.job.workers - life.job.elastic.least)
+            later = [moment for moment in life.works_from.values() if moment > self.now]
+            speed = life.at_work(self.now)
+            for moment in [*later, *([self.now + life.work / speed] if speed else [])]:
+                heapq.heappush(self.moments, max(moment, self.now + 1e-3))
+
+    def _running(self):
+        return [life for life in self.lives if life.job.is_admitted and life.ended is None]
+
+    def _held(self):
+        held = dict.fromkeys(NODES, 0)
+        for life in self._running():
+            for node in (*life.workers.values(), *life.going.values()):
+                held[node] += life.gpus
+                assert held[node] <= GPUS
+        return held
+
+
+def _life(chance, number):
+    workers = chance.choice([1, 2, 2, 4, 4, 8, 12])
+    most = workers + chance.choice([0, 2, 4, 8])
+    needs = (Need(WORKER, workers, shapes.Shape(_gpus(chance.choice([1, 1, 1, 2])))),)
+    arrives = chance.uniform(0, DAY * 0.9)
+    created = MIDNIGHT + timedelta(seconds=arrives)
+    job = QueueJob(
+        key=ObjectKey(f"team-{number % 7}", f"job-{number}"),
+        uid=f"{number:03}",
+        created=created,
+        needs=needs,
+        elastic=ElasticRange(WORKER, max(workers // 2, 1), most),
+        workers=workers,
+        queued_at=created,
+    )
+    hours = chance.choice([0.5, 1, 2, 3, 4])
+    return Life(job, arrives, work=workers * hours * 3600, is_dynamic=chance.random() < 0.5)
+
+
+def _gpus(count):
+    return shapes.amounts({"gpu": count})
+
+
+def clairvoyant(lives):
+    """GPU seconds of the day, if what may be at work always is, the longest first, on one node as large as all."""
+    step, done = 30.0, 0.0
+    left = {life.job.uid: life.work for life in lives}
+    now = 0.0
+    while now < DAY:
+        free = float(len(NODES) * GPUS)
+        there = [life for life in lives if life.arrives <= now and left[life.job.uid] > 0]
+        for life in sorted(there, key=lambda life: -left[life.job.uid] / life.job.most):
+            used = min(life.job.most, free / life.gpus, left[life.job.uid] / step)
+            left[life.job.uid] -= used * step
+            free -= used * life.gpus
+            done += used * life.gpus * step
+        now += step
+    return done
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_day_of_the_queue_uses_what_a_clairvoyant_packing_would(seed):
+    day = Day(seed)
+    best = clairvoyant(day.lives)
+    day.run()
+
+    assert best > 0.95 * len(NODES) * GPUS * DAY
+    assert day.done >= 0.9 * best
+    assert all(life.ended is not None for life in day.lives)
+    assert min(day.least) >= 0
+    last = {}
+    for uid, moment in day.resizes:
+        assert moment - last.get(uid, -DAY) >= 299.99
+        last[uid] = moment
+    assert day.resizes

@@ -1,0 +1,42 @@
+"""The operator's own queue of jobs: its parts, and what is watched for it. Without it, none of that is there."""
+
+from tf_operator.app.wiring import ControllerContext
+from tf_operator.controller import caches
+from tf_operator.controller.autoscaling import projections
+from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueueJobs
+from tf_operator.controller.autoscaling.scaler import AutoScaler
+from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
+from tf_operator.controller.metrics_hooks import QueueDecisions
+from tf_operator.controller.resources import PODS
+from tf_operator.machinery.cache.factory import Need
+from tf_operator.planning.autoscaling.schedule import Rules
+
+
+def make_autoscaler(context: ControllerContext, rules: Rules, instruments: QueueDecisions) -> AutoScaler:
+    """The queue of all APIs that are served. It counts with all pods and nodes of the cluster."""
+    informers, apis = context.informers, context.options.apis
+    nodes = informers.get(projections.NODES, decode=projections.read_node)
+    decode = projections.counted_pod_reader(apis)
+    pods = informers.get(PODS, decode=decode, indexes={caches.OWNER: caches.owner_of})
+    priorities = informers.get(
+        projections.PRIORITY_CLASSES,
+        decode=projections.read_priority_class,
+        need=Need.OPTIONAL,  # without them, all jobs have the same priority
+    )
+    sources = tuple(JobSource(api, caches.job_informer(informers, context.scopes(), api)) for api in apis)
+    usage = NodeUsage()
+    pods.add_handler(usage)
+    nodes.add_handler(OnNode(usage))
+    scaler = AutoScaler(
+        jobs=QueueJobs(sources, pods.store, priorities.store, resizes=rules.resizes),
+        nodes=nodes,
+        usage=usage,
+        sources=sources,
+        client=context.client,
+        clock=context.clock,
+        rules=rules,
+        instruments=instruments,
+    )
+    for source in sources:
+        source.informer.add_handler(scaler)
+    return scaler

@@ -1,0 +1,35 @@
+"""The operator's own queue of jobs. Without it, none of these series exist.
+
+Neighbour: ``registry``, which makes these.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from tf_operator.controller.metrics_hooks import QueueDecisions
+from tf_operator.planning.autoscaling.jobs import Decision, Resize
+
+
+class JobQueueMetrics(QueueDecisions):
+    """``tf_operator_queue_*``."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(of: str, text: str) -> Counter:
+            return Counter(f"tf_operator_queue_{of}", text, registry=registry)
+
+        self._waiting = Gauge("tf_operator_queue_length", "Jobs that wait for room.", registry=registry)
+        self._admitted = counter("admitted_jobs_total", "Jobs that were admitted.")
+        self._grown = counter("grown_jobs_total", "Times that a running job was given more workers.")
+        self._shrunk = counter("shrunk_jobs_total", "Times that a running job gave up workers for one that waited.")
+
+    def waiting(self, jobs: int) -> None:
+        """``tf_operator_queue_length``."""
+        self._waiting.set(jobs)
+
+    def decided(self, decision: Decision) -> None:
+        """The counters."""
+        if not isinstance(decision, Resize):
+            self._admitted.inc()
+        elif decision.workers > decision.job.workers:
+            self._grown.inc()
+        else:
+            self._shrunk.inc()
