@@ -332,6 +332,13 @@ async def test_a_job_that_cannot_be_run_is_refused_with_the_rule(here, name):
         await here.create(example(name=name, replicaSpecs=replicas))
 
 
+@pytest.mark.parametrize(("least", "most"), [(3, 4), (1, 1)], ids=["fewer", "more"])
+async def test_another_number_of_workers_than_the_instances_allow_is_refused(here, least, most):
+    replicas = [MASTER, WORKER | {"replicas": 2}]
+    with pytest.raises(RefusedError, match="needs as many workers as min-instance and max-instance allow"):
+        await here.create(example(replicaSpecs=replicas, **{"min-instance": least, "max-instance": most}))
+
+
 async def test_the_id_of_a_job_never_changes(here):
     await here.create(example(RuntimeId="76no"))
     with pytest.raises(RefusedError, match="cannot change: it is in the names"):

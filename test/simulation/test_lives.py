@@ -282,6 +282,33 @@ LIVES = [
         disruptions=1,
     ),
     Life(
+        "elastic, with a parameter server: more workers replace all pods, fewer leave the others",
+        tfjob("job").workers(1, restart="Never").parameter_servers(1, restart="Never").elastic(1, 3).body(),
+        (
+            ((everything_runs,), "Created Running", "ps-0#1:Running worker-0#1:Running"),
+            ((scale_workers(3),), "Created Restarting",
+             "ps-0#2:Pending worker-0#2:Pending worker-1#1:Pending worker-2#1:Pending"),
+            ((everything_runs, scale_workers(2)), "Created Running",
+             "ps-0#2:Running worker-0#2:Running worker-1#1:Running"),
+            ((scale_workers(3), everything_runs), "Created Running",
+             "ps-0#3:Running worker-0#3:Running worker-1#2:Running worker-2#2:Running"),
+            ((succeeds("worker-0"),), "Created !Running Succeeded",
+             "ps-0#3:Running worker-0#3:Succeeded worker-1#2:Running worker-2#2:Running"),
+        ),
+    ),
+    Life(
+        "elastic, in step: also fewer workers replace all, and a failure before counts as it would have",
+        tfjob("job").workers(3, restart="ExitCode").backoff_limit(1).elastic(1, 3).body(),
+        (
+            ((everything_runs, fails("worker-1", 137), time_passes(2), everything_runs), "Created Running",
+             "worker-0#1:Running worker-1#2:Running worker-2#1:Running"),
+            ((scale_workers(2),), "Created Restarting", "worker-0#2:Pending worker-1#3:Pending"),
+            ((everything_runs, suspend, scale_workers(3), resume, everything_runs), "Created !Suspended Running",
+             "worker-0#3:Running worker-1#4:Running worker-2#2:Running"),
+        ),
+        restarts=1,
+    ),
+    Life(
         "T9k, Always: one more run after a success, as long as the limit allows",
         t9k.job("t", replicas("worker", 2, "Always"), runPolicy={"backoffLimit": 1, "cleanUpPolicy": "All"}),
         (

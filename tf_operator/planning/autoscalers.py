@@ -28,13 +28,15 @@ _SCALED: Final = "Worker"
 def actions(snapshot: Snapshot, *, is_active: bool) -> Iterator[Action]:
     """Make the object, bring its spec up to date, or delete it; it has no place beside a job that does not run."""
     job, seen = snapshot.job, snapshot.autoscalers
-    if seen is None or seen.unserved or (seen.found and seen.found.is_terminating) or _is_waiting(snapshot, seen):
+    if seen is None or seen.unserved or (seen.found and seen.found.is_terminating):
         return
     found, wanted = seen.found, _spec(job) if is_active else None
     if wanted is None:
-        if found:
+        if found and not rejections.is_waiting(seen.rejected, snapshot.now):
             what = f"the deletion of {WHAT}"
             yield Delete(RESOURCE, found.name, found.uid, what, stage=Stage.EXTRAS, is_optional=True)
+    elif _is_waiting(snapshot, seen):
+        return
     elif found is None:
         yield Create(RESOURCE, job.key.name, WHAT, partial(_body, job, wanted), Stage.EXTRAS, is_optional=True)
     elif found.digest != digest(wanted):
@@ -57,9 +59,12 @@ def note(snapshot: Snapshot) -> str:
 def retry_at(snapshot: Snapshot, *, is_active: bool) -> datetime | None:
     """When to reconcile again, if nothing happens until then."""
     seen = snapshot.autoscalers
-    if seen is None or seen.rejected is None or rejections.is_final(seen.rejected):
+    if seen is None or seen.rejected is None:
         return None
-    is_due = _is_behind(snapshot.job, seen) if is_active else seen.found is not None
+    if is_active and _spec(snapshot.job):
+        is_due = _is_behind(snapshot.job, seen) and not rejections.is_final(seen.rejected)
+    else:
+        is_due = seen.found is not None
     return rejections.retry_at(seen.rejected) if is_due else None
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from support.real_namespace import accuracy
 from support.settle import eventually
 
@@ -26,6 +28,7 @@ def job(image):
     }
 
 
+@pytest.mark.nightly
 async def test_a_training_goes_on_with_two_workers_then_four_then_two(here, images):
     here.kubectl.create(job(images.training))
     await here.wait_log("elastic", "worker-0", "Step 100")

@@ -10,15 +10,18 @@ from support import builders
 from support.controller_harness import JOBS, KEY, Harness
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
+from tf_operator.controller.projections.autoscalers import autoscaler_reader
 from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 from tf_operator.controller.projections.tensorboards import tensorboard_reader
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport import errors, responses
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.snapshot import Settings
+from tf_operator.planning import autoscalers
+from tf_operator.planning.snapshot import Autoscaler, Settings
 
 
 @pytest.fixture
@@ -76,6 +79,36 @@ async def test_of_tensorboards_is_known_what_their_informer_knows(harness, field
             informer.store.put(tensorboard_reader((v1.API,))(raw))
         found = observer.from_caches(observer.stored(KEY)).tensorboards.found
         assert (found.name, found.spec, found.is_ready, found.message) == ("j", {"image": "i"}, True, "m")
+
+
+@pytest.mark.parametrize(
+    ("fields", "unserved"),
+    [
+        (None, "this operator makes none: it runs without --horizontal-pod-autoscalers"),
+        ({"has_settled": False, "has_synced": False}, None),
+        ({"is_absent": True}, "horizontalpodautoscalers.autoscaling cannot be read"),
+        ({"is_stale": lambda _: True}, "horizontalpodautoscalers.autoscaling cannot be read"),
+        ({}, ""),
+    ],
+)
+async def test_of_autoscalers_is_known_what_their_informer_knows(fields, unserved):
+    harness = Harness(builders.tfjob("j").workers(1).elastic(1, 2, metrics=[{"type": "Pods"}]))
+    await harness.settle()
+    reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "uid": "other", "controller": True}
+    store = Store({OWNER: owner_of})
+    for uid, name in ((harness.job["metadata"]["uid"], "j"), ("other", "k")):
+        metadata = {"name": name, "namespace": KEY.namespace, "labels": {OPERATOR_LABEL: "tfjob-controller"}}
+        body = {"metadata": metadata | {"uid": name, "ownerReferences": [reference | {"uid": uid}]}}
+        store.put(autoscaler_reader((v1.API,))(msgspec.json.encode(body)))
+    known = {"resource": autoscalers.RESOURCE, "store": store, "has_settled": True, "has_synced": True}
+    known |= {"is_absent": False, "is_stale": lambda _: False}
+    observer = harness.reconciler.observer
+    informer = None if fields is None else SimpleNamespace(**known | fields)
+    observer = replace(observer, caches=replace(observer.caches, autoscalers=informer))
+    seen = observer.from_caches(observer.stored(KEY)).autoscalers
+
+    assert (seen and seen.unserved) == unserved
+    assert (seen.found if seen else None) == (Autoscaler("j", "j") if unserved == "" else None)
 
 
 async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):
