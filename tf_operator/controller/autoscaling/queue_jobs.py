@@ -22,7 +22,7 @@ from tf_operator.machinery.cache.store import Store
 from tf_operator.meta import Body, parse_time, text_of
 from tf_operator.planning import admission
 from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.jobs import BoundPod, Need, QueueJob
+from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNeed
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
 """So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""
@@ -102,7 +102,7 @@ class QueueJobs:
             key=job.key,
             uid=job.uid,
             created=parse_time(stored.metadata.creation_timestamp) or _BEGINNING,
-            needs=tuple(Need(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in specs),
+            needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
             done=tuple(done),

@@ -42,7 +42,7 @@ class Placed(NamedTuple):
     number: int
 
 
-class Capacity:
+class FreeCapacity:
     """What is left, while a plan is made."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
