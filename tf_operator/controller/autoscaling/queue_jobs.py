@@ -70,6 +70,11 @@ class QueueJobs:
         self._incomplete_since = {uid: since for uid, since in self._incomplete_since.items() if uid in found}
         return found
 
+    def next_release(self, now: datetime) -> datetime | None:
+        """When room is next not kept any more for pods that no scheduler places."""
+        moments = (since + KEEPS_ROOM_FOR for since in self._incomplete_since.values())
+        return min((moment for moment in moments if moment > now), default=None)
+
     def _of(self, source: JobSource, now: datetime) -> Iterator[QueuedEntry]:
         values = {item.metadata.name: item.value for item in self._priorities}
         default = next((item.value for item in self._priorities if item.is_default), 0)

@@ -102,7 +102,8 @@ class AutoScaler:
         found = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
         schedule = make_schedule(Cluster(now, nodes, tuple(entry.seen for _, entry in found.values()), self.rules))
-        self._wake_at = schedule.wake_at
+        moments = (schedule.wake_at, self.jobs.next_release(now))
+        self._wake_at = min((moment for moment in moments if moment), default=None)
         self.instruments.waiting(schedule.waiting)
         for decision in schedule.decisions:
             source, entry = found[decision.job.uid]
