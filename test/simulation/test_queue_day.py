@@ -191,7 +191,7 @@ def test_a_day_of_the_queue_uses_what_a_clairvoyant_packing_would(seed):
     day.run()
 
     assert best > 0.95 * len(NODES) * GPUS * DAY
-    assert day.done >= 0.9 * best
+    assert day.done >= 0.98 * best
     assert all(life.ended is not None for life in day.lives)
     assert min(day.least) >= 0
     last = {}

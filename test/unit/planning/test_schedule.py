@@ -30,6 +30,17 @@ def test_the_schedule_of_a_case_is_the_one_in_its_file(name):
     assert path.read_text(encoding="utf-8") == queue_case.text(queue_case.read(ROOT, name))
 
 
+def test_a_namespace_with_very_many_waiting_jobs_costs_no_more_than_its_first_hundred():
+    shape = shapes.Shape(shapes.amounts({"gpu": 1}))
+    needs = (ReplicaNeed(WORKER, 1, shape),)
+    jobs = [QueueJob(ObjectKey("many", f"{number}"), f"{number:05}", NOW, needs, workers=1) for number in range(300)]
+    jobs.append(QueueJob(ObjectKey("other", "j"), "z", NOW + timedelta(hours=1), needs, workers=1))
+    schedule = make_schedule(Cluster(NOW, (Node("n", shapes.amounts({"gpu": 150})),), tuple(jobs)))
+
+    assert Counter(decision.job.key.namespace for decision in schedule.decisions) == {"many": 100, "other": 1}
+    assert schedule.waiting == 200
+
+
 @some.composite
 def clusters(draw):
     """Nodes with GPUs, jobs that run on them, and jobs that wait."""
