@@ -16,8 +16,8 @@ from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.autoscaling import schedule, shapes
 from tf_operator.planning.autoscaling.capacity import Node
-from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Decision, Need, QueueJob
-from tf_operator.planning.autoscaling.schedule import Cluster, Rules
+from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Decision, QueueJob, ReplicaNeed
+from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules
 
 FOLDER: Final = Path("test/golden/queue")
 _HEADER: Final = "# Written by hack/generate golden. A change here is a change of behaviour: say why it is right.\n"
@@ -50,7 +50,7 @@ def read(root: Path, name: str) -> Cluster:
         now=_moment(found["now"]),
         nodes=tuple(_node(node, entry) for node, entry in found["nodes"].items()),
         jobs=tuple(_job(job, entry) for job, entry in found["jobs"].items()),
-        rules=Rules(resizes=found.get("resizes", True)),
+        rules=QueueRules(resizes=found.get("resizes", True)),
     )
 
 
@@ -85,7 +85,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
     _refuse_others(entry, _OF_JOBS, name)
     shape = shapes.shape_of({"containers": [{"resources": {"requests": entry["asks"]}}], **entry.get("pod", {})})
     workers, nodes = entry["workers"], entry.get("at")
-    needs = [Need(ReplicaType.PS, entry.get("ps", 0), shape), Need(ReplicaType.WORKER, workers, shape)]
+    needs = [ReplicaNeed(ReplicaType.PS, entry.get("ps", 0), shape), ReplicaNeed(ReplicaType.WORKER, workers, shape)]
     return QueueJob(
         key=ObjectKey(entry.get("namespace", "team"), name),
         uid=name,

@@ -26,7 +26,7 @@ def read(entry: Yaml, job: TrainingJob) -> Queueing:
 
 def _workload(entry: Yaml, job: TrainingJob) -> Workload:
     """That of the job; made for what it asks for now, if the case does not say otherwise."""
-    defaults = {"digest": workload.digest(job), "spec": workload.place(job, Queueing()), "status": {}}
+    defaults: Yaml = {"digest": workload.digest(job), "spec": workload.place(job, Queueing()), "status": {}}
     found = defaults | entry
     finalizers = tuple(found.get("finalizers", ()))
     return Workload(workload.name_of(job), "uid-of-the-workload", "9", **found | {"finalizers": finalizers})

@@ -17,8 +17,8 @@ from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.autoscaling.capacity import Node
-from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Need, QueueJob
-from tf_operator.planning.autoscaling.schedule import Cluster, Rules, make_schedule
+from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, QueueJob, ReplicaNeed
+from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 DAY, JOBS, GPUS = 86400.0, 200, 8
@@ -90,7 +90,7 @@ class Day:
         there = [life for life in self.lives if life.arrives <= self.now and life.ended is None]
         held = self._held()
         nodes = tuple(Node(name, _gpus(GPUS), _gpus(held[name])) for name in NODES)
-        schedule = make_schedule(Cluster(now, nodes, tuple(life.seen() for life in there), Rules()))
+        schedule = make_schedule(Cluster(now, nodes, tuple(life.seen() for life in there), QueueRules()))
         by_uid = {life.job.uid: life for life in there}
         for decision in schedule.decisions:
             self._act(by_uid[decision.job.uid], decision, now)
@@ -147,7 +147,7 @@ class Day:
 def _life(chance, number):
     workers = chance.choice([1, 2, 2, 4, 4, 8, 12])
     most = workers + chance.choice([0, 2, 4, 8])
-    needs = (Need(WORKER, workers, shapes.Shape(_gpus(chance.choice([1, 1, 1, 2])))),)
+    needs = (ReplicaNeed(WORKER, workers, shapes.Shape(_gpus(chance.choice([1, 1, 1, 2])))),)
     arrives = chance.uniform(0, DAY * 0.9)
     created = MIDNIGHT + timedelta(seconds=arrives)
     job = QueueJob(
@@ -191,7 +191,7 @@ def test_a_day_of_the_queue_uses_what_a_clairvoyant_packing_would(seed):
     day.run()
 
     assert best > 0.95 * len(NODES) * GPUS * DAY
-    assert day.done >= 0.9 * best
+    assert day.done >= 0.98 * best
     assert all(life.ended is not None for life in day.lives)
     assert min(day.least) >= 0
     last = {}

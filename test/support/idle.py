@@ -34,5 +34,6 @@ def full_registry() -> CollectorRegistry:
     metrics.jobs["tensorflow"].restarted("ns", replica_type="PS", reason="failed")
     metrics.jobs["tensorflow"].failed("ns", "TFJobFailed")
     metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.SUCCESS, 0.1)
+    metrics.job_queue()
     metrics.sample()
     return metrics.registry

@@ -9,10 +9,10 @@ from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.resources import PODS
 from tf_operator.machinery.cache.factory import Need
-from tf_operator.planning.autoscaling.schedule import Rules
+from tf_operator.planning.autoscaling.schedule import QueueRules
 
 
-def make_autoscaler(context: ControllerContext, rules: Rules, instruments: QueueDecisions) -> AutoScaler:
+def make_autoscaler(context: ControllerContext, rules: QueueRules, instruments: QueueDecisions) -> AutoScaler:
     """The queue of all APIs that are served. It counts with all pods and nodes of the cluster."""
     informers, apis = context.informers, context.options.apis
     nodes = informers.get(projections.NODES, decode=projections.read_node)

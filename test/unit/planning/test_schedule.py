@@ -15,7 +15,7 @@ from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.autoscaling.capacity import Node
-from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Need, QueueJob, Resize, Schedule
+from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Schedule, WorkerResize
 from tf_operator.planning.autoscaling.schedule import Cluster, make_schedule
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,6 +30,17 @@ def test_the_schedule_of_a_case_is_the_one_in_its_file(name):
     assert path.read_text(encoding="utf-8") == queue_case.text(queue_case.read(ROOT, name))
 
 
+def test_a_namespace_with_very_many_waiting_jobs_costs_no_more_than_its_first_hundred():
+    shape = shapes.Shape(shapes.amounts({"gpu": 1}))
+    needs = (ReplicaNeed(WORKER, 1, shape),)
+    jobs = [QueueJob(ObjectKey("many", f"{number}"), f"{number:05}", NOW, needs, workers=1) for number in range(300)]
+    jobs.append(QueueJob(ObjectKey("other", "j"), "z", NOW + timedelta(hours=1), needs, workers=1))
+    schedule = make_schedule(Cluster(NOW, (Node("n", shapes.amounts({"gpu": 150})),), tuple(jobs)))
+
+    assert Counter(decision.job.key.namespace for decision in schedule.decisions) == {"many": 100, "other": 1}
+    assert schedule.waiting == 200
+
+
 @some.composite
 def clusters(draw):
     """Nodes with GPUs, jobs that run on them, and jobs that wait."""
@@ -42,7 +53,7 @@ def clusters(draw):
             key=ObjectKey(f"team-{number % 2}", f"job-{number}"),
             uid=f"{number}",
             created=NOW + timedelta(seconds=number),
-            needs=(Need(WORKER, workers, shape),),
+            needs=(ReplicaNeed(WORKER, workers, shape),),
             priority=draw(some.integers(0, 1)),
             elastic=ElasticRange(WORKER, min(least, workers), workers + draw(some.integers(0, 4))),
             workers=workers,
@@ -72,16 +83,16 @@ def test_what_is_decided_fits_and_keeps_every_bound(found):
     for decision in schedule.decisions:
         job, gpus = decision.job, decision.job.worker.requests[0][1]
         assert job.elastic.least <= decision.workers <= job.elastic.most
-        if isinstance(decision, Resize):
+        if isinstance(decision, WorkerResize):
             assert job.resized_at is None or cluster.now - job.resized_at >= cluster.rules.resize_interval
-            taken[Resize] += max(decision.workers - job.workers, 0) * gpus
+            taken[WorkerResize] += max(decision.workers - job.workers, 0) * gpus
             taken["shrinks"] += decision.workers < job.workers
             taken["grows"] += decision.workers > job.workers
         else:
             assert decision.workers in {job.workers, job.elastic.least}
             taken[Admit] += decision.workers * gpus
 
-    assert taken[Resize] + taken[Admit] <= free
+    assert taken[WorkerResize] + taken[Admit] <= free
     assert not (taken["shrinks"] and (taken["grows"] or taken[Admit]))
     assert len({decision.job.uid for decision in schedule.decisions}) == len(schedule.decisions)
 

@@ -6,7 +6,7 @@ Neighbour: ``registry``, which makes these.
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.planning.autoscaling.jobs import Decision, Resize
+from tf_operator.planning.autoscaling.jobs import Decision, WorkerResize
 
 
 class JobQueueMetrics(QueueDecisions):
@@ -27,7 +27,7 @@ class JobQueueMetrics(QueueDecisions):
 
     def decided(self, decision: Decision) -> None:
         """The counters."""
-        if not isinstance(decision, Resize):
+        if not isinstance(decision, WorkerResize):
             self._admitted.inc()
         elif decision.workers > decision.job.workers:
             self._grown.inc()

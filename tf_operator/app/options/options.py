@@ -22,7 +22,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
-from tf_operator.planning.autoscaling.schedule import Rules
+from tf_operator.planning.autoscaling.schedule import QueueRules
 from tf_operator.planning.kueue import state
 
 _JSON_LOGS, _GANG = "json-log-format", "enable-gang-scheduling"
@@ -115,7 +115,7 @@ class Options:
     kueue: Kueue = Kueue.NONE
     kueue_version: str = state.VERSIONS[0]
     """In which Workloads are read and written."""
-    autoscale: Rules | None = None
+    autoscale: QueueRules | None = None
     """``None``: no job waits until it fits."""
     workers: int = 16
     overrides_existing_controller: bool = False
@@ -237,9 +237,9 @@ def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:
     return RestartDelay(base, cap, found["restart-delay-reset"])
 
 
-def _autoscale(found: Mapping[str, Any]) -> Rules:
+def _autoscale(found: Mapping[str, Any]) -> QueueRules:
     shrink, grow, interval = (found[f"autoscale-{name}"] for name in ("shrink-after", "grow-after", "resize-interval"))
-    return Rules(timedelta(seconds=shrink), timedelta(seconds=grow), timedelta(seconds=interval))
+    return QueueRules(timedelta(seconds=shrink), timedelta(seconds=grow), timedelta(seconds=interval))
 
 
 def _protection(found: Mapping[str, Any]) -> Protection | None:

@@ -22,7 +22,7 @@ from tf_operator.machinery.cache.store import Store
 from tf_operator.meta import Body, parse_time, text_of
 from tf_operator.planning import admission
 from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.jobs import BoundPod, Need, QueueJob
+from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNeed
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
 """So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""
@@ -70,6 +70,11 @@ class QueueJobs:
         self._incomplete_since = {uid: since for uid, since in self._incomplete_since.items() if uid in found}
         return found
 
+    def next_release(self, now: datetime) -> datetime | None:
+        """When room is next not kept any more for pods that no scheduler places."""
+        moments = (since + KEEPS_ROOM_FOR for since in self._incomplete_since.values())
+        return min((moment for moment in moments if moment > now), default=None)
+
     def _of(self, source: JobSource, now: datetime) -> Iterator[QueuedEntry]:
         values = {item.metadata.name: item.value for item in self._priorities}
         default = next((item.value for item in self._priorities if item.is_default), 0)
@@ -102,7 +107,7 @@ class QueueJobs:
             key=job.key,
             uid=job.uid,
             created=parse_time(stored.metadata.creation_timestamp) or _BEGINNING,
-            needs=tuple(Need(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in specs),
+            needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
             done=tuple(done),

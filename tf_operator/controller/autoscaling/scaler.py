@@ -22,8 +22,8 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.planning.autoscaling.jobs import Decision, Resize
-from tf_operator.planning.autoscaling.schedule import Cluster, Rules, make_schedule
+from tf_operator.planning.autoscaling.jobs import Decision, WorkerResize
+from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
 _log = Logger(__name__)
 
@@ -44,7 +44,7 @@ class AutoScaler:
     sources: tuple[JobSource, ...]
     client: ApiClient
     clock: Clock
-    rules: Rules
+    rules: QueueRules
     instruments: QueueDecisions
     _written: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Of each job of which the caches do not show the decision yet: the version decided on, and until when to wait."""
@@ -102,7 +102,8 @@ class AutoScaler:
         found = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
         schedule = make_schedule(Cluster(now, nodes, tuple(entry.seen for _, entry in found.values()), self.rules))
-        self._wake_at = schedule.wake_at
+        moments = (schedule.wake_at, self.jobs.next_release(now))
+        self._wake_at = min((moment for moment in moments if moment), default=None)
         self.instruments.waiting(schedule.waiting)
         for decision in schedule.decisions:
             source, entry = found[decision.job.uid]
@@ -135,7 +136,7 @@ def _decided(decision: Decision, job: TrainingJob, now: datetime) -> ElasticReco
     """What is remembered of a decision."""
     spec, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
     asked = spec.count if spec else None
-    if isinstance(decision, Resize):
+    if isinstance(decision, WorkerResize):
         return replace(known, workers=decision.workers, asked=asked, resized_at=now)
     found = ElasticRecord(node=decision.node, queued_at=known.queued_at or now, admitted_at=now)
     return found if decision.workers == asked else replace(found, workers=decision.workers, asked=asked)

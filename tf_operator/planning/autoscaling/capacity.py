@@ -42,7 +42,7 @@ class Placed(NamedTuple):
     number: int
 
 
-class Capacity:
+class FreeCapacity:
     """What is left, while a plan is made."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
@@ -65,11 +65,6 @@ class Capacity:
         other._free = {name: list(column) for name, column in self._free.items()}
         other._total, other._without_room = dict(self._total), set(self._without_room)
         return other
-
-    def free(self, name: str) -> dict[str, int]:
-        """What is left of a resource, by node."""
-        column = self._column(name)
-        return {node.name: column[index] for index, node in enumerate(self._nodes)}
 
     def name_of(self, index: int) -> str:
         """The name of a node."""
@@ -173,9 +168,7 @@ class Capacity:
 
 
 def _with_room(nodes: list[int], needs: list[tuple[list[int], int]]) -> list[int]:
-    """The nodes that have what is asked for of the scarcest resource."""
-    if not needs:
-        return nodes
+    """The nodes that have what is asked for of the scarcest resource: every pod asks for something."""
     column, amount = needs[0]
     return [index for index in nodes if column[index] >= amount]
 

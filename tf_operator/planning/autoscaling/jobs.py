@@ -11,7 +11,7 @@ from tf_operator.planning.autoscaling.capacity import Group
 from tf_operator.planning.autoscaling.shapes import Shape
 
 
-class Need(NamedTuple):
+class ReplicaNeed(NamedTuple):
     """The pods of one type: as many as the spec says, but for workers, of which the plan decides."""
 
     type: ReplicaType
@@ -34,7 +34,7 @@ class QueueJob:
     key: ObjectKey
     uid: str
     created: datetime
-    needs: tuple[Need, ...]
+    needs: tuple[ReplicaNeed, ...]
     """What it asks for."""
     priority: int = 0
     elastic: ElasticRange | None = None
@@ -113,14 +113,14 @@ class Admit(NamedTuple):
     """That which holds all its pods, or most of its workers."""
 
 
-class Resize(NamedTuple):
+class WorkerResize(NamedTuple):
     """A job that runs has another number of workers from now on."""
 
     job: QueueJob
     workers: int
 
 
-Decision = Admit | Resize
+Decision = Admit | WorkerResize
 
 
 @dataclass(frozen=True, slots=True)

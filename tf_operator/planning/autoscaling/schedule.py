@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from tf_operator.planning.autoscaling.capacity import Capacity, Group, Node, Placed, most_on
-from tf_operator.planning.autoscaling.jobs import Admit, QueueJob, Resize, Schedule
+from tf_operator.planning.autoscaling.capacity import FreeCapacity, Group, Node, Placed, most_on
+from tf_operator.planning.autoscaling.jobs import Admit, QueueJob, Schedule, WorkerResize
 from tf_operator.planning.snapshot import is_ahead
 
 MOST_WAITING: Final = 100
@@ -20,7 +20,7 @@ MOST_WAITING: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class QueueRules:
     """What the operator was started with."""
 
     shrink_after: timedelta = timedelta(seconds=120)
@@ -37,21 +37,21 @@ class Cluster:
     now: datetime
     nodes: tuple[Node, ...]
     jobs: tuple[QueueJob, ...]
-    rules: Rules = Rules()
+    rules: QueueRules = QueueRules()
 
 
 class _Yield(NamedTuple):
     """For whom workers are given up, and of which jobs how many are left."""
 
     job: QueueJob
-    resizes: tuple[Resize, ...]
+    resizes: tuple[WorkerResize, ...]
 
 
 def make_schedule(cluster: Cluster) -> Schedule:
     """What is to be done now."""
     running = sorted((job for job in cluster.jobs if job.is_admitted), key=_rank)
     waiting = list(_considered(job for job in cluster.jobs if not job.is_admitted))
-    capacity = Capacity(cluster.nodes)
+    capacity = FreeCapacity(cluster.nodes)
     for job in running:
         _reserve(capacity, job)
     admitted = list(_admissions(cluster, capacity, running, waiting))
@@ -64,10 +64,10 @@ def make_schedule(cluster: Cluster) -> Schedule:
 
 
 def _with_resizes(
-    cluster: Cluster, capacity: Capacity, running: list[QueueJob], waiting: list[QueueJob], found: Schedule
+    cluster: Cluster, capacity: FreeCapacity, running: list[QueueJob], waiting: list[QueueJob], found: Schedule
 ) -> Schedule:
     """Shrink for who has waited long enough, grow when nothing has started for long enough; else wait for that."""
-    now, rules, resizes = cluster.now, cluster.rules, list[Resize]()
+    now, rules, resizes = cluster.now, cluster.rules, list[WorkerResize]()
     moments = [_since(job.resized_at, now) + rules.resize_interval for job in running if job.resized_at]
     if not found.decisions and not any(_leaves(job, cluster) for job in running):
         due = [job for job in waiting if _due(job, cluster) <= now]
@@ -102,7 +102,7 @@ def _considered(jobs: Iterable[QueueJob]) -> Iterator[QueueJob]:
             yield job
 
 
-def _reserve(capacity: Capacity, job: QueueJob) -> None:
+def _reserve(capacity: FreeCapacity, job: QueueJob) -> None:
     """Keep room for the pods of a job that are on no node yet."""
     if job.is_reserved and (groups := job.unplaced) and capacity.place(groups, at=job.node) is None:
         for group in groups:
@@ -112,7 +112,7 @@ def _reserve(capacity: Capacity, job: QueueJob) -> None:
 
 
 def _admissions(
-    cluster: Cluster, capacity: Capacity, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
+    cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
 ) -> Iterator[Admit]:
     """Who fits, in order. First comes the job for which others are just giving up workers: nobody takes its room."""
     leaving = [job for job in running if _leaves(job, cluster)]
@@ -126,7 +126,7 @@ def _admissions(
             yield found
 
 
-def _start(cluster: Cluster, capacity: Capacity, job: QueueJob) -> Admit | None:
+def _start(cluster: Cluster, capacity: FreeCapacity, job: QueueJob) -> Admit | None:
     """With all that it asks for, or with the fewest workers that it starts with."""
     for workers in dict.fromkeys((job.workers, job.least if cluster.rules.resizes else job.workers)):
         placed = capacity.place(job.groups(workers))
@@ -143,7 +143,7 @@ def _leaves(job: QueueJob, cluster: Cluster) -> bool:
 
 
 def _favoured(
-    cluster: Cluster, capacity: Capacity, leaving: Sequence[QueueJob], waiting: Sequence[QueueJob]
+    cluster: Cluster, capacity: FreeCapacity, leaving: Sequence[QueueJob], waiting: Sequence[QueueJob]
 ) -> tuple[QueueJob | None, tuple[Placed, ...]]:
     """For whom workers are given up, as far as the queue is still the same, and its room when they are gone."""
     later = capacity.copy()
@@ -166,7 +166,7 @@ def _claim(job: QueueJob) -> tuple[int, int, datetime, str]:
 
 
 def _yielding(
-    cluster: Cluster, capacity: Capacity, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
+    cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
 ) -> _Yield | None:
     """The first waiting job for which the workers that others may give up are enough; nothing is taken if none is."""
     able = [job for job in running if job.elastic and job.workers > job.least and _may_resize(job, cluster)]
@@ -188,7 +188,7 @@ def _steps(givers: Sequence[QueueJob]) -> Iterator[tuple[QueueJob, int]]:
     return ((job, index) for job in order for index in range(job.workers - 1, job.least - 1, -1))
 
 
-def _after(capacity: Capacity, steps: Iterable[tuple[QueueJob, int]]) -> Capacity:
+def _after(capacity: FreeCapacity, steps: Iterable[tuple[QueueJob, int]]) -> FreeCapacity:
     later = capacity.copy()
     for job, index in steps:
         if job.worker and (node := job.node_of(index)):
@@ -196,7 +196,7 @@ def _after(capacity: Capacity, steps: Iterable[tuple[QueueJob, int]]) -> Capacit
     return later
 
 
-def _fewest(capacity: Capacity, steps: Sequence[tuple[QueueJob, int]], wanted: QueueJob) -> Iterator[Resize]:
+def _fewest(capacity: FreeCapacity, steps: Sequence[tuple[QueueJob, int]], wanted: QueueJob) -> Iterator[WorkerResize]:
     """As few as are needed: the shortest beginning of the list, and of that no job that can keep its workers."""
     groups = wanted.groups(wanted.least)
     enough, few = len(steps), 0
@@ -212,13 +212,13 @@ def _fewest(capacity: Capacity, steps: Sequence[tuple[QueueJob, int]], wanted: Q
         if _after(capacity, without).place(groups) is not None:
             taken = without
     lowest = {job.uid: (job, index) for job, index in taken}
-    return (Resize(job, index) for job, index in lowest.values())
+    return (WorkerResize(job, index) for job, index in lowest.values())
 
 
 # --- Growing -------------------------------------------------------------------------------------------------------
 
 
-def _growth(cluster: Cluster, capacity: Capacity, running: Sequence[QueueJob]) -> Iterator[Resize]:
+def _growth(cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob]) -> Iterator[WorkerResize]:
     """One worker for each job in turn, until nobody is left who may have more and for whom there is room."""
     able = (job for job in running if job.elastic and not job.unplaced and _may_resize(job, cluster))
     growing = {job.uid: job.workers for job in able}
@@ -227,10 +227,10 @@ def _growth(cluster: Cluster, capacity: Capacity, running: Sequence[QueueJob]) -
         turn = [job for job in turn if growing[job.uid] < job.most and _grows(capacity, job)]
         for job in turn:
             growing[job.uid] += 1
-    return (Resize(job, growing[job.uid]) for job in running if growing.get(job.uid, 0) > job.workers)
+    return (WorkerResize(job, growing[job.uid]) for job in running if growing.get(job.uid, 0) > job.workers)
 
 
-def _grows(capacity: Capacity, job: QueueJob) -> bool:
+def _grows(capacity: FreeCapacity, job: QueueJob) -> bool:
     return job.worker is not None and capacity.place((Group(job.worker, 1),), at=job.node) is not None
 
 

@@ -1,0 +1,236 @@
+"""The loop of the queue: what it counts, when it plans, what it writes, and what it waits for."""
+
+import asyncio
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from support import builders
+from support.controller_harness import FakeInformer
+from support.fake_clock import FakeClock
+from support.templates import Template
+from tf_operator.controller.autoscaling import projections
+from tf_operator.controller.autoscaling.queue_jobs import KEEPS_ROOM_FOR, JobSource, QueueJobs
+from tf_operator.controller.autoscaling.scaler import AutoScaler
+from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
+from tf_operator.controller.caches import OWNER, owner_of
+from tf_operator.controller.metrics_hooks import QueueDecisions
+from tf_operator.controller.projections.jobs import job_reader
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.machinery.cache.store import Store
+from tf_operator.machinery.election.fence import NotLeading
+from tf_operator.machinery.transport import errors
+from tf_operator.planning.autoscaling.schedule import QueueRules
+
+READ_POD = projections.counted_pod_reader((v1.API,))
+SLOT = Template().resources(requests={"example.com/slot": "1"})
+QUEUED = [{"type": "Created", "status": "True"}, {"type": "Queued", "status": "True"}]
+
+
+class World:
+    """Stores that the test fills, and a client that notes what it is asked to write."""
+
+    def __init__(self, **rules):
+        self.clock, self.usage = FakeClock(), NodeUsage()
+        self.jobs, self.nodes, self.priorities = Store(), Store(), Store()
+        self.pods = Store({OWNER: owner_of})
+        self.written, self.fails = [], None
+        source = JobSource(v1.API, FakeInformer(v1.RESOURCE, self.jobs))
+        self.scaler = AutoScaler(
+            jobs=QueueJobs((source,), self.pods, self.priorities, resizes=True),
+            nodes=FakeInformer(projections.NODES, self.nodes),
+            usage=self.usage,
+            sources=(source,),
+            client=self,
+            clock=self.clock,
+            rules=QueueRules(**rules),
+            instruments=QueueDecisions(),
+        )
+
+    async def merge_patch(self, resource, key, body, *, subresource):
+        if self.fails:
+            raise self.fails
+        assert (resource, subresource) == (v1.RESOURCE, "status")
+        self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]["elastic"]))
+
+    def job(self, name="j", workers=2, *, version="1", **status):
+        body = builders.tfjob(name).workers(workers, template=SLOT).elastic(1, 4).in_namespace("ns").body()
+        body["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version, "generation": 1}
+        body["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        stored = job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED, **status}}))
+        old = self.jobs.put(stored)
+        self.scaler.on_update(old, stored) if old else self.scaler.on_add(stored)
+
+    def node(self, slots, **spec):
+        status = {"allocatable": {"example.com/slot": f"{slots}", "pods": "9"}, "conditions": [READY]}
+        raw = {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}, "spec": spec, "status": status}
+        found = projections.read_node(msgspec.json.encode(raw))
+        handler, old = OnNode(self.usage), self.nodes.put(found)
+        handler.on_update(old, found) if old else handler.on_add(found)
+
+    def pod(self, name, *, node="n", phase="Running", owner="", version="1"):
+        pod = builders.pod(name).in_namespace("ns").body()
+        pod["metadata"] |= {"uid": name, "resourceVersion": version}
+        pod["metadata"]["labels"] = {"training.kubeflow.org/operator-name": "tfjob-controller"}
+        reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": owner, "controller": True}
+        pod["metadata"]["ownerReferences"] = [reference] if owner else []
+        pod |= {"spec": {**SLOT.body()["spec"], "nodeName": node}, "status": {"phase": phase}}
+        found = READ_POD(msgspec.json.encode(pod))
+        old = self.pods.put(found)
+        self.usage.on_update(old, found) if old else self.usage.on_add(found)
+
+    async def pass_seconds(self, seconds=3):
+        task = asyncio.ensure_future(self.scaler.run())
+        await self.clock.advance(seconds)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+
+READY = {"type": "Ready", "status": "True"}
+ADMITTED = {"queuedTime": "2026-01-01T00:00:00Z", "admittedTime": "2026-01-01T00:00:00Z"}
+RUNS = {
+    "conditions": [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}],
+    "startTime": "2026-01-01T00:00:00Z",
+    "elastic": ADMITTED,
+}
+
+
+async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_was_decided_on():
+    world = World()
+    world.node(3)
+    world.job()
+    await world.pass_seconds(20)
+
+    assert world.written == [("j", "1", ADMITTED | {"node": "n"})]
+
+
+async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
+    world = World()
+    world.node(3)
+    world.job()
+    task = asyncio.ensure_future(world.scaler.run())
+    await world.clock.advance(2)
+    world.job("other", 1)
+    await world.clock.advance(5)
+    assert [name for name, *_ in world.written] == ["j"]
+    world.job(version="2", **RUNS)
+    await world.clock.advance(2)
+    assert [name for name, *_ in world.written] == ["j", "other"]
+    task.cancel()
+
+
+@pytest.mark.parametrize("error", [NotLeading("over"), errors.Conflict(409, errors.Status()), RuntimeError("a bug")])
+async def test_a_decision_that_was_not_written_is_made_again(error):
+    world = World()
+    world.node(3)
+    world.job()
+    world.fails = error
+    await world.pass_seconds(2)
+    world.fails = None
+    await world.pass_seconds(2)
+
+    assert len(world.written) == 1
+
+
+async def test_who_drains_decides_nothing_more():
+    world = World()
+    world.node(3)
+    world.job()
+    await world.scaler.drain()
+    await world.pass_seconds()
+
+    assert not world.written
+
+
+@pytest.mark.parametrize(
+    ("status", "is_started"),
+    [({}, True), ({"conditions": [{"type": "Suspended", "status": "True"}]}, False), ({"conditions": []}, False)],
+    ids=["queued", "suspended", "not seen by a reconcile"],
+)
+async def test_only_a_job_that_is_queued_is_admitted(status, is_started):
+    world = World()
+    world.node(3)
+    world.job(**status)
+    await world.pass_seconds()
+
+    assert bool(world.written) == is_started
+
+
+async def test_what_other_pods_hold_of_a_node_is_not_free_until_they_have_ended():
+    world = World()
+    world.node(2)
+    world.pod("theirs")
+    world.job(workers=2)
+    await world.pass_seconds()
+    assert [body["workers"] for _, _, body in world.written] == [1]
+
+    world = World()
+    world.node(2)
+    world.pod("theirs")
+    world.pod("theirs", phase="Succeeded", version="2")
+    world.job(workers=2)
+    await world.pass_seconds()
+    assert "workers" not in world.written[0][2]
+
+
+async def test_a_running_job_grows_and_its_number_is_recorded_beside_the_one_of_the_spec():
+    world = World(grow_after=timedelta(seconds=10))
+    world.node(3)
+    world.job(**RUNS)
+    for index in range(2):
+        world.pod(f"j-worker-{index}", owner="uid-j")
+    await world.pass_seconds(9)
+    assert not world.written
+    await world.pass_seconds(3)
+
+    (found,) = [body for _, _, body in world.written]
+    assert found.pop("resizedTime")
+    assert found == {"workers": 3, "specWorkers": 2}
+
+
+async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
+    world = World()
+    world.node(2)
+    world.job("stuck", 2, **RUNS)
+    world.job("j", 2)
+    task = asyncio.ensure_future(world.scaler.run())
+    await world.clock.advance(KEEPS_ROOM_FOR.total_seconds() - 2)
+    assert not world.written
+    await world.clock.advance(4)
+    assert [name for name, *_ in world.written] == ["j"]
+    task.cancel()
+
+
+async def test_priority_classes_order_the_queue():
+    world = World()
+    world.node(1)
+    world.job("early", 1)
+    world.job("late", 1)
+    raw = {"metadata": {"name": "high", "uid": "u", "resourceVersion": "1"}, "value": 10}
+    world.priorities.put(projections.read_priority_class(msgspec.json.encode(raw)))
+    body = builders.tfjob("urgent").workers(1, template=SLOT.spec(priorityClassName="high")).in_namespace("ns").body()
+    body["metadata"] |= {"uid": "urgent", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:09Z"}
+    world.jobs.put(job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED}})))
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["urgent"]
+
+
+async def test_an_idle_cluster_is_not_planned_again():
+    world = World()
+    world.node(1)
+    await world.pass_seconds(2)
+    planned = []
+    world.scaler.jobs.at = lambda now: planned.append(now) or {}
+    task = asyncio.ensure_future(world.scaler.run())
+    await world.clock.advance(1)
+    world.node(1)  # a heartbeat
+    await world.clock.advance(30)
+    assert len(planned) == 1  # at the beginning of the term
+    world.node(1, unschedulable=True)
+    await world.clock.advance(2)
+    assert len(planned) == 2
+    world.usage.on_delete(READ_POD(b'{"metadata":{"name":"p"}}'), final_state_known=True)
+    task.cancel()
