@@ -21,6 +21,7 @@ ROOT = CHART.parents[1]
 OVERLAYS = (
     "cluster-wide",
     "high-availability",
+    "kueue",
     "mlkube",
     "mlkube-accelerators",
     "namespaced",

@@ -207,7 +207,7 @@ def test_every_flag_can_be_chosen(helm_3):
             "tensorboards": "serve",
         },
         "config": {"configmap": "tf-job-operator-config"},
-        "controller": {"gangSchedulerName": "volcano"},
+        "controller": {"gangSchedulerName": "volcano", "kueue": "external"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
     with_certificate = {**chosen, "apis": {**chosen["apis"], "webhook": {"certificateSecret": "certificate"}}}
@@ -288,6 +288,19 @@ def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the
     kinds = [argument.partition("=")[2] for argument in container_of(objects)["args"] if "scheme" in argument]
     assert kinds == ["TFJob", "TfJob.mlkube.io", "TensorFlowTrainingJob"]
     assert "--tensorboards=serve" in container_of(objects)["args"]
+
+
+def test_queues_of_kueue_bring_rights_in_the_served_namespaces_and_on_what_has_no_namespace(helm_3):
+    objects = helm_3.objects({"controller": {"kueue": "external"}, "watch": {"namespaces": ["a"]}})
+    written = [
+        yaml.safe_load((ROOT / "manifests/rbac/kueue" / f"cluster-role{name}.yaml").read_text())["rules"]
+        for name in ("", "-classes")
+    ]
+
+    role, classes = one(objects, "Role", "tf-tf-operator"), one(objects, "ClusterRole", "tf-tf-operator-kueue")
+    assert (role["metadata"]["namespace"], role["rules"][-len(written[0]) :]) == ("a", written[0])
+    assert classes["rules"] == written[1]
+    assert "kueue" not in str(one(helm_3.objects(), "ClusterRole", "tf-tf-operator"))
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):
