@@ -11,7 +11,7 @@ Yaml = dict[str, Any]
 
 def read(entry: Yaml, job: TrainingJob) -> Queueing:
     """Kueue as it is observed; a class of priority is its name, value, and whether it is one of pods."""
-    found = {"version": state.VERSIONS[0], "priority": ["", 0], "flavors": {}} | entry
+    found: Yaml = {"version": state.VERSIONS[0], "priority": ["", 0], "flavors": {}} | entry
     flavors = found["flavors"].items()
     priority = found["priority"]
     return Queueing(

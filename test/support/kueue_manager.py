@@ -201,5 +201,5 @@ def _check(process: subprocess.Popen[bytes], log: Path, deadline: float) -> None
 
 def conditions(body: Json) -> dict[str, Any]:
     """The conditions of a Workload that are True."""
-    found = body.get("status", {}).get("conditions", ())
+    found = body.get("status", {}).get("conditions") or ()
     return {entry["type"]: entry for entry in found if entry["status"] == "True"}

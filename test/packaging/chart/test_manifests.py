@@ -22,6 +22,7 @@ OVERLAYS = (
     "cluster-wide",
     "elastic",
     "high-availability",
+    "kueue",
     "mlkube",
     "mlkube-accelerators",
     "namespaced",

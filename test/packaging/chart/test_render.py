@@ -208,7 +208,7 @@ def test_every_flag_can_be_chosen(helm_3):
             "tensorboards": "serve",
         },
         "config": {"configmap": "tf-job-operator-config"},
-        "controller": {"gangSchedulerName": "volcano"},
+        "controller": {"gangSchedulerName": "volcano", "kueue": "external"},
         "elastic": {"horizontalPodAutoscalers": True},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
@@ -298,6 +298,19 @@ def test_rights_for_autoscalers_are_those_of_the_manifests_and_there_only_when_n
 
     assert one(helm_3.objects(PROFILES["elastic"]), "ClusterRole", "tf-tf-operator")["rules"] == [*rules[0], *rules[1]]
     assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == rules[0]
+
+
+def test_queues_of_kueue_bring_rights_in_the_served_namespaces_and_on_what_has_no_namespace(helm_3):
+    objects = helm_3.objects({"controller": {"kueue": "external"}, "watch": {"namespaces": ["a"]}})
+    written = [
+        yaml.safe_load((ROOT / "manifests/rbac/kueue" / f"cluster-role{name}.yaml").read_text())["rules"]
+        for name in ("", "-classes")
+    ]
+
+    role, classes = one(objects, "Role", "tf-tf-operator"), one(objects, "ClusterRole", "tf-tf-operator-kueue")
+    assert (role["metadata"]["namespace"], role["rules"][-len(written[0]) :]) == ("a", written[0])
+    assert classes["rules"] == written[1]
+    assert "kueue" not in str(one(helm_3.objects(), "ClusterRole", "tf-tf-operator"))
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):

@@ -1,13 +1,22 @@
 """Kueue loses its code for TFJobs, and the operator makes Workloads from then on: no job is lost, none is disturbed."""
 
+from functools import partial
+
 import pytest
 import yaml
 
 from support.kueue_manager import conditions, kueue_manager
 from support.kueue_queue import ROLES, QueueNamespace
 from support.operator_fixture import ONE_OPERATOR, QUICK, make_namespaces, make_operator_fixture
+from support.settle import eventually
 
 pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.timeout(300)]
+
+
+async def _is_taken_over(queue: QueueNamespace) -> bool:
+    """Nobody else would take the finalizer away. As long as Kueue's webhooks are not back, nobody can."""
+    found = await queue.wait_workload("a", "Admitted")
+    return not found["metadata"].get("finalizers")
 
 
 @pytest.mark.parametrize("release", ["0.14", "0.19"])
@@ -31,9 +40,8 @@ async def test_jobs_of_before_run_on_and_wait_on(fresh_plane, tmp_path, release)
             with kueue_manager(plane, after, release=release, integrates_tfjobs=False) as kueue:
                 queue = QueueNamespace(kueue, operator.job_namespace(), is_external=True)
                 await queue.jobs.quiet()
-                found = await queue.wait_workload("a", "Admitted")
+                assert await eventually(partial(_is_taken_over, queue), within=90.0)
                 assert await queue.jobs.uids() == {name: pod["metadata"]["uid"] for name, pod in running.items()}
-                assert not found["metadata"].get("finalizers")
                 assert "Admitted" not in conditions(await queue.wait_workload("b"))
                 await queue.jobs.succeed("a-worker-0")
                 await queue.wait_workload("a", "Finished")

@@ -12,11 +12,30 @@ from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
 from tf_operator.machinery.transport import errors
 from tf_operator.planning import gang_schedulers
+from tf_operator.planning.kueue import state
 
 SERVED, ABSENT = 1, errors.NotFound(404, errors.Status())
 NOTHING = b'{"resources": [{"name": "priorityclasses", "kind": "PriorityClass", "namespaced": false}]}'
 POD_GROUPS = b'{"resources": [{"name": "podgroups", "kind": "PodGroup", "namespaced": true}]}'
 FORBIDDEN = errors.Forbidden(403, errors.Status(message="podgroups is forbidden"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "version"),
+    [((SERVED, SERVED), "v1beta2"), ((ABSENT, SERVED), "v1beta1"), ((ABSENT, ABSENT), "v1beta2")],
+)
+async def test_workloads_of_kueue_are_used_in_the_newest_version_that_is_served(
+    kubeconfig, monkeypatch, answers, version
+):
+    clock = FakeClock()
+    servers = {state.workloads(name).api_version: ScriptedTransport(clock) for name in state.VERSIONS}
+    for server, answer in zip(servers.values(), answers, strict=True):
+        server.position = answer
+    monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=slice(2, 4)), clock))
+    finding = asyncio.create_task(Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).kueue_version())
+    await clock.idle()
+
+    assert finding.result() == version
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 import os
 import signal
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from support import toy_api
 from tf_operator.app import run, wiring
-from tf_operator.app.options.options import Options, RestartDelay
+from tf_operator.app.options.options import Kueue, Options, RestartDelay
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
@@ -78,6 +79,23 @@ def test_the_jobs_of_each_namespace_take_turns(kubeconfig):
 
     assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=made) == 0
     assert taken == ["a/1", "b/1", "a/2"]
+
+
+@pytest.mark.usefixtures("own_logging", "own_signals")
+@pytest.mark.parametrize("kueue", Kueue)
+def test_nothing_of_kueue_is_watched_unless_the_operator_makes_workloads(kubeconfig, kueue):
+    watched = []
+
+    def made(context, api):
+        os.kill(os.getpid(), signal.SIGTERM)
+        controller = wiring.make_controller(replace(context, options=replace(context.options, kueue=kueue)), api)
+        watched.extend(context.informers.sizes())
+        return controller
+
+    assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=made) == 0
+    found = {name.partition(" ")[0].partition(".")[0] for name in watched} - {"tfjobs", "pods", "services"}
+    queues = {"workloads", "resourceflavors", "workloadpriorityclasses", "priorityclasses"}
+    assert found == (queues if kueue is Kueue.EXTERNAL else set())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,143 @@
+"""Queues of Kueue, beside the golden cases: each sentence, each form of a topology, and what is not of its type."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from support import builders
+from support.kueue_queue import QUEUE
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.record import JobPhase
+from tf_operator.planning.kueue import admission, protocol, workload
+from tf_operator.planning.kueue.state import Flavor, Queueing, Workload
+from tf_operator.planning.snapshot import Cause, RejectedWrite, Snapshot
+
+NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
+ANNOTATION = "kueue.x-k8s.io/podset-"
+
+
+def job(annotations=None, **record):
+    template = {"metadata": {"annotations": annotations or {}}}
+    body = builders.tfjob("j").in_namespace("ns").workers(4).labels({QUEUE: "q"})
+    body = body.merged({"metadata": {"uid": "u"}, "spec": {"tfReplicaSpecs": {"Worker": {"template": template}}}})
+    found = v1.API.read_object(body.body())
+    return replace(found, record=found.record.changed(**record))
+
+
+def condition(kind, status="True", reason="R", message="Some words."):
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def seen(*conditions, rejected=None, spec=(), of=None, **status):
+    of = of or job()
+    spec = {"queueName": "q", "priority": 0, **dict(spec)}
+    found = Workload("w", "u", "1", workload.digest(of), (), spec, {"conditions": list(conditions), **status})
+    return Snapshot(of, NOW, rejected=rejected, kueue=Queueing(workload=found, flavors={"spot": Flavor()}))
+
+
+ADMITTED = (condition("QuotaReserved"), condition("Admitted"))
+MISSING = {"podSetAssignments": [{"name": "worker", "flavors": {"cpu": "gone"}}]}
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "message"),
+    [
+        (seen(), "It waits in queue q; its Workload w says for what."),
+        (seen(condition("QuotaReserved", "False", "Inadmissible")), "It waits in queue q: Some words."),
+        (seen(condition("QuotaReserved")), "Queue q has quota for it, and its admission checks are not done."),
+        (seen(spec={"active": False}), "Its Workload w is not active."),
+        (seen(*ADMITTED, condition("Finished", message="")), "Its Workload w was declared finished."),
+        (seen(*ADMITTED, condition("Evicted")), "It was evicted from queue q: Some words."),
+        (seen(*ADMITTED, admission=MISSING), "It was admitted to ResourceFlavor gone, which is not there."),
+        (seen(*ADMITTED), None),
+    ],
+)
+def test_a_job_says_what_it_waits_for(snapshot, message):
+    hold = protocol.queued(snapshot).hold
+    assert (hold and hold.message) == message
+
+
+@pytest.mark.parametrize(
+    ("annotations", "request_"),
+    [
+        ({"required-topology": "rack", "group-name": "g"}, {"required": "rack", "podSetGroupName": "g"}),
+        ({"preferred-topology": "rack"}, {"preferred": "rack"}),
+        ({"unconstrained-topology": "true", "group-name": "g"}, {"unconstrained": True}),
+        ({"unconstrained-topology": "no"}, {}),
+        (
+            {"slice-required-topology": "rack", "slice-size": "2"},
+            {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2},
+        ),
+        ({"slice-required-topology": "rack", "slice-size": "two"}, {}),
+    ],
+)
+def test_a_topology_is_asked_for_as_the_template_says(annotations, request_):
+    (pod_set,) = workload.pod_sets(job({ANNOTATION + name: value for name, value in annotations.items()}))
+    assert pod_set["topologyRequest"] == {"podIndexLabel": "training.kubeflow.org/replica-index", **request_}
+
+
+@pytest.mark.parametrize(
+    ("before", "is_running", "after"),
+    [
+        ((), False, None),
+        ((), True, ("True", "Started")),
+        ((condition("PodsReady"),), False, ("False", "WaitForRecovery")),
+        ((condition("PodsReady", "False", "WaitForRecovery"),), True, ("True", "Recovered")),
+    ],
+)
+def test_that_all_pods_run_is_said_when_it_changes(before, is_running, after):
+    of = job(all_running_time=NOW, phase=JobPhase.RUNNING if is_running else JobPhase.RESTARTING)
+    patches = list(protocol.actions(seen(*ADMITTED, *before, of=of)))
+    said = [entry for patch in patches for entry in patch.body["status"]["conditions"] if entry["type"] == "PodsReady"]
+    assert [(entry["status"], entry["reason"]) for entry in said] == ([after] if after else [])
+
+
+@pytest.mark.parametrize("conditions", [(), (condition("Finished"),), (condition("Evicted"),)])
+def test_of_a_workload_that_waits_nothing_is_written(conditions):
+    assert not list(protocol.actions(seen(*conditions)))
+
+
+def test_of_pods_that_never_ran_nothing_is_said_when_quota_is_given_back():
+    (patch,) = protocol.actions(seen(*ADMITTED, condition("Evicted", reason="ClusterQueueStopped")))
+    found = {entry["type"]: entry["status"] for entry in patch.body["status"]["conditions"]}
+    assert found == {"Evicted": "True", "Requeued": "False", "QuotaReserved": "False", "Admitted": "False"}
+
+
+def test_what_was_refused_is_not_tried_again_at_once():
+    refused = RejectedWrite("its Workload", "no", NOW, cause=Cause.UNCHANGED)
+    snapshot = seen(*ADMITTED, rejected=refused, of=job(phase=JobPhase.SUCCEEDED))
+    assert not list(protocol.after_end(snapshot))
+    assert not list(protocol.actions(replace(snapshot, kueue=Queueing())))
+    assert len(list(protocol.after_end(replace(snapshot, now=NOW + timedelta(minutes=5))))) == 1
+
+
+def test_the_priority_class_of_the_policy_comes_before_those_of_templates():
+    of = job()
+    policy = replace(of.run_policy, scheduling=replace(of.run_policy.scheduling, priority_class="high"))
+    template = {"spec": {**of.replicas[0].template["spec"], "priorityClassName": "low"}}
+    of = replace(of, replicas=(replace(of.replicas[0], template=template),))
+    assert workload.priority_class(of) == "low"
+    assert workload.priority_class(replace(of, run_policy=policy)) == "high"
+
+
+def test_what_is_not_of_its_type_changes_no_template():
+    """The API server refuses such pods with its own words."""
+    of = job()
+    spec = replace(of.replicas[0], template={"metadata": {"labels": "x"}, "spec": {"tolerations": "y"}})
+    update = {"name": "worker", "labels": {"a": "b"}, "tolerations": [{"key": "k"}]}
+    checks = [{"podSetUpdates": [update, {"name": "other", "labels": {"c": "d"}}]}]
+    found = seen(*ADMITTED, admission={"podSetAssignments": [{"name": "worker"}]}, admissionChecks=checks).kueue
+    (made,) = admission.admitted(replace(of, replicas=(spec,)), found, found.workload).replicas
+    assert (made.template["metadata"]["labels"], made.template["spec"]["tolerations"]) == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("asks", "is_unconstrained"), [({"required": "rack"}, False), ({"podIndexLabel": "x"}, True), (None, True)]
+)
+def test_a_job_that_asks_for_no_topology_is_placed_anywhere_in_it(asks, is_unconstrained):
+    assigned = {"podSetAssignments": [{"name": "worker", "topologyAssignment": {}}], "clusterQueue": "Not a label"}
+    found = seen(*ADMITTED, spec={"podSets": [{"name": "worker", "topologyRequest": asks}]}, admission=assigned).kueue
+    (made,) = admission.admitted(job(), found, found.workload).replicas
+    assert (f"{ANNOTATION}unconstrained-topology" in made.template["metadata"]["annotations"]) is is_unconstrained
+    assert "kueue.x-k8s.io/cluster-queue-name" not in made.template["metadata"]["labels"]
