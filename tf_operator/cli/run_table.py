@@ -6,7 +6,7 @@ starts in the same process.
 
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -62,15 +62,17 @@ class LiveTable:
         """Leave the table as it is."""
         self._live.stop()
 
-    def _table(self) -> Table:
+    def _table(self) -> Group:
         job = self._job
         began = output.age(job.started or job.created, job.finished or self._clock.now())
         title = Text.assemble(
             f"{job.kind} {job.namespace}/{job.name}  ",
             (job.phase or "New", _PHASES.get(job.phase, "bold")),
             f"  {began}",
+            # Of the job: most replace a pod, whose successor has none of its own.
+            f"  {job.restarts} restart{'' if job.restarts == 1 else 's'}" if job.restarts else "",
         )
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+        table = Table(box=None, pad_edge=False, header_style="dim")
         for name in ("REPLICA", "STATE", "RESTARTS", "NODE"):
             table.add_column(name, no_wrap=True)
         for pod in self._pods[:MOST_REPLICAS]:
@@ -78,7 +80,7 @@ class LiveTable:
             table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(pod.restarts), pod.node)
         if len(self._pods) > MOST_REPLICAS:
             table.add_row("...", f"{len(self._pods) - MOST_REPLICAS} more")
-        return table
+        return Group(title, table)
 
     def _colour(self, replica: str) -> str:
         return self._colours.setdefault(replica, _COLOURS[len(self._colours) % len(_COLOURS)])

@@ -21,7 +21,9 @@ def test_the_table_shows_the_replicas_below_their_lines(monkeypatch, count):
     monkeypatch.setenv("NO_COLOR", "1")
     stream, cluster = io.StringIO(), EmbeddedJobs(FakeClock())
     cluster.job()
-    stored = cluster.report("j", "Running", startTime="2025-12-31T23:58:00Z")
+    stored = cluster.report(
+        "j", "Running", startTime="2025-12-31T23:58:00Z", replicaStatuses={"Worker": {"restarts": 1}}
+    )
     job = read_job(stored, registry.DEFAULT)
     pods = [read_pod(job, cluster.pod(stored, f"worker-{index}"), registry.DEFAULT) for index in range(count)]
     table = LiveTable(read_job(tfjob("j").body(), registry.DEFAULT), stream=stream, clock=FakeClock())
@@ -39,6 +41,6 @@ def test_the_table_shows_the_replicas_below_their_lines(monkeypatch, count):
     assert "worker-0 | loss 0.1\n" in shown
     assert "warning: no [secret]\n" in shown
     assert "all is well" not in shown
-    assert "TFJob default/j  Running  2m" in shown
+    assert "TFJob default/j  Running  2m  1 restart\n" in re.sub(" +\n", "\n", shown)
     assert re.search(r"worker-1 +is running +0 +n", shown)
     assert ("20 more" in shown) is (count == 40)
