@@ -7,7 +7,7 @@ from typing import Final
 from support import builders
 from support.builders import TFJobBuilder
 from support.job_namespace import JobNamespace
-from support.kueue_manager import KueueManager, conditions
+from support.kueue_process import KueueManager, conditions
 from support.resources import Json
 from support.settle import eventually
 from support.templates import Template

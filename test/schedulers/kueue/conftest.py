@@ -7,7 +7,7 @@ import pytest_asyncio
 import yaml
 
 from lab.control_plane.plane import ControlPlane
-from support.kueue_manager import KueueManager, kueue_manager
+from support.kueue_process import KueueManager, kueue_process
 from support.kueue_queue import ROLES, QueueNamespace
 from support.operator_fixture import QUICK, OperatorFixture, make_namespaces, make_operator_fixture
 
@@ -26,7 +26,7 @@ def kueue(
     release, integrates = request.param
     with (
         fresh_plane("audit") as plane,
-        kueue_manager(plane, tmp_path_factory.mktemp("kueue"), release=release, integrates_tfjobs=integrates) as found,
+        kueue_process(plane, tmp_path_factory.mktemp("kueue"), release=release, integrates_tfjobs=integrates) as found,
     ):
         found.create_class("low", 10)
         found.create_class("high", 100)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.kueue_manager import conditions
+from support.kueue_process import conditions
 from support.operator_fixture import ONE_OPERATOR
 from support.templates import Template
 

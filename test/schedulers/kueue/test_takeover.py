@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import yaml
 
-from support.kueue_manager import conditions, kueue_manager
+from support.kueue_process import conditions, kueue_process
 from support.kueue_queue import ROLES, QueueNamespace
 from support.operator_fixture import ONE_OPERATOR, QUICK, make_namespaces, make_operator_fixture
 from support.settle import eventually
@@ -24,7 +24,7 @@ async def test_jobs_of_before_run_on_and_wait_on(fresh_plane, tmp_path, release)
     with fresh_plane("audit") as plane:
         namespaces = await make_namespaces(plane, "takeover", 1)
         before, after = tmp_path / "before", tmp_path / "after"
-        with kueue_manager(plane, before, release=release, integrates_tfjobs=True) as kueue:
+        with kueue_process(plane, before, release=release, integrates_tfjobs=True) as kueue:
             async with make_operator_fixture(plane, namespaces=namespaces, arguments=(QUICK,)) as operator:
                 queue = QueueNamespace(kueue, operator.job_namespace(), is_external=False)
                 queue.make_queue()
@@ -37,7 +37,7 @@ async def test_jobs_of_before_run_on_and_wait_on(fresh_plane, tmp_path, release)
         plane.grant(*(yaml.safe_load(file.read_text()) for file in sorted(ROLES.glob("*.yaml"))))
         arguments = (QUICK, "--kueue=external")
         async with make_operator_fixture(plane, namespaces=namespaces, arguments=arguments) as operator:
-            with kueue_manager(plane, after, release=release, integrates_tfjobs=False) as kueue:
+            with kueue_process(plane, after, release=release, integrates_tfjobs=False) as kueue:
                 queue = QueueNamespace(kueue, operator.job_namespace(), is_external=True)
                 await queue.jobs.quiet()
                 assert await eventually(partial(_is_taken_over, queue), within=90.0)

@@ -62,7 +62,7 @@ class KueueManager:
 
 
 @contextmanager
-def kueue_manager(
+def kueue_process(
     plane: ControlPlane, folder: Path, *, release: str, integrates_tfjobs: bool
 ) -> Iterator[KueueManager]:
     """Run Kueue while the body runs."""
