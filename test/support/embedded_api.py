@@ -118,7 +118,8 @@ class EmbeddedApi(Edge):
     async def on_reply(self, request: Request, answer: Response | WatchStream) -> Response | WatchStream:
         if request.verb == self.garbles:
             return Response(200, b'{"metadata": {"na')
-        _raise_next(self._losses, self._named(request))
+        if self._losses:
+            _raise_next(self._losses, self._named(request))
         return answer
 
     def _named(self, request: Request) -> str:

@@ -108,3 +108,25 @@ async def test_a_watch_wakes_with_each_change_and_ends_in_time(client, clock):
     assert not reading.done()
     await clock.advance(1)
     assert reading.done()
+
+
+async def test_a_watch_can_be_given_lines_and_breaks_off_when_another_server_goes_on(clock):
+    transport = InProcess(toy_kinds.server(clock), clock)
+    seen = []
+
+    async def read():
+        request = requests.watch(TOYS, Scope("team"), resource_version="1", timeout_seconds=100)
+        async with client_of(transport, clock).stream(request) as chunks:
+            async for chunk in chunks:
+                seen.extend(chunk.splitlines())
+
+    reading = asyncio.ensure_future(read())
+    await clock.idle()
+    transport.watches[0].inject(b"noise\n")
+    await clock.idle()
+    transport.go_on_with(toy_kinds.server(clock))
+    await clock.idle()
+
+    assert (seen, transport.watches) == ([b"noise"], ())
+    with pytest.raises(errors.ReplyLost, match="restarted"):
+        await reading
