@@ -326,8 +326,9 @@ async def test_an_evicted_replica_is_replaced_and_costs_nothing(here: T9kNamespa
 async def test_a_deadline_of_meanwhile_fires_at_the_start_and_what_the_product_has_ended_is_left_alone(
     here: T9kNamespace, operator_fixture: OperatorFixture
 ) -> None:
-    begun = await here.begin_running(job("late", runPolicy={"activeDeadlineSeconds": 2}))
+    begun = await here.begin_running(job("late"))
     await operator_fixture.kill()
+    await here.edit({"spec": {"runPolicy": {"activeDeadlineSeconds": 2}}}, "late")
     await Stopwatch.passes(moment(begun["operator"]["startTime"]) + timedelta(seconds=2))
     assert (await here.job("late"))["status"]["phase"] == "Running"
     await here.submit(job("ended"))

@@ -53,5 +53,6 @@ OPERATOR_AT_HOME = grants("coordination.k8s.io", "leases", "create") | grants(
         ("kube-system", OPERATOR_EVERYWHERE),
     ],
 )
+@pytest.mark.real_server("RBAC")
 def test_the_operator_has_exactly_these_rights(control_plane, where, granted):
     assert rules_of(control_plane.api("operator"), where) == granted | ABOUT_ONESELF
