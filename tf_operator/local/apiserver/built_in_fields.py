@@ -99,6 +99,8 @@ class _Decoder:
             if schema is None:
                 del holder[name]
                 self.unknown.append(f"{path}{name}")
+            elif value and type(value) is str and schema.get("type") == "string":
+                continue  # most of all values
             elif value is None:
                 if name not in _KEPT_NULL:
                     del holder[name]

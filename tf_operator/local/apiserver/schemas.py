@@ -23,6 +23,7 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _COMBINING: Final = frozenset({"anyOf", "oneOf", "allOf", "not"})
 _CHOOSING: Final = _COMBINING | {"enum"}
+_OF_TEXTS: Final = _CHOOSING | {"format", "maxLength", "minLength", "pattern"}
 BITS: Final = {"int32": 32, "int64": 64}
 _NOTHING: Final[Schema] = {}
 MISSING: Final = object()
@@ -90,6 +91,8 @@ def _prune_object(value: dict[str, Node], schema: Schema, path: str, *, is_resou
             continue
         found = property_of(schema, name)
         if found is not None:
+            if type(value[name]) is str:
+                continue  # most of all values
             value[name] = _whole(value[name])
             yield from prune(value[name], found, path=below(path, name), is_resource=False)
         elif not schema.get(_PRESERVE):
@@ -112,8 +115,9 @@ def _whole(value: Node) -> Node:
 def fill(value: Node, schema: Schema) -> None:
     """Set defaults, in place; a field that is ``null`` and may not be is one that is missing."""
     if isinstance(value, list):
+        items = schema.get("items", _NOTHING)
         for item in value:
-            fill(item, schema.get("items", _NOTHING))
+            fill(item, items)
     elif isinstance(value, dict):
         _fill_object(value, schema)
 
@@ -126,7 +130,7 @@ def _fill_object(value: dict[str, Node], schema: Schema) -> None:
         found = property_of(schema, name)
         if found and _is_dropped(value[name], found):
             del value[name]
-        elif found:
+        elif found and isinstance(value[name], dict | list):
             fill(value[name], found)
 
 
@@ -299,8 +303,12 @@ def _broken_object(value: Mapping[str, Any], schema: Schema, path: str, old: Nod
             yield Violation(below(path, name), "required")
     for name, item in value.items():
         known = property_of(schema, name)
-        if known is not None:
+        if known is not None and not (type(item) is str and _takes_any_text(known)):
             yield from violations(item, known, below(path, name), correlated(old, name))
+
+
+def _takes_any_text(schema: Schema) -> bool:
+    return schema.get("type") == "string" and _OF_TEXTS.isdisjoint(schema)
 
 
 def repeated(value: object, schema: Schema, path: str = "") -> Iterator[Violation]:
