@@ -57,7 +57,7 @@ async def test_a_gang_scheduler_is_installed_if_its_pod_groups_are_served_and_ma
     servers = {scheduler.resource.api_version: ScriptedTransport(clock) for scheduler in found}
     for server, answer in zip(servers.values(), answers, strict=True):
         server.script = [NOTHING if answer is ABSENT else POD_GROUPS]
-        server.position = answer
+        server.position = FORBIDDEN if answer is ABSENT else answer  # who asks for what is absent is refused
     monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=slice(2, 4)), clock))
 
     with capture_logs() as records:
