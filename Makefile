@@ -45,7 +45,7 @@ scenarios: venv ## Run the scenarios on a real etcd and kube-apiserver, and what
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
-	$(BIN)/pytest -n $(CORES) $(BY_FILE) --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
+	$(PYTEST) --cov --cov-append --cov-report= --cov-fail-under=0 test/faults
 
 ##@ While working
 
@@ -102,7 +102,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it
@@ -119,9 +119,13 @@ test-matrix: venv ## Run the scenarios on the other supported minors of Kubernet
 		KUBERNETES_MINOR=$$minor $(PYTEST) -m kubernetes test/scenarios --ignore=test/scenarios/parity || exit 1; \
 	done
 
+.PHONY: schedulers
+schedulers: venv ## Gangs on kube-scheduler 1.37 and on scheduler-plugins, on simulated nodes
+	KUBERNETES_MINOR=1.37 $(BIN)/pytest -s test/schedulers --ignore=test/schedulers/kueue
+
 .PHONY: wheels
-wheels: venv ## Install the wheel with each Python that is supported, and run a job from it
-	$(BIN)/pytest test/packaging/test_wheel.py -m nightly
+wheels: venv ## Run a job from the wheel with each Python that is supported, and jobs of Kubeflow's own Python client
+	$(BIN)/pytest test/packaging/test_wheel.py test/packaging/test_kubeflow_sdk.py -m nightly
 
 .PHONY: trainings
 trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long
@@ -141,8 +145,9 @@ histories: venv ## 1,000 random histories of jobs of each kind, with an operator
 	HISTORIES=1000 $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py
 
 .PHONY: parity
-parity: venv ## 10,000 random sequences of requests, to the embedded API server and to kube-apiserver
+parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the embedded API server and to kube-apiserver
 	PARITY_SEQUENCES=10000 $(BIN)/pytest -q --timeout 0 test/scenarios/parity/test_sequences.py
+	$(BIN)/pytest -q -m nightly test/scenarios/parity/test_kubectl.py
 
 .PHONY: local-server
 local-server: venv ## Send 10,000 bad requests to the embedded API server, and interrupt its start 20 times

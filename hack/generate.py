@@ -42,7 +42,7 @@ Writes what is generated:
   core        what a kube-apiserver says of pod templates, from which crd is made
   kinds       the fields of built-in kinds for the embedded API server, from the kubernetes package
 
-Without names: all but tools, core and kinds, which follow only from a change of versions."""
+Without names: all but tools and core, which follow only from a change of versions."""
 
 
 class NotGeneratedError(Exception):
@@ -162,7 +162,7 @@ def kinds(root: Path) -> Files:
 GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
     made.__name__: made for made in (core, kinds, tools, crd, rules, chart, commands, dashboards, golden, lock)
 }
-ON_REQUEST: Final = ("core", "kinds", "tools")
+ON_REQUEST: Final = ("core", "tools")
 
 
 def main() -> None:

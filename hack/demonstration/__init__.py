@@ -1,6 +1,7 @@
-"""The demo: the operator at work on a real control plane, with nodes that kwok simulates. ``hack/demo`` is the door.
+"""What is shown to people. ``hack/demo`` is ``training.py``, and ``command.py`` with ``--real``.
 
-Start at ``command.py``: it is the order of events. ``stage`` has the programs and ends them; ``play`` applies the jobs
-in ``jobs/`` and follows them to their ends; ``picture`` turns objects into what is shown, and ``screen`` shows it, live
-on a terminal or line by line in a pipe. ``stages.yaml`` says what becomes of the simulated pods.
+``training`` trains without a cluster, and ``live_picture`` draws that. ``command`` shows the operator on a real control
+plane, in order: ``stage`` has the programs and ends them, among them ``node``; ``play`` applies the jobs in ``jobs/``
+and follows them to their ends; ``picture`` turns objects into what is shown, and ``screen`` shows it. ``dashboards``
+draws the pictures of the dashboards on the same stage, under the jobs of ``traffic``.
 """

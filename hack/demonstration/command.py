@@ -22,14 +22,14 @@ from lab.tools.progress import Progress, duration
 
 DESCRIPTION: Final = """\
 Shows the operator at work: gets what is needed, starts a real Kubernetes control plane on this machine, the operator,
-and three jobs; shows them until they have ended; and removes everything again. Containers are simulated."""
+and three jobs; shows them until they have ended; and removes everything again. Containers are processes that wait."""
 OVERTURE: Final = """\
 This shows the TFJob operator at work on this machine, in about a minute. The
 first time, Kubernetes has to be fetched before, which takes minutes, or built,
 which can take half an hour; you will see what is being done.
 
-The control plane and the operator are real. Nodes and containers are simulated,
-by kwok: no TensorFlow runs here.
+The control plane and the operator are real. Containers are processes of this
+machine, which only wait: no TensorFlow runs here.
 """
 STORY: Final = """
 Three jobs: 'steady' does what it should; 'unlucky' has a worker that is killed

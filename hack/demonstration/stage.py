@@ -1,4 +1,4 @@
-"""What the demo runs on: a control plane, kwok in place of nodes, and the operator as a process with its own rights.
+"""What the demo runs on: a control plane, a node that runs pods as processes, and the operator with its own rights.
 
 Everything is in one temporary folder. A normal end, an exception and a signal (which ``command`` makes an
 exception) end all of it; if the demo is killed, the kernel and the supervisor of the control plane do.
@@ -22,10 +22,9 @@ from lab.control_plane.process import die_with
 from lab.tools.get import programs
 from lab.tools.progress import Progress
 
-FEATURES: Final = frozenset({"controller-manager", "scheduler"})
-TOOLS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
-NODES: Final = ("simulated-1", "simulated-2")
-_STAGES: Final = Path(__file__).resolve().with_name("stages.yaml")
+FEATURES: Final = frozenset({"controller-manager"})
+TOOLS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+_NODE: Final = "local"
 _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0
 _SERVICE_ACCOUNT: Final = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -69,7 +68,7 @@ class Stage:
     plane: ControlPlane
     kubectl: str
     operator: Program
-    kwok: Program
+    node: Program
 
     @property
     def kubeconfig(self) -> Path:
@@ -79,7 +78,7 @@ class Stage:
     def check(self) -> None:
         """Raise StageFailedError when a program has ended."""
         self.operator.check()
-        self.kwok.check()
+        self.node.check()
 
 
 @contextlib.contextmanager
@@ -88,24 +87,20 @@ def built(progress: Progress) -> Iterator[Stage]:
     with contextlib.ExitStack() as stack:
         tools = programs(*TOOLS)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-demo-")))
-        with progress.step("starting a control plane (etcd, kube-apiserver, controller-manager, scheduler)"):
+        with progress.step("starting a control plane (etcd, kube-apiserver, controller-manager)"):
             plane = stack.enter_context(ControlPlane.up(folder / "plane", FEATURES))
-        kwok = stack.enter_context(running("kwok", _kwok(tools["kwok"], plane), folder))
-        with progress.step(f"adding {len(NODES)} nodes, which kwok simulates"):
-            for name in NODES:
-                plane.admin.create(
-                    "/api/v1/nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/os": "linux"}}}
-                )
-            _wait_until("the nodes are ready", lambda: all(_is_ready(plane, name) for name in NODES), kwok)
+        with progress.step("adding a node, which runs pods as processes"):
             plane.admin.wait_for(_SERVICE_ACCOUNT)
+            node = stack.enter_context(running("the node", _node(plane, folder / "pods"), folder))
+            _wait_until("the node is ready", lambda: _is_ready(plane, _NODE), node)
         operator = stack.enter_context(running("the operator", operator_command(plane), folder))
         with progress.step("starting the operator, with the rights of manifests/rbac and no others"):
             _wait_until("the operator works", lambda: '"workers started"' in operator.log.read_text(), operator)
-        yield Stage(plane, tools["kubectl"], operator, kwok)
+        yield Stage(plane, tools["kubectl"], operator, node)
 
 
-def _kwok(program: str, plane: ControlPlane) -> list[str]:
-    return [program, "--kubeconfig", str(plane.kubeconfig("admin")), "--config", str(_STAGES), "--manage-all-nodes"]
+def _node(plane: ControlPlane, folder: Path) -> list[str]:
+    return [sys.executable, "-m", "demonstration.node", str(plane.kubeconfig("admin")), str(folder)]
 
 
 def operator_command(plane: ControlPlane) -> list[str]:
@@ -145,5 +140,7 @@ def _wait_until(what: str, is_so: Callable[[], bool], program: Program) -> None:
 
 
 def _is_ready(plane: ControlPlane, node: str) -> bool:
-    conditions = plane.admin.get(f"/api/v1/nodes/{node}").get("status", {}).get("conditions") or ()
-    return any(found["type"] == "Ready" and found["status"] == "True" for found in conditions)
+    nodes = plane.admin.get("/api/v1/nodes")["items"]
+    found = [it for it in nodes if it["metadata"]["name"] == node]
+    conditions = [condition for it in found for condition in it.get("status", {}).get("conditions") or ()]
+    return any((it["type"], it["status"]) == ("Ready", "True") for it in conditions)

@@ -1,7 +1,7 @@
 """Jobs of many fates, as a cluster with users has them: what ``hack/demo-dashboards`` creates.
 
 Pure, and the same each time. Each namespace has habits of its own, so that dashboards have something to tell apart.
-What a pod does stands in its annotations, as ``stages.yaml`` explains.
+Their programs only wait.
 """
 
 import random
@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 Body = dict[str, Any]
-Template = tuple[int, str, Mapping[str, str]]
+Template = tuple[int, str, str]
+"""How many, their restart policy, and what they run in a shell."""
 _IMAGE: Final = "tensorflow/tensorflow:2.19.0"
 _KEPT_SECONDS: Final = 90
+_FOREVER: Final = "sleep 100000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,54 +41,54 @@ def arrivals(seed: int = 1) -> Iterator[Arrival]:
 
 def long_job(name: str, seconds: float) -> Body:
     """One that can be looked at all the time: its workers are started again when they are lost."""
-    runs = {"demo/runs-for": f"{seconds:.0f}s"}
+    runs = f"sleep {seconds:.0f}"
     return _job(
         name,
         {"ttlSecondsAfterFinished": 3600},
         Chief=(1, "OnFailure", runs),
-        PS=(2, "OnFailure", {}),
+        PS=(2, "OnFailure", _FOREVER),
         Worker=(3, "OnFailure", runs),
     )
 
 
 def _trains(name: str, chance: random.Random) -> Body:
     """It does what it should."""
-    long = f"{chance.randint(25, 100)}s"
-    workers = (chance.randint(1, 4), "OnFailure", {"demo/runs-for": long})
-    return _job(name, Chief=(1, "OnFailure", {"demo/runs-for": long}), Worker=workers)
+    long = f"sleep {chance.randint(25, 100)}"
+    workers = (chance.randint(1, 4), "OnFailure", long)
+    return _job(name, Chief=(1, "OnFailure", long), Worker=workers)
 
 
 def _uses_parameter_servers(name: str, chance: random.Random) -> Body:
     """It does, too; its parameter servers run until it has ended."""
-    long = f"{chance.randint(30, 120)}s"
+    long = f"sleep {chance.randint(30, 120)}"
     return _job(
         name,
-        Chief=(1, "OnFailure", {"demo/runs-for": long}),
-        PS=(2, "OnFailure", {}),
-        Worker=(2, "OnFailure", {"demo/runs-for": long}),
+        Chief=(1, "OnFailure", long),
+        PS=(2, "OnFailure", _FOREVER),
+        Worker=(2, "OnFailure", long),
     )
 
 
 def _is_killed(name: str, chance: random.Random) -> Body:
     """Its worker is killed again and again, until no restart is left."""
-    dying = {"demo/runs-for": f"{chance.randint(4, 12)}s", "demo/exit-code": "137"}
+    dying = f"sleep {chance.randint(4, 12)}; exit 137"
     return _job(name, {"backoffLimit": chance.randint(1, 3)}, Worker=(1, "ExitCode", dying))
 
 
 def _fails(name: str, chance: random.Random) -> Body:
     """Its program has a bug."""
-    failing = {"demo/runs-for": f"{chance.randint(2, 30)}s", "demo/exit-code": "1"}
+    failing = f"sleep {chance.randint(2, 30)}; exit 1"
     return _job(name, Worker=(chance.randint(1, 3), "Never", failing))
 
 
 def _takes_too_long(name: str, chance: random.Random) -> Body:
     """It never ends by itself."""
-    return _job(name, {"activeDeadlineSeconds": chance.randint(20, 60)}, Worker=(2, "OnFailure", {}))
+    return _job(name, {"activeDeadlineSeconds": chance.randint(20, 60)}, Worker=(2, "OnFailure", _FOREVER))
 
 
 def _waits(name: str, chance: random.Random) -> Body:
     """It is suspended until somebody resumes it."""
-    long = {"demo/runs-for": f"{chance.randint(20, 60)}s"}
+    long = f"sleep {chance.randint(20, 60)}"
     return _job(name, {"suspend": True}, Worker=(2, "OnFailure", long))
 
 
@@ -100,9 +102,9 @@ def _job(name: str, policy: Mapping[str, object] | None = None, **replicas: Temp
     }
 
 
-def _replicas(count: int, restart: str, annotations: Mapping[str, str]) -> Body:
-    container = {"name": "tensorflow", "image": _IMAGE, "resources": {"requests": {"cpu": "100m"}}}
-    template = {"metadata": {"annotations": dict(annotations)}, "spec": {"containers": [container]}}
+def _replicas(count: int, restart: str, script: str) -> Body:
+    container = {"name": "tensorflow", "image": _IMAGE, "command": ["sh", "-c", script]}
+    template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 1}}
     return {"replicas": count, "restartPolicy": restart, "template": template}
 
 

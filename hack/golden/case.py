@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from golden import profiles
+from golden import profiles, queues
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
@@ -24,6 +24,8 @@ from tf_operator.meta import parse_time
 from tf_operator.planning import tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
+    Autoscaler,
+    Autoscalers,
     Cause,
     Hold,
     MainContainer,
@@ -46,7 +48,7 @@ _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _FIELDS: Final = {
     *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
-    "hold",
+    *("autoscalers", "hold", "kueue"),
 }
 
 Yaml = dict[str, Any]
@@ -89,7 +91,9 @@ def read(root: Path, name: str) -> Case:
         pod_group=_group(found.get("podGroup"), job.key.name),
         rejected=_refusal(found.get("rejected"), now),
         tensorboards=_tensorboards(found.get("tensorboards"), job.key.name, now),
+        autoscalers=_autoscalers(found.get("autoscalers"), job.key.name, now),
         settings=_settings(found.get("settings", {})),
+        kueue=queues.read(found["kueue"], job) if "kueue" in found else None,
         hold=Hold(*found["hold"]) if "hold" in found else None,
     )
     return Case(name, found["title"], tuple(found.get("rules", ())), seen, api, tuple(found.get("bodies", ())))
@@ -158,6 +162,16 @@ def _group(entry: Yaml | None, job: str) -> PodGroup | None:
     _refuse_others(entry, {"phase", "spec", "terminating"}, "podGroup")
     spec = entry.get("spec")
     return PodGroup(job, "uid-of-the-group", entry.get("phase", ""), spec, entry.get("terminating", False))
+
+
+def _autoscalers(entry: Yaml | None, job: str, now: datetime) -> Autoscalers | None:
+    """``madeFrom``: the spec that it was last given."""
+    if entry is None:
+        return None
+    _refuse_others(entry, {"madeFrom", "rejected", "unserved"}, "autoscalers")
+    made = entry.get("madeFrom")
+    found = Autoscaler(job, "uid-of-autoscaler", tensorboards.digest(made)) if made is not None else None
+    return Autoscalers(found, _refusal(entry.get("rejected"), now), entry.get("unserved", ""))
 
 
 def _tensorboards(entry: Yaml | None, job: str, now: datetime) -> TensorBoards | None:

@@ -31,7 +31,9 @@ def plan_text(case: Case) -> str:
     found: Yaml = {
         "status": case.api.status_patch(plan.report) or "unchanged",
         "record": plan.status_first,
-        "actions": [_action(action) for action in plan.actions] + ["delete the job"] * plan.deletes_job,
+        "actions": [_action(action) for action in plan.actions]
+        + ["delete the job"] * plan.deletes_job
+        + ["resume the job"] * plan.resumes_job,
         "bodies": _bodies(case, plan),
         "events": [_event(event, case.api) for event in plan.events],
         "counts": [_count(count, case.api) for count in plan.counts],
@@ -56,7 +58,8 @@ def _action(action: Action) -> str | Yaml:
         case Create():
             return {f"create {kind}": action.body()}
         case Patch():
-            return {f"patch {kind} {action.name} ({action.uid})": dict(action.body)}
+            place = f" {action.subresource}, unless it has changed" if action.subresource else ""
+            return {f"patch {kind} {action.name} ({action.uid}){place}": dict(action.body)}
         case Delete():
             condition = ", unless it has changed" if action.version else ""
             why = f": {action.why}" if action.why else ""

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,8 @@ from tf_operator.machinery.transport.requests import MERGE_PATCH, Request
 
 JOBS = 100
 PODS = "/api/v1/namespaces/default/pods"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+ENDED = object()
 STEPS = ("server ready", "operator ready", "pod created", "process started")
 JOB = """\
 apiVersion: kubeflow.org/v1
@@ -85,9 +87,13 @@ def use_pods(server: ApiServer, count: int) -> None:
         send(server, "list", "GET", PODS, labelSelector="job=job-7")
     with measured("watch with initial list"):
         read_all(server, count)
+    say(f"  {'longest part of a table':<24} {longest_part(server, 'GET', accept=TABLE):8.2f} ms")
     with measured("delete a pod", count):
         for name in names:
             send(server, "delete", "DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+    for name in names:
+        send(server, "create", "POST", PODS, pod(name))
+    say(f"  {'longest part of delete all':<24} {longest_part(server, 'DELETE', gracePeriodSeconds='0'):8.2f} ms")
 
 
 def read_all(server: ApiServer, count: int) -> None:
@@ -99,6 +105,18 @@ def read_all(server: ApiServer, count: int) -> None:
     while seen < count:
         seen += len(watch.news())
     watch.close()
+
+
+def longest_part(server: ApiServer, method: str, *, accept: str = "application/json", **query: str) -> float:
+    """Milliseconds of CPU for which an answer about all pods keeps others waiting."""
+    answer = server.begin(Request("", method, PODS, query, accept=accept))
+    assert isinstance(answer, Generator), answer
+    longest, has_ended = 0.0, False
+    while not has_ended:
+        began = time.process_time()
+        has_ended = next(answer, ENDED) is ENDED
+        longest = max(longest, time.process_time() - began)
+    return longest * 1000
 
 
 def send(

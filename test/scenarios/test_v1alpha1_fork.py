@@ -68,15 +68,15 @@ def config(tmp_path_factory):
     return file
 
 
-def grant(admin, namespace):
+def grant(plane, namespace):
     """What the operator needs for such jobs beside its other role."""
     rules = yaml.safe_load((ROOT / "manifests/rbac/v1alpha1/cluster-role.yaml").read_text())["rules"]
     api = "rbac.authorization.k8s.io"
     role = {"apiVersion": f"{api}/v1", "metadata": {"name": "v1alpha1", "namespace": namespace}}
     account = {"kind": "User", "apiGroup": api, "name": OPERATOR.login}
     to = {"kind": "Role", "apiGroup": api, "name": "v1alpha1"}
-    admin.apply({**role, "kind": "Role", "rules": rules})
-    admin.apply({**role, "kind": "RoleBinding", "subjects": [account], "roleRef": to})
+    plane.grant({**role, "kind": "Role", "rules": rules})
+    plane.grant({**role, "kind": "RoleBinding", "subjects": [account], "roleRef": to})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -84,7 +84,7 @@ async def operator_fixture(control_plane, config):
     """Started with the arguments of a deployment of that time, too."""
     namespaces = await make_namespaces(control_plane, "fork", TESTS)
     for namespace in namespaces:
-        grant(control_plane.admin, namespace)
+        grant(control_plane, namespace)
     old = (f"--controller-config-file={config}", "-alsologtostderr", "-v=1", "--json-log-format", "--gc-interval=10m")
     more = (*old, QUICK, "--v1alpha1-exit-codes=fork")
     async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=more) as found:

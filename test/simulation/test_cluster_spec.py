@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import job_of
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning import cluster_spec
 
@@ -19,7 +19,7 @@ def jobs(draw):
         counts = [0, 1] if kind == "Chief" else [0, 1, 9, 10, 11, 123]
         job = job.replicas(kind, draw(st.sampled_from(counts)))
     job = job.dynamic_workers() if draw(st.booleans()) else job
-    return simulator(job.tf_config_format(draw(st.sampled_from(["Full", "Sparse"])))).job
+    return job_of(job.tf_config_format(draw(st.sampled_from(["Full", "Sparse"]))))
 
 
 @given(jobs(), st.sampled_from(["", "cluster.local", "bücher.example"]))

@@ -34,7 +34,7 @@ from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import ObjectKey
+from tf_operator.meta import ObjectKey, key_of
 from tf_operator.planning.snapshot import Settings
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 KEY = ObjectKey("ns", "j")
 JOBS = v1.API.resource
-READERS = readers(v1.API, (v1.API,))
 
 
 class Recorder:
@@ -87,6 +86,10 @@ class FakeInformer:
     has_synced: bool = True
     lacking: bool = False
     is_absent: bool = False
+    has_settled: bool = True
+
+    def demand(self) -> None:
+        """It is filled from the beginning."""
 
     def is_stale(self, namespace: str) -> bool:
         return self.lacking and namespace == KEY.namespace
@@ -94,20 +97,28 @@ class FakeInformer:
 
 class Harness:
     def __init__(
-        self, job: TFJobBuilder | None = None, *, settings: Settings | None = None, api: ServedAPI = v1.API
+        self,
+        job: TFJobBuilder | None = None,
+        *,
+        settings: Settings | None = None,
+        api: ServedAPI = v1.API,
+        world: EmbeddedApi | None = None,
     ) -> None:
-        self.clock = FakeClock()
-        self.api = EmbeddedApi(self.clock)
+        self.api = world or EmbeddedApi(FakeClock())
+        self.clock = self.api.clock
+        self.readers = readers(api, (api,))
+        self.resource = api.resource
         self.recorder, self.counts = Recorder(), Counts()
         settings = settings or Settings()
+        self.gang_scheduler = settings.gang_scheduler
         self.groups = resources.pod_groups(settings.gang_scheduler)
         self.jobs: Store[StoredJob] = Store()
         self._children: dict[Resource, tuple[Store[Any], Callable[[bytes], Any]]] = {
-            resources.PODS: (Store({OWNER: owner_of}), READERS.pod),
-            resources.SERVICES: (Store({OWNER: owner_of}), READERS.service),
+            resources.PODS: (Store({OWNER: owner_of}), self.readers.pod),
+            resources.SERVICES: (Store({OWNER: owner_of}), self.readers.service),
         }
         if self.groups:
-            self._children[self.groups] = (Store({OWNER: owner_of}), READERS.group)
+            self._children[self.groups] = (Store({OWNER: owner_of}), self.readers.group)
         self.queue = RateLimitedQueue[ObjectKey](
             self.clock, ExponentialBackoff(base=1, cap=60), flow=attrgetter("namespace")
         )
@@ -123,10 +134,10 @@ class Harness:
             shares=Shares(self.jobs, self.queue, self.clock, Slots()),
             notes=self.notes,
             api=api,
-            jobs=JOBS,
-            reporter=PlanReporter(JOBS, self.recorder, self.counts, v1.API),
+            jobs=api.resource,
+            reporter=PlanReporter(api.resource, self.recorder, self.counts, api),
         )
-        observer = Observer(self.caches, self.notes, self.api.client, self.clock, v1.API, lambda: settings)
+        observer = Observer(self.caches, self.notes, self.api.client, self.clock, api, lambda: settings)
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )
@@ -156,10 +167,9 @@ class Harness:
 
     def sync(self) -> None:
         """Bring the stores up to date, and tell the handlers of pods that are gone."""
-        self._fill(self.jobs, [READERS.job(_raw(body)) for body in self.api.of(JOBS)])
+        self._fill(self.resource, self.jobs, self.readers.job)
         for resource, (store, read) in self._children.items():
-            items = [read(_raw(body)) for body in self.api.of(resource)]
-            for gone in self._fill(store, items):
+            for gone in self._fill(resource, store, read):
                 if resource == resources.PODS:
                     self.on_pod.on_delete(gone, final_state_known=True)
 
@@ -182,24 +192,24 @@ class Harness:
     def _make_caches(self) -> Caches:
         informers = {resource: FakeInformer(resource, store) for resource, (store, _) in self._children.items()}
         return Caches(
-            jobs=cast("Any", FakeInformer(JOBS, self.jobs)),
+            jobs=cast("Any", FakeInformer(self.resource, self.jobs)),
             pods=cast("Any", informers[resources.PODS]),
             services=cast("Any", informers[resources.SERVICES]),
-            groups=cast("Any", informers.get(self.groups)) if self.groups else None,
+            groups={self.gang_scheduler: cast("Any", informers[self.groups])} if self.groups else {},
             tensorboards=None,
-            readers=READERS,
+            autoscalers=None,
+            readers=self.readers,
         )
 
-    def _fill(self, store: Store[Any], items: list[Any]) -> list[Any]:
-        keys = {item.metadata.key for item in items}
-        gone = [item for item in store if item.metadata.key not in keys]
+    def _fill(self, resource: Resource, store: Store[Any], read: "Callable[[bytes], Any]") -> list[Any]:
+        """Read what is new of a resource; what is gone of it."""
+        versions = {key_of(body): body for body in self.api.of(resource)}
+        gone = [item for item in store if item.metadata.key not in versions]
         for item in gone:
             store.remove(item.metadata.key)
-        for item in items:
-            store.put(item)
+        for key, body in versions.items():
+            known = store.get(key)
+            if known is None or known.metadata.resource_version != body["metadata"]["resourceVersion"]:
+                store.put(read(msgspec.json.encode(body)))
         store.set_resource_version("", str(self.api.server.store.version))
         return gone
-
-
-def _raw(body: Json) -> bytes:
-    return msgspec.json.encode(body)

@@ -18,10 +18,12 @@ from typing import Any
 import msgspec
 import yaml
 
+from support.fake_clock import FakeClock
 from support.pod_groups import PLUGINS, VOLCANO, pod_group_crd
 from support.resources import Json
 from support.scripted_transport import client_of
 from tf_operator.dialects import registry
+from tf_operator.dialects.served import ServedAPI
 from tf_operator.local.apiserver import built_in, definitions, routes
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.kinds import Kind
@@ -29,7 +31,6 @@ from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.store import path_of
 from tf_operator.local.apiserver.watches import WatchStream
-from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Request, Resource
 from tf_operator.meta import Body, ObjectKey, key_of, rfc3339
@@ -40,9 +41,9 @@ _TENSORBOARDS = Path(__file__).resolve().parents[2] / "manifests/crd/tensorboard
 
 
 @cache
-def kinds() -> tuple[Kind, ...]:
+def kinds(*more: ServedAPI) -> tuple[Kind, ...]:
     """All that an operator may meet. Made once: the rules of a CRD take long to be compiled."""
-    crds = [api.crd.load(*api.conversion.versions) for api in registry.SERVED]
+    crds = [api.crd.load(*api.conversion.versions) for api in dict.fromkeys((*registry.SERVED, *more))]
     crds += [yaml.safe_load(_TENSORBOARDS.read_text()), *map(pod_group_crd, (VOLCANO, PLUGINS))]
     return (*built_in.KINDS, *(kind for crd in crds for kind in definitions.defined(crd)))
 
@@ -52,10 +53,10 @@ async def arrives(_call: str) -> None:
 
 
 class EmbeddedApi(Edge):
-    def __init__(self, clock: Clock) -> None:
-        numbers = count(1)
-        self._clock = clock
-        self.server = ApiServer(clock, kinds=kinds(), uids=lambda: f"uid-{next(numbers)}")
+    def __init__(self, clock: FakeClock, *apis: ServedAPI) -> None:
+        self._numbers = count(1)
+        self.clock = clock
+        self.server = ApiServer(clock, kinds=kinds(*apis), uids=self.next_uid)
         self.client = client_of(InProcess(self.server, clock, edge=self), clock, attempts=1)
         self.calls: list[str] = []
         self.on_way: OnWay = arrives
@@ -64,6 +65,9 @@ class EmbeddedApi(Edge):
         """Calls of this verb get replies that are cut short."""
         self._failures: dict[str, deque[errors.ApiError]] = {}
         self._losses: dict[str, deque[errors.ApiError]] = {}
+
+    def next_uid(self) -> str:
+        return f"uid-{next(self._numbers)}"
 
     def fail(self, call: str, *failures: errors.ApiError) -> None:
         """The next calls that begin with ``call`` end in these errors, one each, and are not carried out."""
@@ -83,7 +87,7 @@ class EmbeddedApi(Edge):
     def put(self, resource: Resource, body: Body) -> Json:
         """Store an object as it stands, whoever may have written it: neither validated nor completed."""
         self.make_namespace(body["metadata"].get("namespace", ""))
-        metadata = {"uid": f"uid-of-{body['metadata']['name']}", "creationTimestamp": rfc3339(self._clock.now())}
+        metadata = {"uid": f"uid-of-{body['metadata']['name']}", "creationTimestamp": rfc3339(self.clock.now())}
         stored = deepcopy({"apiVersion": resource.api_version, "kind": resource.kind, **body})
         stored["metadata"] = metadata | stored["metadata"]
         self.server.store.commit(str(resource), path_of(key_of(stored)), stored)

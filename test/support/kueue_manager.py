@@ -74,8 +74,9 @@ def kueue_manager(
     served = next(body for body in manifests if body["metadata"]["name"] == "workloads.kueue.x-k8s.io")
     version = next(entry["name"] for entry in served["spec"]["versions"] if entry["storage"])
     frameworks = ["kubeflow.org/tfjob"] if integrates_tfjobs else ["batch/job"]
+    configured = _config(version, frameworks, port, folder)
     config = folder / "config.yaml"
-    config.write_text(json.dumps(_config(version, frameworks, port, folder)), encoding="utf-8")
+    config.write_text(json.dumps(configured), encoding="utf-8")
     log = folder / "kueue.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -146,7 +147,7 @@ def _wait_established(plane: ControlPlane, name: str) -> None:
 
 def _config(version: str, frameworks: list[str], port: int, folder: Path) -> Json:
     certificates = folder / "certificates"
-    certificates.mkdir()
+    certificates.mkdir(parents=True)
     return {
         "apiVersion": f"config.kueue.x-k8s.io/{version}",
         "kind": "Configuration",

@@ -1,6 +1,7 @@
 """A namespace with a queue of Kueue, as a test sees it: jobs go in, and Workloads say what becomes of them."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from support import builders
@@ -11,6 +12,7 @@ from support.resources import Json
 from support.settle import eventually
 from support.templates import Template
 
+ROLES: Final = Path(__file__).parents[2] / "manifests/rbac/kueue"
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 TOLERATION: Final = {"key": "spot", "operator": "Exists", "effect": "NoSchedule"}

@@ -1,9 +1,9 @@
-"""One Lease as an apiserver keeps it, and the way to it with everything that can go wrong there.
+"""One Lease on an embedded API server, and the way to it with everything that can go wrong there.
 
-``LeaseStore`` is the apiserver's part: versions, UIDs, conflicts. ``LeaseApi`` is one client of it, with the calls of
-``ApiClient`` that ``LeaseLock`` makes, so that tests of the election run through all of the product's own code down
-to that seam. The fate of each call is a value: how long it takes to arrive, whether it is carried out, and what
-comes back when.
+``LeaseStore`` is that server: versions, UIDs, conflicts and validation are its own. ``LeaseApi`` is one client of it,
+with the calls of ``ApiClient`` that ``LeaseLock`` makes, so that tests of the election run through all of the product's
+own code down to that seam. The fate of each call is a value: how long it takes to arrive, whether it is carried out,
+and what comes back when. What has been sent arrives although its caller has given up.
 """
 
 import asyncio
@@ -14,13 +14,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from support.fake_clock import FakeClock
-from tf_operator.machinery.transport import errors
-from tf_operator.machinery.transport.requests import Resource
+from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.apiserver.store import Commit, path_of
+from tf_operator.machinery.election.lease import LEASES
+from tf_operator.machinery.transport import errors, requests
+from tf_operator.machinery.transport.requests import Request, Resource
 from tf_operator.meta import ObjectKey
 
 Body = dict[str, Any]
 KEY = ObjectKey("tf-operator", "tf-operator")
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 
 
 def conflict() -> errors.Conflict:
@@ -52,9 +60,15 @@ class LeaseStore:
     """The one Lease, and every state that it has been in."""
 
     def __init__(self) -> None:
-        self.body: Body | None = None
         self.writes: list[Body] = []
-        self._version = 0
+        self.server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+        self.server.store.listeners.append(self._on_commit)
+        self._send(requests.create(_NAMESPACES, "", {"metadata": {"name": KEY.namespace}}))
+
+    @property
+    def body(self) -> Body | None:
+        found = self.server.store.collection(str(LEASES)).objects.get(path_of(KEY))
+        return dict(found.body) if found else None
 
     @property
     def spec(self) -> Body:
@@ -66,35 +80,38 @@ class LeaseStore:
         return str(self.spec.get("holderIdentity") or "")
 
     def put(self, spec: object, **metadata: object) -> None:
-        """Write as an administrator does, who asks for no version."""
-        kept = (self.body or {}).get("metadata") or {"uid": secrets.token_hex(4)}
-        self._store({"metadata": {**kept, **metadata}, "spec": spec})
+        """Have it stored like this, whatever the API server would say."""
+        kept = (self.body or {}).get("metadata") or {
+            "namespace": KEY.namespace,
+            "name": KEY.name,
+            "uid": secrets.token_hex(4),
+        }
+        body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {**kept, **metadata}, "spec": spec}
+        self.server.store.commit(str(LEASES), path_of(KEY), body)
 
     def delete(self) -> None:
-        self.body = None
+        self.server.store.commit(str(LEASES), path_of(KEY), None)
 
     def get(self) -> Body:
-        if self.body is None:
-            raise errors.NotFound(404, errors.Status(reason="NotFound"))
-        return self.body
+        return self._send(requests.get(LEASES, KEY))
 
     def create(self, body: Mapping[str, Any]) -> Body:
-        if self.body is not None:
-            raise errors.AlreadyExists(409, errors.Status(reason="AlreadyExists"))
-        return self._store({**body, "metadata": {**body["metadata"], "uid": secrets.token_hex(4)}})
+        return self._send(requests.create(LEASES, KEY.namespace, body))
 
     def update(self, body: Mapping[str, Any]) -> Body:
         """Replace it, if it is the version and the object that the body names."""
-        known = (body["metadata"]["uid"], body["metadata"]["resourceVersion"])
-        if self.body is None or known != (self.body["metadata"]["uid"], self.body["metadata"]["resourceVersion"]):
-            raise conflict()
-        return self._store(dict(body))
+        return self._send(requests.update(LEASES, KEY, body))
 
-    def _store(self, body: Body) -> Body:
-        self._version += 1
-        self.body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self._version)}}
-        self.writes.append(self.body)
-        return self.body
+    def _send(self, request: Request) -> Body:
+        answer = self.server.handle(request)
+        assert isinstance(answer, Response)
+        if answer.code >= 300:
+            raise errors.refused(answer.code, answer.body)
+        return msgspec.json.decode(answer.body, type=Body)
+
+    def _on_commit(self, change: Commit) -> None:
+        if change.collection == str(LEASES) and change.new:
+            self.writes.append(dict(change.new.body))
 
 
 class LeaseApi:

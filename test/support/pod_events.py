@@ -5,84 +5,89 @@ no pod, or one that has ended: random histories may then play any move at any ti
 """
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime
+from functools import partial
 
+from support import pod_status
+from support.pod_status import Exit, Waiting, killed_by
 from support.resources import Json
 from support.simulator import ENDED, Simulator
-from tf_operator.planning.snapshot import MainContainer, Pod
+from tf_operator.planning.snapshot import Pod
 
 Move = Callable[[Simulator], None]
 
 
 def everything_runs(simulator: Simulator) -> None:
-    for name, pod in list(simulator.pods.items()):
-        if pod.phase == "Pending" and not pod.is_terminating:
-            simulator.pods[name] = _running(pod, simulator.now)
+    for pod in simulator.pods.values():
+        if not pod.is_terminating:
+            _run(pod, simulator)
 
 
 def runs(replica: str) -> Move:
-    return _change(replica, lambda pod, simulator: _running(pod, simulator.now) if pod.phase == "Pending" else pod)
+    return _change(replica, _run)
 
 
 def succeeds(replica: str) -> Move:
     """The program ends well, and nothing else is in the pod."""
-    return _change(
-        replica, lambda pod, simulator: replace(_exited(pod, simulator.now, 0, "Completed"), phase="Succeeded")
-    )
+    return _write(replica, pod_status.finished)
 
 
-def fails(replica: str, code: int = 1, reason: str = "Error") -> Move:
+def fails(replica: str, code: int = 1, reason: str = "") -> Move:
     """The program ends badly, and the kubelet does not start it again."""
-    return _change(replica, lambda pod, simulator: replace(_exited(pod, simulator.now, code, reason), phase="Failed"))
+    return _write(replica, partial(pod_status.finished, how=Exit(code, reason=reason)))
 
 
 def main_ends(replica: str, code: int = 0) -> Move:
     """The program ends, and a sidecar goes on."""
-    return _change(
-        replica, lambda pod, simulator: _exited(_running(pod, simulator.now), simulator.now, code, "Completed")
-    )
+
+    def end(pod: Pod, simulator: Simulator) -> None:
+        _run(pod, simulator)
+        simulator.set_pod(pod.name, partial(pod_status.main_ended, how=Exit(code)))
+
+    return _change(replica, end)
 
 
-def restarts_in_place(replica: str, times: int = 1) -> Move:
-    """The program ends badly, and the kubelet has started it again."""
+def restarts_in_place(replica: str, times: int = 1, code: int = 1) -> Move:
+    """The program ends, and the kubelet has started it again."""
 
-    def restarted(pod: Pod, simulator: Simulator) -> Pod:
-        last_termination = MainContainer(1, "Error", "", simulator.now, simulator.now)
-        return replace(_running(pod, simulator.now), restarts=pod.restarts + times, last_termination=last_termination)
+    def restart(pod: Pod, simulator: Simulator) -> None:
+        if pod.phase == "Running":
+            simulator.set_pod(pod.name, *[partial(pod_status.restarted, how=Exit(code))] * times)
 
-    return _change(replica, restarted, only_running=True)
+    return _change(replica, restart)
 
 
 def is_evicted(replica: str) -> Move:
     """The kubelet ends the pod for want of memory, and forgets what its containers were."""
-    return _change(
-        replica,
-        lambda pod, _: replace(pod, phase="Failed", reason="Evicted", message="The node was low on memory.", main=None),
-    )
+    return _write(replica, pod_status.evicted)
 
 
 def is_rejected(replica: str, reason: str) -> Move:
     """The kubelet refuses to run the pod."""
-    return _change(
-        replica,
-        lambda pod, _: replace(pod, phase="Failed", reason=reason, main=None) if pod.phase == "Pending" else pod,
-    )
+    return _write(replica, partial(pod_status.rejected, reason=reason, message=reason), phase="Pending")
 
 
-def is_stuck(replica: str, why: str) -> Move:
-    return _change(replica, lambda pod, _: replace(pod, pending_reason=why) if pod.phase == "Pending" else pod)
+def is_stuck(replica: str, reason: str, message: str = "") -> Move:
+    return _write(replica, partial(pod_status.pending, waiting=Waiting(reason, message)), phase="Pending")
+
+
+def is_starting(replica: str) -> Move:
+    """It has a node, which prepares it."""
+    return is_stuck(replica, "ContainerCreating")
 
 
 def is_drained(replica: str) -> Move:
     """Somebody empties the node: the pod is deleted, and its program gets SIGTERM."""
 
-    def drained(pod: Pod, simulator: Simulator) -> Pod:
-        main = pod.main if simulator.is_polite else MainContainer(143, "Error", "", simulator.now, simulator.now)
-        main = main if pod.phase == "Running" else None
-        return replace(pod, is_terminating=True, is_disrupted=True, disrupted_at=simulator.now, main=main)
+    def drain(pod: Pod, simulator: Simulator) -> None:
+        simulator.bind(pod.name)
+        if pod.phase == "Running" and not simulator.is_polite:
+            simulator.set_pod(pod.name, partial(pod_status.main_ended, how=killed_by(15)))
+        simulator.set_pod(
+            pod.name, partial(pod_status.disrupted, reason="EvictionByEvictionAPI", message="Eviction API: evicting")
+        )
+        simulator.delete(pod.name)
 
-    return _change(replica, drained)
+    return _change(replica, drain)
 
 
 def is_deleted(replica: str) -> Move:
@@ -90,7 +95,8 @@ def is_deleted(replica: str) -> Move:
 
     def move(simulator: Simulator) -> None:
         if (name := _name(simulator, replica)) in simulator.pods:
-            simulator.remove(name)
+            simulator.operator.sync()
+            simulator.vanish(name)
 
     return move
 
@@ -99,7 +105,8 @@ def is_deleted_unseen(replica: str) -> Move:
     """The same, while no operator watched."""
 
     def move(simulator: Simulator) -> None:
-        simulator.pods.pop(_name(simulator, replica), None)
+        is_deleted(replica)(simulator)
+        simulator.restart()
 
     return move
 
@@ -127,27 +134,31 @@ def scale_workers(count: int) -> Move:
 
 
 def the_gang_is_admitted(simulator: Simulator) -> None:
-    if simulator.group:
-        simulator.group = replace(simulator.group, phase="Inqueue")
+    if groups := simulator.operator.groups:
+        for body in simulator.of(groups):
+            simulator.put(groups, body | {"status": {"phase": "Inqueue"}})
 
 
-def _change(replica: str, change: Callable[[Pod, Simulator], Pod], *, only_running: bool = False) -> Move:
+def _run(pod: Pod, simulator: Simulator) -> None:
+    if pod.phase == "Pending":
+        simulator.bind(pod.name)
+        simulator.set_pod(pod.name, pod_status.running)
+
+
+def _write(replica: str, change: Callable[[Json, str], Json], *, phase: str = "") -> Move:
+    """The kubelet writes it, in this phase only, if any is given."""
+    return _change(
+        replica, lambda pod, simulator: simulator.set_pod(pod.name, change) if phase in {"", pod.phase} else None
+    )
+
+
+def _change(replica: str, change: Callable[[Pod, Simulator], object]) -> Move:
     def move(simulator: Simulator) -> None:
         pod = simulator.pods.get(_name(simulator, replica))
-        if pod is None or pod.phase in ENDED or pod.is_terminating or (only_running and pod.phase != "Running"):
-            return
-        simulator.pods[pod.name] = change(pod, simulator)
+        if pod is not None and pod.phase not in ENDED and not pod.is_terminating:
+            change(pod, simulator)
 
     return move
-
-
-def _running(pod: Pod, now: datetime) -> Pod:
-    return replace(pod, phase="Running", pending_reason="", main=MainContainer(started_at=now))
-
-
-def _exited(pod: Pod, now: datetime, code: int, reason: str) -> Pod:
-    started = pod.main.started_at if pod.main and pod.main.started_at else now
-    return replace(pod, main=MainContainer(code, reason, "", started, now))
 
 
 def _name(simulator: Simulator, replica: str) -> str:

@@ -92,7 +92,7 @@ class PodHistories(RuleBasedStateMachine):
 
     @rule(replica=REPLICAS)
     def a_pod_is_stuck(self, replica: str) -> None:
-        self.happens(is_stuck(replica, "ImagePullBackOff: no such image"))
+        self.happens(is_stuck(replica, "ImagePullBackOff", "no such image"))
 
     @rule(seconds=st.sampled_from([1, 5, 60, 700]))
     def time_passes(self, seconds: int) -> None:
@@ -103,8 +103,8 @@ class PodHistories(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 400]))
     def the_operator_is_away(self, seconds: int) -> None:
         if not self.simulator.is_deleted:
-            self.simulator.now += self.simulator.now.resolution * int(seconds * 1e6)
-            self.simulator.departed = []
+            self.simulator.wait(seconds)
+            self.simulator.restart()
             self.happens(lambda simulator: None)
 
     @rule(writes=st.integers(1, 6))

@@ -108,6 +108,19 @@ def finished(pod: Json, now: str, how: Exit = COMPLETED) -> Json:
     return status
 
 
+def main_ended(pod: Json, now: str, how: Exit) -> Json:
+    """The main container ended, and another one goes on."""
+    return finished(running(pod, now) if "containerStatuses" not in pod.get("status", {}) else pod, now, how) | {
+        "phase": "Running"
+    }
+
+
+def stopped(pod: Json, now: str) -> Json:
+    """Ended by the kubelet because its ``activeDeadlineSeconds`` were over."""
+    status = finished(pod, now, killed_by(15)) if "containerStatuses" in pod.get("status", {}) else _status_of(pod)
+    return status | {"phase": "Failed", "reason": "DeadlineExceeded"}
+
+
 def restarted(pod: Json, now: str, how: Exit) -> Json:
     """The main container ended and was started again in place."""
     status = _status_of(pod)

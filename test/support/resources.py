@@ -41,6 +41,7 @@ class Resource:
         return "/" + "/".join(quote(part, safe="") for part in parts if part)
 
 
+NODES = Resource("", "v1", "nodes")
 PODS = Resource("", "v1", "pods")
 SERVICES = Resource("", "v1", "services")
 EVENTS = Resource("", "v1", "events")

@@ -1,44 +1,49 @@
-"""One job, simulated without a cluster: plans are carried out at once, and a test plays the kubelet (``pod_events``).
+"""A life of one job: the operator's controller on an embedded API server, in virtual time; a test plays the kubelet.
 
-What the controller does with a plan (record, act, confirm) is done here in the plainest way: no network, no caches, a
-clock that stands still until it is moved. So whole lives of jobs are values, and a crash of the operator after any of
-its writes is one number. The stored job is JSON and goes through the dialect in both directions.
+Nothing runs beside the test: ``settle`` reconciles until nothing is left to do, and time passes only by ``sleep``. So
+whole lives of jobs are values, and a crash of the operator after any of its writes is one number: the next operator
+has nothing but what is stored. What people and kubelets do is in ``pod_events``.
 """
 
-import json
+import asyncio
+import atexit
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
 
+import msgspec
+
+from support import pod_status
 from support.builders import TFJobBuilder, merge
+from support.controller_harness import Harness
+from support.embedded_api import EmbeddedApi
+from support.fake_clock import FakeClock
 from support.resources import Json
+from tf_operator.controller import resources
+from tf_operator.controller.result import Result
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
-from tf_operator.job.profile import JOB_UID_LABEL, NameStyle
+from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import JobRecord, ReplicaType
-from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.meta import labels_of
-from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch, Plan
-from tf_operator.planning.children import PODS, SERVICES
-from tf_operator.planning.default_server import CONFIG_MAPS
+from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.store import Commit, Stored
+from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.machinery.transport import requests
+from tf_operator.machinery.transport.requests import Request
+from tf_operator.meta import ObjectKey, key_of, rfc3339
+from tf_operator.planning.actions import Plan
 from tf_operator.planning.plan import make_plan
-from tf_operator.planning.snapshot import (
-    DEFAULT_SETTINGS,
-    MainContainer,
-    Pod,
-    PodGroup,
-    RejectedWrite,
-    Service,
-    Settings,
-    Snapshot,
-)
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Pod, PodGroup, Settings, Snapshot
 
 MORNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
 ENDED = frozenset({"Succeeded", "Failed"})
+NAMESPACE = "team"
 _MOST_PASSES = 40
+_WRITES = frozenset({"create", "patch", "delete", "deletecollection"})
 
 
 class Crashed(Exception):
@@ -49,41 +54,40 @@ class Restless(AssertionError):
     """The operator goes on writing although nothing happens."""
 
 
-@dataclass
-class Simulator:
-    """A job, its children, and the operator that looks after them."""
+class Simulator(EmbeddedApi):
+    """A cluster with one job, and the operator that looks after it."""
 
-    body: Json
-    settings: Settings = DEFAULT_SETTINGS
-    api: ServedAPI = v1.API
-    now: datetime = MORNING
-    pods: dict[str, Pod] = field(default_factory=dict)
-    services: dict[str, Service] = field(default_factory=dict)
-    config_maps: set[str] = field(default_factory=set)
-    group: PodGroup | None = None
-    departed: list[Pod] = field(default_factory=list)
-    rejected: RejectedWrite | None = None
-    crash_after: int | None = None
-    """The write after which the operator is killed, once."""
-    is_polite: bool = False
-    """Whether programs save their work and end with 0 when they get SIGTERM, instead of being killed."""
-
-    writes: int = 0
-    is_deleted: bool = False
-    births: Counter[str] = field(default_factory=Counter)
-    """By name: how many objects had it."""
-    made: list[Pod] = field(default_factory=list)
-    clusters: dict[str, object] = field(default_factory=dict)
-    """By the UID of a pod: the part of its TF_CONFIG on which all have to agree; nothing without TF_CONFIG."""
-    records: list[JobRecord] = field(default_factory=list)
-    plans: list[Plan] = field(default_factory=list)
-    _read: tuple[Json, TrainingJob] | None = None
+    def __init__(self, body: Json, settings: Settings = DEFAULT_SETTINGS, api: ServedAPI = v1.API) -> None:
+        super().__init__(FakeClock(MORNING), api)
+        self.settings, self.api = settings, api
+        self.crash_after: int | None = None
+        """The write after which the operator is killed, once."""
+        self.is_polite = False
+        """Whether programs save their work and end with 0 when they get SIGTERM, instead of being killed."""
+        self.writes = 0
+        self.body: Json = {}
+        """The job as it is stored, or was at last."""
+        self.made: list[Pod] = []
+        self.clusters: dict[str, object] = {}
+        """By the UID of a pod: the part of its TF_CONFIG on which all have to agree; nothing without TF_CONFIG."""
+        self.records: list[JobRecord] = []
+        self._is_killed = False
+        self._births: Counter[str] = Counter()
+        self._pods: dict[Stored, Pod] = {}
+        self._job: tuple[Json, TrainingJob] | None = None
+        self.operator = self._make_operator()
+        self.server.store.listeners.append(self._on_commit)
+        self.make_namespace(NAMESPACE)
+        given = {name: value for name, value in body["metadata"].items() if name in {"name", "labels", "annotations"}}
+        version = body["apiVersion"].rpartition("/")[2]
+        made = self.send(requests.create(replace(api.resource, version=version), NAMESPACE, body | {"metadata": given}))
+        self.key = key_of(made)
 
     @property
     def job(self) -> TrainingJob:
-        if self._read is None or self._read[0] is not self.body:  # a body is replaced, never changed
-            self._read = self.body, self.api.read_object(self.body)
-        return self._read[1]
+        if self._job is None or self._job[0] is not self.body:
+            self._job = self.body, self.api.read_object(self.body)
+        return self._job[1]
 
     @property
     def record(self) -> JobRecord:
@@ -94,186 +98,188 @@ class Simulator:
         found: Json = self.body.get("status", {})
         return found
 
+    @property
+    def is_deleted(self) -> bool:
+        return self.find(self.api.resource, self.key) is None
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    @now.setter
+    def now(self, moment: datetime) -> None:
+        self.clock.set_wall(moment)
+
+    @property
+    def pods(self) -> dict[str, Pod]:
+        collection = self.server.store.collection(str(resources.PODS))
+        found = map(self._read_pod, map(collection.objects.__getitem__, collection.paths()))
+        return {pod.name: pod for pod in found}
+
+    @property
+    def services(self) -> list[str]:
+        return [body["metadata"]["name"] for body in self.of(resources.SERVICES)]
+
+    @property
+    def group(self) -> PodGroup | None:
+        return self.observe().pod_group
+
     def condition(self, kind: str) -> Json | None:
         return next((entry for entry in self.status.get("conditions", []) if entry["type"] == kind), None)
 
     def observe(self) -> Snapshot:
-        pods = (*self.pods.values(), *self.departed)
-        return Snapshot(
-            self.job,
-            self.now,
-            pods=tuple(map(_with_containers, pods)) if self.api.shows_containers else pods,
-            services=tuple(self.services.values()),
-            pod_group=self.group,
-            rejected=self.rejected,
-            settings=self.settings,
-        )
+        self.operator.sync()
+        stored = self.operator.jobs.get(self.key)
+        assert stored
+        return self.operator.reconciler.observer.from_caches(stored)
 
     def look(self) -> Plan:
         """What would be done now; nothing is."""
         return make_plan(self.observe())
 
-    def work(self) -> Plan:
-        """One pass: record, act, confirm."""
-        plan = self.look()
-        self.plans.append(plan)
-        if plan.status_first:
-            self._store(plan)
-        for action in plan.actions:
-            self._carry_out(action)
-        if plan.deletes_job:
-            self._write(lambda: setattr(self, "is_deleted", True))
-        if not plan.status_first:
-            self._store(plan)
-        return plan
+    def work(self) -> Result:
+        """One reconcile, with caches that have caught up."""
+        self.operator.sync()
+        result: Result = _run(self.operator.reconciler.reconcile(self.key))
+        return result
 
-    def settle(self) -> None:
-        """Reconcile until there is nothing left to do now, and every terminating pod is gone."""
+    def settle(self) -> float | None:
+        """Reconcile until there is nothing left to do now, and every terminating pod is gone; when there will be."""
         for _ in range(_MOST_PASSES):
-            writes, crashes = self.writes, self.crash_after
+            before, result = self.server.store.version, None
             try:
-                self.work()
+                result = self.work()
             except Crashed:
-                self.departed, self.rejected, self.crash_after = [], None, None
+                self.restart()
             if self.is_deleted:
-                return
-            if (writes, crashes) == (self.writes, self.crash_after) and not self._reap():
-                return
-        raise Restless(f"{_MOST_PASSES} passes and no end: {self.plans[-1]}")
+                return None
+            if result and result.after != 0 and before == self.server.store.version and not self._reap():
+                return result.after
+        raise Restless(f"{_MOST_PASSES} reconciles and no end: {self.calls[-10:]}")
 
     def sleep(self, seconds: float) -> None:
         """Let time pass; the operator wakes when it has asked to be woken."""
-        until = self.now + timedelta(seconds=seconds)
-        self.settle()
-        while not self.is_deleted:
-            wait = self.look().requeue_after
-            if wait is None or self.now + wait > until:
-                break
-            self.now += wait
-            self.settle()
-        self.now = until
+        until = self.clock.monotonic() + seconds
+        wait = self.settle()
+        while not self.is_deleted and wait is not None and self.clock.monotonic() + wait <= until:
+            self.wait(wait)
+            wait = self.settle()
+        self.wait(until - self.clock.monotonic())
 
-    def _store(self, plan: Plan) -> None:
-        patch = self.api.status_patch(plan.report)
-        self.departed = []
-        if patch:
-            text = json.dumps(merge(self.body, {"status": patch}))  # what is no JSON would fail here
-            self.body = json.loads(text)
-            self.records.append(self.record)
-            self._written()
+    def wait(self, seconds: float) -> None:
+        """Let time pass in which no operator works."""
+        _run(self.clock.advance(seconds))
 
-    def _carry_out(self, action: Action) -> None:
-        match action:
-            case Create():
-                for child in action.in_order():
-                    self._create(child)
-            case Patch():
-                self._patch(action)
-            case Delete() if action.resource == PODS:
-                self._delete_pod(action.name, action.uid)
-            case Delete() if action.resource == SERVICES:
-                self._delete_services({action.uid})
-            case Delete():
-                self._write(lambda: setattr(self, "group", None))
-            case DeleteCollection():
-                self._delete_services({found.uid for found in action.objects})
-
-    def _create(self, child: Create) -> None:
-        body = child.body()
-        if child.resource == PODS:
-            assert child.name not in self.pods, f"pod {child.name} exists"
-            self._write(lambda: self._add_pod(child.name, body))
-        elif child.resource == CONFIG_MAPS:
-            if child.name not in self.config_maps:  # otherwise the API server refuses it, and nothing changes
-                self._write(lambda: self.config_maps.add(child.name))
-        elif child.resource == SERVICES:
-            assert child.name not in self.services, f"Service {child.name} exists"
-            service = Service(child.name, self._uid(child.name), job_uid_label=labels_of(body)[JOB_UID_LABEL])
-            self._write(lambda: self.services.update({child.name: service}))
-        else:
-            assert self.group is None, "the PodGroup exists"
-            self._write(lambda: setattr(self, "group", PodGroup(child.name, self._uid(child.name), spec=body["spec"])))
-
-    def _add_pod(self, name: str, body: Json) -> None:
-        place = naming.replica_of(self.job.key.name, name, self.job.profile.names)
-        assert place is not None
-        others = [pod.name for pod in self.pods.values() if (pod.type, pod.index) == place and pod.phase not in ENDED]
-        assert not others, f"the replica of {name} has a live pod: {others}"
-        has_own_name = self.job.profile.names is NameStyle.GENERATED
-        assert not (has_own_name and self._last_uid(name) in self._given_up()), f"pod {name} was given up before"
-        pod = Pod(name, self._uid(name), *place, created_at=self.now)
-        self.pods[name] = pod
-        self.made.append(pod)
-        env = body["spec"]["containers"][0].get("env", [])
-        config = next((entry["value"] for entry in env if entry["name"] == "TF_CONFIG"), None)
-        if config is not None:
-            self.clusters[pod.uid] = json.loads(config)["cluster"]
-
-    def _delete_pod(self, name: str, uid: str) -> None:
-        pod = self.pods[name]
-        assert pod.uid == uid, "the precondition on the UID would have failed"
-        assert not pod.is_terminating, "it is deleted twice"
-        has_processes = pod.phase == "Running"
-        self._write(lambda: self.pods.update({name: replace(pod, is_terminating=True)}))
-        if not has_processes:
-            self.remove(name)
-
-    def _patch(self, action: Patch) -> None:
-        if action.resource != PODS:
-            assert self.group is not None
-            changed = replace(self.group, spec=merge(self.group.spec or {}, action.body["spec"]))
-            self._write(lambda: setattr(self, "group", changed))
-            return
-        pod = self.pods[action.name]
-        assert pod.uid == action.uid, "the precondition on the UID would have failed"
-        assert not pod.is_stopped, "it is stopped twice"
-        self._write(lambda: self.pods.update({pod.name: replace(pod, is_stopped=True)}))
-
-    def _delete_services(self, uids: set[str]) -> None:
-        self.services = {name: service for name, service in self.services.items() if service.uid not in uids}
-        self._written()
-
-    def _write(self, change: Callable[[], object]) -> None:
-        change()
-        self._written()
-
-    def _written(self) -> None:
-        self.writes += 1
-        if self.writes == self.crash_after:
-            raise Crashed
-
-    def _uid(self, name: str) -> str:
-        """It does not depend on the order of other creates."""
-        self.births[name] += 1
-        return self._last_uid(name)
-
-    def _last_uid(self, name: str) -> str:
-        return f"{name}/{self.births[name]}"
-
-    def _given_up(self) -> set[str]:
-        """The UIDs of pods whose replacement was recorded."""
-        return {entry.uid for record in self.records for entry in record.restart_records if entry.replaced}
-
-    def remove(self, name: str) -> None:
-        """A pod is no longer there; who watched has seen it go."""
-        self.departed.append(replace(self.pods.pop(name), is_gone=True))
+    def restart(self) -> None:
+        """Another operator takes over: it knows what is stored."""
+        self._is_killed, self.crash_after = False, None
+        self.operator = self._make_operator()
 
     def edit(self, patch: Json) -> None:
-        self.body = merge(self.body, patch)
+        """Somebody edits the job."""
+        self.send(requests.merge_patch(self.api.resource, self.key, patch))
+
+    def tamper(self, patch: Json) -> None:
+        """The job is stored like this, whatever its schema says."""
+        self.put(self.api.resource, merge(self.body, patch))
+
+    def set_pod(self, name: str, *changes: Any) -> None:  # noqa: ANN401
+        """The kubelet writes what these functions of ``pod_status`` make of a pod, one after the other."""
+        key = ObjectKey(NAMESPACE, name)
+        body = self.find(resources.PODS, key)
+        assert body
+        for change in changes:
+            body = body | {"status": change(body, rfc3339(self.now))}
+        patch = pod_status.merge_patch(self.find(resources.PODS, key) or {}, body["status"])
+        self.send(requests.merge_patch(resources.PODS, key, patch, subresource="status"))
+
+    def bind(self, name: str) -> None:
+        """From now on the pod has a node, and its deletion is graceful."""
+        key = ObjectKey(NAMESPACE, name)
+        body = self.find(resources.PODS, key)
+        if body and "nodeName" not in body["spec"]:
+            self.put(resources.PODS, body | {"spec": body["spec"] | {"nodeName": "node-1"}})
+
+    def delete(self, name: str) -> None:
+        """Somebody deletes a pod."""
+        uid = self.pods[name].uid
+        self.send(requests.delete(resources.PODS, ObjectKey(NAMESPACE, name), uid=uid))
+
+    def vanish(self, name: str) -> None:
+        """A pod is gone from one moment to the next."""
+        self.remove(resources.PODS, ObjectKey(NAMESPACE, name))
+
+    def next_uid(self) -> str:
+        """It does not depend on the order of other creates: names are made of UIDs."""
+        born = "-".join(self.calls[-1].split(" ")[1:]) if self.calls else "job"
+        self._births[born] += 1
+        return f"{born}-{self._births[born]}"
+
+    async def on_request(self, request: Request) -> None:
+        if self._is_killed:
+            raise Crashed
+        await super().on_request(request)
+        verb, resource, name = (*self.calls[-1].split(" "), "")[:3]
+        if (verb, resource) == ("create", "pods"):
+            self._check_create(name)
+        if (verb, resource) == ("delete", "pods"):
+            assert not self.pods[name].is_terminating, "it is deleted twice"
+
+    async def on_reply(self, request: Request, answer: Response | WatchStream) -> Response | WatchStream:
+        arrived = await super().on_reply(request, answer)
+        if request.verb in _WRITES and answer.code < 300:
+            self.writes += 1
+            if self.writes == self.crash_after:
+                self._is_killed = True
+                raise Crashed
+        return arrived
+
+    def _check_create(self, name: str) -> None:
+        profile = self.job.profile
+        place = naming.replica_of(self.key.name, name, profile.names)
+        others = [pod.name for pod in self.pods.values() if (pod.type, pod.index) == place and pod.phase not in ENDED]
+        assert not [other for other in others if other != name], f"the replica of {name} has a live pod: {others}"
+        given_up = {entry.uid for record in self.records for entry in record.restart_records if entry.replaced}
+        names = {pod.name for pod in self.made if pod.uid in given_up}
+        assert not (profile.names is NameStyle.GENERATED and name in names), f"pod {name} was given up before"
+
+    def _make_operator(self) -> Harness:
+        return Harness(settings=self.settings, api=_eager(self.api), world=self)
+
+    def _on_commit(self, change: Commit) -> None:
+        if change.new is None:
+            return
+        if change.collection == str(self.api.resource):
+            self.body = dict(change.new.body)
+            self.records.append(self.record)
+        elif change.collection == str(resources.PODS) and change.old is None:
+            pod = self._read_pod(change.new)
+            self.made.append(pod)
+            env = change.new.body["spec"]["containers"][0].get("env", [])
+            config = next((entry["value"] for entry in env if entry["name"] == "TF_CONFIG"), None)
+            if config is not None:
+                self.clusters[pod.uid] = msgspec.json.decode(config)["cluster"]
+
+    def _read_pod(self, stored: Stored) -> Pod:
+        found = self._pods.get(stored)
+        if found is None:
+            read = self.operator.caches.readers.pod(stored.served("v1", None)[1]).pod
+            assert read, "a pod of no replica"
+            found = self._pods[stored] = read
+        return found
 
     def _reap(self) -> bool:
         """The kubelet ends what was stopped, and pods that terminate are gone; whether there was any."""
-        stopped = [pod for pod in self.pods.values() if pod.is_stopped and pod.phase not in ENDED]
-        for pod in stopped:
-            main = pod.main and MainContainer(143, "Error", "", pod.main.started_at, self.now)
-            self.pods[pod.name] = replace(pod, phase="Failed", reason="DeadlineExceeded", main=main)
-        leaving = [name for name, pod in self.pods.items() if pod.is_terminating]
-        for name in leaving:
-            if self.is_polite and self.pods[name].phase == "Running":
-                main = MainContainer(0, "Completed", started_at=self.now, finished_at=self.now)
-                self.pods[name] = replace(self.pods[name], phase="Succeeded", main=main)
+        pods = self.pods.values()
+        stopped = [pod.name for pod in pods if pod.is_stopped and pod.phase not in ENDED]
+        for name in stopped:
+            self.set_pod(name, pod_status.stopped)
+        leaving = [pod for pod in pods if pod.is_terminating]
+        for pod in leaving:
+            if self.is_polite and pod.phase == "Running":
+                self.set_pod(pod.name, pod_status.finished)
             else:
-                self.remove(name)
+                self.vanish(pod.name)
         return bool(leaving or stopped)
 
     @property
@@ -295,7 +301,6 @@ class Simulator:
             "status": _without_times(self.status),
             "restarts": self.record.restarts,
             "disruptions": self.record.disruptions,
-            "first failure": self.record.first_failure,
             "pods": self.shown_pods,
             "services": sorted(self.services),
             "made": sorted(pod.name for pod in self.made),
@@ -304,27 +309,37 @@ class Simulator:
 
 
 def simulator(job: TFJobBuilder, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
-    return simulated(job.body(), v1.API, settings)
+    return Simulator(job.body(), settings)
 
 
 def simulated(job: Json, api: ServedAPI, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
     """A job of any served API, in any version of it."""
-    metadata = job["metadata"] | {"namespace": "team", "uid": "job-uid", "resourceVersion": "1", "generation": 1}
-    return Simulator(api.conversion.convert(job | {"metadata": metadata}, api.resource.version), settings, api)
+    return Simulator(job, settings, api)
 
 
-def _with_containers(pod: Pod) -> Pod:
-    code = pod.main.exit_code if pod.main else None
-    state = "Terminated" if code is not None else "Running" if pod.phase == "Running" else "Waiting"
-    return replace(pod, containers=(ContainerLine("tensorflow", state, code),))
+@cache
+def _eager(api: ServedAPI) -> ServedAPI:
+    """The API with every progress written at once: a life has no moments in which it is collected."""
+    return replace(api, progress_waits=lambda _: 0.0)
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    atexit.register(loop.close)
+    return loop
+
+
+def _run(work: Any) -> Any:  # noqa: ANN401
+    return _loop().run_until_complete(work)
 
 
 def _without_times(found: object) -> object:
-    """Without moments, which a crash may delay, and without the record, of which the rest is rendered."""
+    """Without moments, which a crash may delay, and without the record and UIDs, of which the rest is rendered."""
     if isinstance(found, dict):
         return {name: _without_times(value) for name, value in found.items() if not _is_moment(name)}
     return [_without_times(entry) for entry in found] if isinstance(found, list) else found
 
 
 def _is_moment(name: str) -> bool:
-    return name.lower().endswith("time") or name in {"operator", "restartRecords", "compactRestartRecords"}
+    return name.lower().endswith("time") or name in {"operator", "restartRecords", "compactRestartRecords", "uid"}

@@ -159,7 +159,7 @@ def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContex
     """Serve kubectl by HTTPS and write its kubeconfig into the folder; yields the address."""
     from tf_operator.local import endpoint  # noqa: PLC0415 (takes as long as everything else together)
 
-    return endpoint.published(folder, cluster.server.handle, logs=cluster.logs, clock=cluster.clock)
+    return endpoint.published(folder, cluster.server.begin, logs=cluster.logs, clock=cluster.clock)
 
 
 def this_interpreter() -> Interpreter:

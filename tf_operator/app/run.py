@@ -142,16 +142,20 @@ async def _with_what_is_installed(options: Options, to_server: clients.Clients) 
 
 async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> Options:
     """The options with a gang scheduler that is installed, if they leave it open which one, or which version of it."""
-    given = gang_schedulers.versions(options.gang_scheduler)
-    names = gang_schedulers.BY_PREFERENCE if options.finds_gang_scheduler else given
-    if not names:
-        return options
-    name = await to_server.gang_scheduler(names)
-    _log.info("gang scheduling", scheduler=name or "none is installed")
-    if not name and options.finds_gang_scheduler and not options.autoscale and await to_server.may_read_nodes():
-        _log.info("jobs are admitted whole, by what the nodes have left")
-        return replace(options, autoscale=QueueRules(resizes=False))
-    return replace(options, gang_scheduler=name or options.gang_scheduler)
+
+    async def served(name: str) -> str:
+        versions = gang_schedulers.versions(name)
+        return (await to_server.gang_scheduler(versions) if versions else "") or name
+
+    by_job = tuple([await served(name) for name in options.gang_schedulers_by_job])
+    name, rules = await served(options.gang_scheduler), options.autoscale
+    if options.finds_gang_scheduler:
+        name = await to_server.gang_scheduler(gang_schedulers.BY_PREFERENCE)
+        _log.info("gang scheduling", scheduler=name or "none is installed")
+        if not name and not rules and await to_server.may_read_nodes():
+            _log.info("jobs are admitted whole, by what the nodes have left")
+            rules = QueueRules(resizes=False)
+    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job, autoscale=rules)
 
 
 def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:

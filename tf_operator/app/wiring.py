@@ -132,7 +132,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
+        gang_schedulers_by_job=options.gang_schedulers_by_job,
         makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
+        makes_autoscalers=options.makes_autoscalers,
         api=api,
         served=options.apis,
     )
@@ -149,7 +151,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
     found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    for children in (found.services, found.groups, found.tensorboards, workloads.workloads if workloads else None):
+    groups = dict.fromkeys(found.groups.values())
+    further = (found.tensorboards, found.autoscalers, workloads.workloads if workloads else None)
+    for children in (found.services, *groups, *further):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(found.jobs, api, metrics.jobs)

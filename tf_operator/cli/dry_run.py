@@ -13,7 +13,7 @@ from tf_operator.job import constants
 from tf_operator.job.naming import replica_of
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import cluster_spec, tensorboards
+from tf_operator.planning import cluster_spec, gang_schedulers, tensorboards
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.children import PODS
 from tf_operator.planning.plan import make_plan
@@ -58,7 +58,7 @@ class DryRun:
     @property
     def gang_size(self) -> int | None:
         """How many pods a gang scheduler places together; ``None`` without one."""
-        return next((found.body()["spec"]["minMember"] for found in _groups(self.dependencies)), None)
+        return next((gang_schedulers.size_of(found.body()["spec"]) for found in _groups(self.dependencies)), None)
 
     def of(self, kind: ReplicaType) -> tuple[PlannedReplica, ...]:
         """The replicas of one type."""

@@ -16,8 +16,8 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "scale",
         help="change the number of replicas of a job",
-        description="Changes the number of replicas of one type: while the job is suspended, or that of the workers of"
-        " a job with enableDynamicWorker. Replicas that run keep their TF_CONFIG.",
+        description="Changes the number of replicas of one type: while the job is suspended, within its elasticPolicy,"
+        " or that of the workers of a job with enableDynamicWorker.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

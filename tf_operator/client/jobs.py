@@ -256,9 +256,10 @@ class AsyncTFJobs:
         return await self._set_suspended(job, is_suspended=False)
 
     async def scale(self, job: str | Job, replicas: int, *, type: str = "Worker") -> Job:  # noqa: A002 (the field's name)
-        """Change the number of replicas of one type; replicas that run get no other TF_CONFIG.
+        """Change the number of replicas of one type.
 
-        ``Invalid`` unless the job is suspended, or has ``enableDynamicWorker`` and it is about workers.
+        ``Invalid`` unless the job is suspended, has an ``elasticPolicy`` that allows it, or has ``enableDynamicWorker``
+        and it is about workers.
         """
         found = await self._changeable(job)
         wanted = next((name for name in _replica_specs(found) if name.lower() == type.lower()), None)

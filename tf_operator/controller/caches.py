@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tf_operator.controller import resources
+from tf_operator.controller.projections.autoscalers import CachedAutoscaler, autoscaler_reader
 from tf_operator.controller.projections.children import Child
 from tf_operator.controller.projections.jobs import StoredJob, job_reader
 from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
@@ -22,6 +23,7 @@ from tf_operator.machinery.cache.consistency import CacheView
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.requests import Scope
+from tf_operator.planning import autoscalers
 
 OWNER = "owner"
 
@@ -50,9 +52,12 @@ class Caches:
     jobs: Informer[StoredJob]
     pods: Informer[CachedPod]
     services: Informer[CachedService]
-    groups: Informer[CachedGroup] | None
+    groups: Mapping[str, Informer[CachedGroup]]
+    """By the name of the gang scheduler; those that a job has to ask for are filled when the first one does."""
     tensorboards: Informer[CachedTensorBoard] | None
     """``None`` where jobs get no such objects."""
+    autoscalers: Informer[CachedAutoscaler] | None
+    """``None`` where the operator makes none."""
     readers: Readers
 
     def is_stale(self, namespace: str) -> bool:
@@ -69,7 +74,7 @@ class Caches:
             str(resources.PODS): self.pods.store,
             str(resources.SERVICES): self.services.store,
         }
-        return views | ({str(self.groups.resource): self.groups.store} if self.groups else {})
+        return views | {str(groups.resource): groups.store for groups in self.groups.values()}
 
 
 def make_caches(
@@ -77,7 +82,9 @@ def make_caches(
     *,
     namespaces: Iterable[str],
     gang_scheduler: str,
+    gang_schedulers_by_job: Iterable[str] = (),
     makes_tensorboards: bool = False,
+    makes_autoscalers: bool = False,
     api: ServedAPI,
     served: tuple[ServedAPI, ...],
 ) -> Caches:
@@ -86,22 +93,34 @@ def make_caches(
     everything = tuple(Scope(namespace) for namespace in places)
     selector = resources.child_selector(served)
     labelled = tuple(Scope(namespace, label_selector=selector) for namespace in places)
-    group_resource = resources.pod_groups(gang_scheduler or api.gang_scheduler)
-    groups = None
-    if group_resource:
-        groups = informers.get(
-            group_resource,
+    own = [name for name in (gang_scheduler, api.gang_scheduler) if name]
+    groups = {
+        name: informers.get(
+            resource,
             decode=read.group,
             scopes=everything,
             indexes={OWNER: owner_of},
             need=Need.OPTIONAL,  # the gang scheduler may be installed later
+            on_demand=name not in own,
         )
+        for name in dict.fromkeys((*own, *gang_schedulers_by_job))
+        if (resource := resources.pod_groups(name))
+    }
     return Caches(
         jobs=job_informer(informers, everything, api),
         pods=informers.get(resources.PODS, decode=read.pod, scopes=labelled, indexes={OWNER: owner_of}),
         services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes={OWNER: owner_of}),
         groups=groups,
         tensorboards=tensorboard_informer(informers, everything, served) if makes_tensorboards else None,
+        autoscalers=informers.get(
+            autoscalers.RESOURCE,
+            decode=autoscaler_reader(served),
+            scopes=labelled,
+            indexes={OWNER: owner_of},
+            need=Need.OPTIONAL,
+        )
+        if makes_autoscalers
+        else None,
         readers=read,
     )
 

@@ -20,22 +20,25 @@ from tf_operator.controller.projections.pods import CachedPod
 from tf_operator.controller.projections.services import CachedService
 from tf_operator.controller.queueing import KueueCaches
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job import naming
+from tf_operator.job import constants, naming
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
+from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
-from tf_operator.planning.snapshot import Cause, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
+from tf_operator.planning import autoscalers, gang_schedulers, job_tensorboard
+from tf_operator.planning.snapshot import Autoscalers, Cause, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
 
 _log = Logger(__name__)
 
 _NO_TENSORBOARDS: Final = TensorBoards(
     unserved="this operator makes no TensorBoards: it runs with --tensorboards=none", is_off=True
 )
+_NO_AUTOSCALERS: Final = "this operator makes none: it runs without --horizontal-pod-autoscalers"
 _PAGE: Final = 100
 """A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 
@@ -75,7 +78,7 @@ class Observer:
         children = _Children(
             self.caches.pods.store.by_index(OWNER, owner),
             self.caches.services.store.by_index(OWNER, owner),
-            self._cached_groups(owner),
+            self._cached_groups(job, owner),
         )
         return self._observed(job, children)
 
@@ -100,20 +103,40 @@ class Observer:
         pending_writes.read_live(owner, str(resources.PODS), version=version)
         services, version = await self._list(resources.SERVICES, scope, self.caches.readers.service)
         pending_writes.read_live(owner, str(resources.SERVICES), version=version)
-        groups = await self._list_groups(owner, pending_writes)
-        cached = self._cached_groups(owner_value(owner.key.namespace, owner.uid))
+        groups = await self._list_groups(job, pending_writes)
+        cached = self._cached_groups(job, owner_value(owner.key.namespace, owner.uid))
         return self._observed(job, _Children(pods, services, cached if groups is None else groups, groups is not None))
 
-    async def _list_groups(self, owner: OwnerKey, pending_writes: PendingWrites) -> Sequence[CachedGroup] | None:
+    def _gang_scheduler(self, job: TrainingJob) -> str:
+        """The one that the job asks for, if it may, and it is installed; else the operator's."""
+        asked = job.run_policy.scheduling.scheduler
+        if asked == constants.NO_GANG_SCHEDULER:
+            return ""
+        if offered := self._offered(asked):
+            return offered
+        return self.settings().gang_scheduler
+
+    def _offered(self, asked: str) -> str:
+        name = next((name for name in self.caches.groups if gang_schedulers.is_meant(asked, name)), "")
+        if not name:
+            return ""
+        self.caches.groups[name].demand()
+        return "" if self.caches.groups[name].is_absent else name
+
+    def _groups(self, job: TrainingJob) -> Informer[CachedGroup] | None:
+        return self.caches.groups.get(self._gang_scheduler(job))
+
+    async def _list_groups(self, job: TrainingJob, pending_writes: PendingWrites) -> Sequence[CachedGroup] | None:
         """The PodGroups of the namespace; ``None`` if they cannot be listed, which must not stop the whole job.
 
         What was written of them stays pending then, and nothing is created: the cached group may be out of date.
         """
-        if self.caches.groups is None or (not self.settings().gang_scheduler and self.caches.groups.is_absent):
+        informer = self._groups(job)
+        if informer is None:
             return ()
-        resource = self.caches.groups.resource
+        resource, owner = informer.resource, OwnerKey(job.key, job.uid)
         try:
-            groups, version = await self._list(resource, Scope(owner.key.namespace), self.caches.readers.group)
+            groups, version = await self._list(resource, Scope(job.key.namespace), self.caches.readers.group)
         except errors.ApiError as error:
             _log.warning("the PodGroups cannot be listed", cause=error.name, error=errors.one_line(str(error)))
             return None
@@ -142,20 +165,23 @@ class Observer:
             if not token:
                 return found, page.resource_version
 
-    def _cached_groups(self, owner: str) -> Iterable[CachedGroup]:
-        return self.caches.groups.store.by_index(OWNER, owner) if self.caches.groups else ()
+    def _cached_groups(self, job: TrainingJob, owner: str) -> Iterable[CachedGroup]:
+        groups = self._groups(job)
+        return groups.store.by_index(OWNER, owner) if groups else ()
 
-    def _unserved(self, namespace: str, *, is_listed: bool) -> RejectedWrite | None:
+    def _unserved(self, job: TrainingJob, *, is_listed: bool) -> RejectedWrite | None:
         """PodGroups are wanted, and cannot be read: nothing is created until they can."""
-        groups = self.caches.groups if self.settings().gang_scheduler else None
-        if groups is None or (is_listed and groups.has_synced and not groups.is_stale(namespace)):
+        groups = self._groups(job)
+        if groups is None or (is_listed and groups.has_synced and not groups.is_stale(job.key.namespace)):
             return None
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
+        if not groups.has_settled:
+            message = f"{groups.resource} have not been read yet"
         return RejectedWrite("its PodGroup", message, self.clock.now(), cause=Cause.NOT_SERVED)
 
     def _tensorboards(self, job: TrainingJob) -> TensorBoards | None:
         """From the cache, also in a live read: that it lags costs a request that changes nothing."""
-        informer, rejected = self.caches.tensorboards, self.notes.rejected_extras.get(job.uid)
+        informer, rejected = self.caches.tensorboards, self._rejected_extra(job, job_tensorboard.WHAT)
         if informer is None:
             return _NO_TENSORBOARDS
         if not informer.has_settled:
@@ -164,6 +190,23 @@ class Observer:
             return TensorBoards(unserved=f"{informer.resource} cannot be read; is the CRD installed?")
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
         return TensorBoards(next((found.as_planned() for found in ours), None), rejected)
+
+    def _autoscalers(self, job: TrainingJob) -> Autoscalers | None:
+        """From the cache, as the TensorBoards."""
+        informer = self.caches.autoscalers
+        if informer is None or informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
+            if not (job.elastic and job.elastic.metrics) or (informer is not None and not informer.has_settled):
+                return None
+            why = f"{informer.resource} cannot be read" if informer else _NO_AUTOSCALERS
+            return Autoscalers(unserved=why)
+        ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
+        found = next((found.autoscaler for found in ours), None)
+        return Autoscalers(found, self._rejected_extra(job, autoscalers.WHAT))
+
+    def _rejected_extra(self, job: TrainingJob, what: str) -> RejectedWrite | None:
+        """The last refusal of an extra, if it was of this one."""
+        rejected = self.notes.rejected_extras.get(job.uid)
+        return rejected if rejected and what in rejected.what else None
 
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = job_of(stored, self.api)
@@ -175,8 +218,7 @@ class Observer:
         present = [found.pod for found in children.pods if found.pod is not None and _is_child(found, job)]
         known = {pod.uid for pod in present}
         departed: list[Pod] = [pod for pod in self.notes.departed_pods.of(job.uid) if pod.uid not in known]
-        groups = self.caches.groups
-        unserved = self._unserved(job.key.namespace, is_listed=children.are_groups_listed)
+        unserved = self._unserved(job, is_listed=children.are_groups_listed)
         return Snapshot(
             job=job,
             now=self.clock.now(),
@@ -185,9 +227,10 @@ class Observer:
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             tensorboards=self._tensorboards(job),
+            autoscalers=self._autoscalers(job),
             kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
-            offered_scheduler="" if groups is None or groups.is_absent else self.api.gang_scheduler,
+            offered_scheduler=self._offered(job.run_policy.scheduling.scheduler),
         )
 
 

@@ -9,6 +9,8 @@ OWN_MANAGER: Final = "kubeflow.org/training-operator"
 
 TF_CONFIG: Final = "TF_CONFIG"
 JSON_LOGS_ANNOTATION: Final = "tf-operator.kubeflow.org/json-logs"
+GANG_SCHEDULER_ANNOTATION: Final = "tf-operator.kubeflow.org/gang-scheduler"
+NO_GANG_SCHEDULER: Final = "none"
 """On a job: ``true`` makes its replicas write their logs as JSON."""
 
 MOST_REPLICAS: Final = 10_000

@@ -119,7 +119,7 @@ class SchedulingPolicy:
     priority_class: str = ""
     timeout_seconds: int | None = None
     scheduler: str = ""
-    """The gang scheduler that the job itself asks for; empty for the operator's, if it has one."""
+    """The gang scheduler that the job itself asks for, or ``none``; empty for the operator's, if it has one."""
     priority: int = 0
     """In the queue; only for schedulers with such numbers."""
 

@@ -22,10 +22,14 @@ STOP_AFTER = 1
 
 
 def after_end(snapshot: Snapshot) -> Iterator[Action]:
-    """What the clean-pod policy takes away, or stops."""
+    """What the clean-pod policy takes away, or stops. The PodGroup goes in any case: it claims no place any more."""
+    if snapshot.job.run_policy.clean_pods is not CleanPodPolicy.NONE:
+        yield from _by_policy(snapshot)
+    yield from gang.removal(snapshot)
+
+
+def _by_policy(snapshot: Snapshot) -> Iterator[Action]:
     policy = snapshot.job.run_policy.clean_pods
-    if policy is CleanPodPolicy.NONE:
-        return
     why = f"the job has ended, {snapshot.job.clean_up_words}"
     for pod in snapshot.pods:
         if not pod.is_there:
@@ -36,14 +40,13 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
             yield from _ended(pod, snapshot.job, why)
     if policy is not CleanPodPolicy.STOP:
         yield from _services(snapshot)
-    yield from gang.removal(snapshot)
 
 
 def is_done(snapshot: Snapshot) -> bool:
     """Whether nothing is left to be cleaned up after the end, and nothing still terminates."""
     policy = snapshot.job.run_policy.clean_pods
     if policy is CleanPodPolicy.NONE:
-        return True
+        return not any(after_end(snapshot))
     left = [pod for pod in snapshot.pods if not pod.is_gone]
     if any(policy is CleanPodPolicy.ALL or pod.is_terminating or _goes_on(pod, snapshot.job) for pod in left):
         return False

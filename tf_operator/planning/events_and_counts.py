@@ -37,7 +37,9 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     if _is_new(before):
         yield from _remarks(job, view.snapshot.settings)
         if scheduler := gang.unavailable(view.snapshot):
-            yield Event(EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler), is_warning=True)
+            yield Event(
+                EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler, view.snapshot.settings), is_warning=True
+            )
     if not after.is_finished:
         yield from _resizes(view, after)
         yield from _restarts(view, after)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from tf_operator.job import constants
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import gang_schedulers, quantity
 from tf_operator.planning.actions import Action, Create, Delete, Patch
@@ -50,9 +51,10 @@ def _is_old(snapshot: Snapshot) -> bool:
 
 
 def unavailable(snapshot: Snapshot) -> str:
-    """The gang scheduler that the job asks for, if it is not installed and the operator has no other one."""
-    asked = snapshot.job.run_policy.scheduling.scheduler
-    return "" if snapshot.settings.gang_scheduler else asked
+    """The gang scheduler that the job asks for and does not have: it is not installed, or not for its operator."""
+    asked, found = snapshot.job.run_policy.scheduling.scheduler, snapshot.settings.gang_scheduler
+    is_missing = asked not in {"", constants.NO_GANG_SCHEDULER} and not gang_schedulers.is_meant(asked, found)
+    return asked if is_missing else ""
 
 
 def unused_fields(job: TrainingJob, settings: Settings) -> list[str]:

@@ -209,6 +209,19 @@ def versions(name: str) -> tuple[str, ...]:
     return (NATIVE.name, NATIVE_ALPHA.name) if name == NATIVE.name else ()
 
 
+def is_meant(asked: str, name: str) -> bool:
+    """Whether a job that asks for one scheduler, in lower case, has it in this one, or in a version of it."""
+    return bool(name) and (asked == name.lower() or name in versions(asked))
+
+
+def size_of(spec: Body) -> int | None:
+    """How many pods a group with this spec needs at once."""
+    if "minMember" in spec:
+        return spec["minMember"]  # type: ignore[no-any-return]
+    found: int | None = spec.get("schedulingPolicy", {}).get("gang", {}).get("minCount")
+    return found
+
+
 def of(_job: TrainingJob, settings: Settings) -> GangScheduler | None:
     """The gang scheduler of a job; ``None`` for none. ``Snapshot.decided`` has put there what the job asks for."""
     return named(settings.gang_scheduler)

@@ -14,7 +14,7 @@ from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.planning import gang, pod_state, resizing, stuck_pods
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
-from tf_operator.planning.resizing import Resize
+from tf_operator.planning.resizing import SizeChange
 from tf_operator.planning.snapshot import Pod, Snapshot
 from tf_operator.planning.stuck_pods import StuckPod
 
@@ -46,7 +46,7 @@ class JobView:
     """The pods on which the job waits."""
     problems: tuple[FieldError, ...]
     """What is wrong with the spec."""
-    resizes: tuple[Resize, ...]
+    resizes: tuple[SizeChange, ...]
     """The changes of its size that are not recorded yet."""
     is_held: bool
     """Whether no pod may be made before the gang scheduler has admitted the PodGroup."""

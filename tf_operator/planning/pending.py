@@ -12,9 +12,10 @@ from tf_operator.job import naming
 from tf_operator.job.record import PendingKind, PendingRecord
 from tf_operator.planning import gang, spec_problems
 from tf_operator.planning.job_view import JobView
+from tf_operator.planning.snapshot import Settings
 from tf_operator.planning.stuck_pods import StuckPod
 
-_MOST_TEXT = 300
+_MOST_TEXT, _MOST_NAME = 300, 63
 
 
 def note(view: JobView, found: PendingRecord | None) -> str:
@@ -28,13 +29,15 @@ def note(view: JobView, found: PendingRecord | None) -> str:
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
         return f" No pod is created before {gang.awaited(view.snapshot)}."
     if scheduler := gang.unavailable(view.snapshot):
-        return f" {unavailable(scheduler)}"
+        return f" {unavailable(scheduler, view.snapshot.settings)}"
     return ""
 
 
-def unavailable(scheduler: str) -> str:
+def unavailable(scheduler: str, settings: Settings) -> str:
     """That the job is placed by another scheduler than it asks for."""
-    return f"{scheduler} is not installed: the scheduler of the template places the pods, or the default one."
+    instead = settings.gang_scheduler or "the scheduler of the template"
+    others = "" if settings.gang_scheduler else ", or the default one"
+    return f"{scheduler[:_MOST_NAME]} is not installed: {instead} places the pods{others}."
 
 
 def sentence(found: PendingRecord, view: JobView) -> str:

@@ -12,6 +12,7 @@ from tf_operator.job import naming
 from tf_operator.job.record import JobRecord
 from tf_operator.planning import (
     admission,
+    autoscalers,
     cleanup,
     default_server,
     events_and_counts,
@@ -68,8 +69,9 @@ def _after_end(snapshot: Snapshot) -> Plan:
             *cleanup.after_end(snapshot),
             *protocol.after_end(snapshot),
             *job_tensorboard.actions(snapshot, has_ended=True),
+            *autoscalers.actions(snapshot, is_active=False),
         ),
-        requeue_after=_soonest(snapshot.now, iter([expiry, job_tensorboard.retry_at(snapshot, has_ended=True)])),
+        requeue_after=_soonest(snapshot.now, _moments_after_end(snapshot)),
     )
 
 
@@ -96,6 +98,7 @@ def _extras(view: JobView, found: Verdict, asked: Snapshot) -> Iterator[Action]:
         return
     yield from () if has_ended else protocol.actions(asked)
     yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
+    yield from autoscalers.actions(view.snapshot, is_active=found.phase is Phase.ACTIVE)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -143,7 +146,14 @@ def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[dateti
         yield from _wake_ups(view, after)
     if found.phase is Phase.ACTIVE or found.phase in verdict.IDLE:
         yield job_tensorboard.retry_at(view.snapshot)
+        yield autoscalers.retry_at(view.snapshot, is_active=found.phase is Phase.ACTIVE)
         yield protocol.retry_at(view.snapshot)
+
+
+def _moments_after_end(snapshot: Snapshot) -> Iterator[datetime | None]:
+    yield cleanup.expires_at(snapshot.job)
+    yield job_tensorboard.retry_at(snapshot, has_ended=True)
+    yield autoscalers.retry_at(snapshot, is_active=False)
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:

@@ -17,6 +17,7 @@ from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import (
     admission,
+    autoscalers,
     cleanup,
     failure_evidence,
     job_tensorboard,
@@ -49,7 +50,11 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
         hold=verdict.hold,
-        note=pending.note(view, record.pending) if is_active else f" {verdict.message}" if verdict.hold else "",
+        note=pending.note(view, record.pending) + autoscalers.note(view.snapshot)
+        if is_active
+        else f" {verdict.message}"
+        if verdict.hold
+        else "",
         tensorboard=job_tensorboard.line(view.snapshot),
         lines=partial(_lines, view, record, is_active=is_active or verdict.phase is Phase.QUEUED),
     )

@@ -13,7 +13,7 @@ from tf_operator.job.training_job import TFConfigFormat, TrainingJob
 
 
 @dataclass(frozen=True, slots=True)
-class Resize:
+class SizeChange:
     """Another number of replicas of one type than that for which the pods were made."""
 
     type: ReplicaType
@@ -23,12 +23,12 @@ class Resize:
     """Whether all pods of the job are made again, because the cluster that TF_CONFIG tells them is another."""
 
 
-def resizes(job: TrainingJob) -> Iterator[Resize]:
+def resizes(job: TrainingJob) -> Iterator[SizeChange]:
     """What is not recorded yet. The first number that is seen of a type is recorded, and no resize."""
     for kind, count in sizes(job).items():
         before = job.record.of(kind).size
         if before is not None and before != count:
-            yield Resize(kind, before, count, replaces_pods=replaces_pods(job, kind, is_growth=count > before))
+            yield SizeChange(kind, before, count, replaces_pods=replaces_pods(job, kind, is_growth=count > before))
 
 
 def sizes(job: TrainingJob) -> Mapping[ReplicaType, int]:

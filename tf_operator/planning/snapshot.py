@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
@@ -198,6 +199,28 @@ class TensorBoards:
 
 
 @dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """The HorizontalPodAutoscaler that the job controls."""
+
+    name: str
+    uid: str
+    digest: str = ""
+    """Of the spec that it was last given."""
+    is_terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscalers:
+    """What is known of the HorizontalPodAutoscaler of a job that wants one, or has one."""
+
+    found: Autoscaler | None = None
+    rejected: RejectedWrite | None = None
+    """The last attempt to make it, to change it, or to delete it."""
+    unserved: str = ""
+    """Why there can be none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Why a job that is not suspended may have no pods now: it waits in a queue, or has lost its place."""
 
@@ -230,8 +253,10 @@ class Snapshot:
     settings: Settings = DEFAULT_SETTINGS
     tensorboards: TensorBoards | None = None
     """``None`` as long as they are not known."""
+    autoscalers: Autoscalers | None = None
+    """``None`` as long as they are not known, and for jobs that have none and want none."""
     offered_scheduler: str = ""
-    """The gang scheduler that jobs of this API may ask for, if it is installed."""
+    """The gang scheduler that the job asks for, if it may have it and it is installed."""
     kueue: Queueing | None = None
     """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
@@ -245,9 +270,11 @@ class Snapshot:
         No job waits for a scheduler that is not there: it has the operator's, or none. The templates have what their
         accelerators need.
         """
-        container, offered, settings = self.job.profile.container, self.offered_scheduler, self.settings
-        if offered and offered == self.job.run_policy.scheduling.scheduler:
-            settings = replace(settings, gang_scheduler=offered)
+        container, settings = self.job.profile.container, self.settings
+        if self.job.run_policy.scheduling.scheduler == constants.NO_GANG_SCHEDULER:
+            settings = replace(settings, gang_scheduler="")
+        elif self.offered_scheduler:
+            settings = replace(settings, gang_scheduler=self.offered_scheduler)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
         job = self.job.in_force()
         job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job

@@ -14,6 +14,9 @@
 {{- if ne .Values.apis.tensorboards "none" }}
 - --tensorboards={{ .Values.apis.tensorboards }}
 {{- end }}
+{{- if .Values.elastic.horizontalPodAutoscalers }}
+- --horizontal-pod-autoscalers=true
+{{- end }}
 {{- if include "tf-operator.config" . }}
 - --controller-config-file={{ .Values.config.file }}
 {{- end }}

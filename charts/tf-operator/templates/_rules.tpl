@@ -138,6 +138,13 @@
   verbs: [create, update, patch, delete, deletecollection]
 {{- end -}}
 
+{{- define "tf-operator.nativeGangRules" -}}
+# The PodGroup of a job; patch: a job that changed its size.
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- define "tf-operator.tensorboardRules" -}}
 # create, patch, delete: the TensorBoard of a job follows it. get: who owns one that already has the name?
 - apiGroups: [tensorstack.dev]
@@ -157,6 +164,13 @@
 - apiGroups: [""]
   resources: [services]
   verbs: [patch]
+{{- end -}}
+
+{{- define "tf-operator.elasticRules" -}}
+# create, patch, delete: the autoscaler of a job follows it. get: who owns one that already has the name?
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, watch, create, patch, delete]
 {{- end -}}
 
 {{- define "tf-operator.tensorboardViewRules" -}}

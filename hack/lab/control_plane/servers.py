@@ -7,16 +7,19 @@ chosen when the server is started, and again when somebody else was faster.
 import hashlib
 import http.client
 import json
+import os
 import random
 import socket
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from lab.control_plane.access import CONTROLLER_MANAGER, OPERATOR, SCHEDULER
 from lab.control_plane.directory import Layout
+from lab.tools import catalogue
 
 ETCD: Final = "etcd"
 APISERVER: Final = "kube-apiserver"
@@ -41,6 +44,8 @@ class Reach:
 
 
 ON_LOOPBACK: Final = Reach()
+GANGS: Final = "gangs"
+"""The feature of a plane that has kube-scheduler's own gang scheduling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +115,19 @@ def kube_apiserver(
             "--authorization-mode=Node,RBAC",
             *_admission(features, reach),
             *_audit(layout, name, features),
+            *gates(features),
+            *(("--runtime-config=api/all=true",) if GANGS in features else ()),
             *reach.flags,
         ),
         reach.host,
     )
 
 
-def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK) -> ServerSpec:
-    """All controllers that are on by default, each with its own service account, as clusters have it."""
+def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK, features: Iterable[str] = ()) -> ServerSpec:
+    """All controllers that are on by default, each with its own service account, as clusters have it.
+
+    For gangs there are nodes without a kubelet, which nobody may take for lost.
+    """
     return ServerSpec(
         "controller-manager",
         "kube-controller-manager",
@@ -126,14 +136,31 @@ def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK) -> ServerSpec
             "--use-service-account-credentials=true",
             f"--root-ca-file={layout.serving_cert}",
             f"--flex-volume-plugin-dir={layout.volume_plugins}",
+            *gates(features),
+            *(("--controllers=*,-node-lifecycle-controller",) if GANGS in features else ()),
         ),
         reach.host,
     )
 
 
-def scheduler(layout: Layout, reach: Reach = ON_LOOPBACK) -> ServerSpec:
+def scheduler(layout: Layout, reach: Reach = ON_LOOPBACK, features: Iterable[str] = ()) -> ServerSpec:
     """The default scheduler."""
-    return ServerSpec("scheduler", "kube-scheduler", _client_of_apiserver(layout, SCHEDULER.name, reach), reach.host)
+    flags = (*_client_of_apiserver(layout, SCHEDULER.name, reach), *gates(features))
+    return ServerSpec("scheduler", "kube-scheduler", flags, reach.host)
+
+
+def scheduler_plugins(layout: Layout, config: Path, reach: Reach = ON_LOOPBACK) -> ServerSpec:
+    """A second scheduler, with plugins; its kubeconfig, and what it runs, are in the file."""
+    own = (flag for flag in _client_of_apiserver(layout, SCHEDULER.name, reach) if not flag.startswith("--kubeconfig"))
+    name = "scheduler-plugins"
+    return ServerSpec(name, name, (f"--config={config}", *own), reach.host)
+
+
+def gates(features: Iterable[str]) -> tuple[str, ...]:
+    """The flag for the feature gates of gang scheduling, of the minor that is run."""
+    minor = catalogue.kubernetes_minor(catalogue.FOLDER, catalogue.table(catalogue.FOLDER), os.environ)
+    of_minor = {"1.36": "GenericWorkload=true,GangScheduling=true"}
+    return (f"--feature-gates={of_minor.get(minor, 'GenericWorkload=true')}",) if GANGS in features else ()
 
 
 def audit_policy() -> str:

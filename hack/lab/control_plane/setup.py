@@ -65,7 +65,7 @@ def start_servers(
     launcher.start(plane_servers.kube_apiserver(layout, etcd_url=etcd_url, features=features, reach=reach))
     _write_kubeconfigs(layout, plane_servers.APISERVER, users)
     install(_api(layout, plane_access.ADMIN))
-    launcher.start(*(spec(layout, reach) for name, spec in _MORE_SERVERS.items() if name in features))
+    launcher.start(*(spec(layout, reach, features) for name, spec in _MORE_SERVERS.items() if name in features))
 
 
 def add_apiserver(layout: Layout, launcher: Launcher, features: Iterable[str], *, name: str, etcd_url: str) -> None:

@@ -68,24 +68,29 @@ def this_host(system: str = "", machine: str = "") -> Host:
     return Host(_SYSTEMS[system], _PROCESSORS[machine.lower()])
 
 
+def table(folder: Path) -> Table:
+    """What ``tools.toml`` says."""
+    return tomllib.loads((folder / "tools.toml").read_text(encoding="utf-8"))
+
+
 def load(folder: Path, *, environ: Mapping[str, str], host: Host) -> dict[str, Tool]:
     """Read what tools there are for this host and the Kubernetes minor that ``environ`` asks for."""
-    table = tomllib.loads((folder / "tools.toml").read_text(encoding="utf-8"))
-    words = {"kubernetes": kubernetes_minor(folder, table, environ), "os": host.os, "arch": host.arch}
+    found = table(folder)
+    words = {"kubernetes": kubernetes_minor(folder, found, environ), "os": host.os, "arch": host.arch}
     mirrors = {
         name: (environ.get(MIRROR_VARIABLE.format(name.upper())) or address).rstrip("/")
-        for name, address in table["mirrors"].items()
+        for name, address in found["mirrors"].items()
     }
     make = partial(_make_tool, modules=folder / "modules", mirrors=mirrors)
     return {
-        name: make(table["families"].get(own.get("family"), {}) | own, words=words | {"tool": name})
-        for name, own in table["tools"].items()
+        name: make(found["families"].get(own.get("family"), {}) | own, words=words | {"tool": name})
+        for name, own in found["tools"].items()
     }
 
 
-def kubernetes_minor(folder: Path, table: Table, environ: Mapping[str, str]) -> str:
+def kubernetes_minor(folder: Path, found: Table, environ: Mapping[str, str]) -> str:
     """Return the minor that is asked for; raises ToolError when there is none such."""
-    minor = environ.get(MINOR_VARIABLE) or str(table.get("kubernetes", {}).get("default", ""))
+    minor = environ.get(MINOR_VARIABLE) or str(found.get("kubernetes", {}).get("default", ""))
     known = sorted(path.name.partition("-")[2] for path in (folder / "modules").glob("kubernetes-*"))
     if minor and minor not in known:
         raise ToolError(f"{MINOR_VARIABLE}={minor}: set it to one of {', '.join(known)}, or unset it")

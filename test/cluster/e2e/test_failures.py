@@ -1,6 +1,5 @@
 """Trainings that are killed, and trainings that are suspended: each goes on from its last checkpoint."""
 
-import asyncio
 import re
 
 import pytest
@@ -18,13 +17,8 @@ def resumed_at(log):
     return int(found[-1]) if found else 0
 
 
-async def test_a_training_goes_on_from_its_checkpoint_when_a_worker_was_killed(operator, new_namespace, images):
-    """Two trainings at once, because each mostly waits for its processes to start."""
-    policies = ("ExitCode", "OnFailure")
-    await asyncio.gather(*(lose_a_worker(new_namespace(f"-{it.lower()}"), images, policy=it) for it in policies))
-
-
-async def lose_a_worker(here, images, *, policy):
+@pytest.mark.parametrize("policy", ["ExitCode", pytest.param("OnFailure", marks=pytest.mark.nightly)])
+async def test_a_training_goes_on_from_its_checkpoint_when_a_worker_was_killed(here, images, policy):
     here.provide_volume(MIRRORED)
     sees_processes = {"shareProcessNamespace": True}
     here.kubectl.create(training(MIRRORED, steps=LONG, image=images.training, restart=policy, pod=sees_processes))

@@ -20,6 +20,7 @@ from tf_operator.meta import ObjectKey
 ROOT = CHART.parents[1]
 OVERLAYS = (
     "cluster-wide",
+    "elastic",
     "high-availability",
     "mlkube",
     "mlkube-accelerators",

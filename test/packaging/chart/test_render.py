@@ -35,6 +35,7 @@ PROFILES = {
         "test": {"enabled": False},
     },
     "further APIs": {"apis": {"mlkube": {"enabled": True}, "t9k": {"enabled": True}, "tensorboards": "serve"}},
+    "elastic": {"elastic": {"horizontalPodAutoscalers": True}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
     "monitored": {
         "metrics": {
@@ -208,6 +209,7 @@ def test_every_flag_can_be_chosen(helm_3):
         },
         "config": {"configmap": "tf-job-operator-config"},
         "controller": {"gangSchedulerName": "volcano"},
+        "elastic": {"horizontalPodAutoscalers": True},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
     with_certificate = {**chosen, "apis": {**chosen["apis"], "webhook": {"certificateSecret": "certificate"}}}
@@ -272,6 +274,7 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
+ELASTIC_ROLES = ("cluster-role.yaml", "elastic/cluster-role.yaml")
 FOLDERS = (".", "mlkube", "t9k", "tensorboard")
 
 
@@ -288,6 +291,13 @@ def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the
     kinds = [argument.partition("=")[2] for argument in container_of(objects)["args"] if "scheme" in argument]
     assert kinds == ["TFJob", "TfJob.mlkube.io", "TensorFlowTrainingJob"]
     assert "--tensorboards=serve" in container_of(objects)["args"]
+
+
+def test_rights_for_autoscalers_are_those_of_the_manifests_and_there_only_when_needed(helm_3):
+    rules = [yaml.safe_load((ROOT / f"manifests/rbac/{file}").read_text())["rules"] for file in ELASTIC_ROLES]
+
+    assert one(helm_3.objects(PROFILES["elastic"]), "ClusterRole", "tf-tf-operator")["rules"] == [*rules[0], *rules[1]]
+    assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == rules[0]
 
 
 def test_alerts_are_those_of_the_manifests_about_the_replicas_of_this_release(helm_3):

@@ -15,9 +15,7 @@ import pytest
 from lab.tools.get import programs
 
 DEMO = [str(Path(__file__).resolve().parents[3] / "hack" / "demo"), "--real"]
-pytestmark = pytest.mark.programs(
-    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"
-)
+pytestmark = pytest.mark.programs("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 PLAY_SECONDS = 90.0
 END_SECONDS = 30.0
 
@@ -61,7 +59,7 @@ def test_in_a_pipe_three_jobs_are_shown_to_their_ends(environment, tmp_path):
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Nodes and containers are simulated" in done.stdout
+    assert "Containers are processes of this" in done.stdout
     for ending in (r"patient +Succeeded +3/3 ", r"steady +Succeeded +4/4 ", r"unlucky +Failed +0/1 +2 "):
         assert re.search(ending, done.stdout), done.stdout
     assert done.stdout.count("exited with code 137; restarting") == 2

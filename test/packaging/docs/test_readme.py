@@ -30,11 +30,13 @@ def commands():
 
 
 @pytest.fixture
-def environment(own_control_plane):
-    """That of a reader whose kubeconfig names a cluster."""
+def environments(own_control_plane, tmp_path):
+    """That of a reader without a cluster, and with one that the kubeconfig names."""
     kubectl = Path(programs("kubectl")["kubectl"])
     kubeconfig = str(own_control_plane.kubeconfig("admin"))
-    return os.environ | {"KUBECONFIG": kubeconfig, "PATH": f"{kubectl.parent}{os.pathsep}{os.environ['PATH']}"}
+    alone = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    alone |= {"XDG_STATE_HOME": str(tmp_path), "PATH": f"{kubectl.parent}{os.pathsep}{os.environ['PATH']}"}
+    return alone, alone | {"KUBECONFIG": kubeconfig}
 
 
 @contextmanager
@@ -54,11 +56,14 @@ def operator(words, environment, log):
 
 
 @pytest.mark.programs("kubectl")
-def test_every_command_of_the_readme_works(environment, tmp_path):
+def test_every_command_of_the_readme_works(environments, tmp_path):
     printed = {}
+    alone, with_cluster = environments
     with ExitStack() as stack:
+        stack.callback((ROOT / "job.yaml").unlink, missing_ok=True)
         for command in commands():
             words = [word.replace(".venv/bin", str(SCRIPTS)) for word in command.split()]
+            environment = alone if "tfjob " in command else with_cluster
             if command == OPERATOR:
                 stack.enter_context(operator(words, environment, tmp_path / "operator.log"))
             elif command not in ELSEWHERE:
@@ -66,7 +71,8 @@ def test_every_command_of_the_readme_works(environment, tmp_path):
                 assert done.returncode == 0, f"{command}: {done.stderr}"
                 printed[command] = done.stdout
 
-    assert "5 pods and 5 Services" in printed[next(command for command in printed if "tfjob plan" in command)]
+    assert "2 pods and 2 Services" in printed[".venv/bin/tfjob plan -f job.yaml"]
+    assert "worker-1 | step 3" in printed[".venv/bin/tfjob run job.yaml"]
     assert "single-worker" in printed["kubectl get tfjobs"]
 
 

@@ -17,6 +17,7 @@ from support.operator_process import operator, start
 from support.resources import EVENTS, PODS, TFJOBS
 from support.settle import eventually
 
+pytestmark = pytest.mark.real_server("managedFields")
 ALONE = "--leader-elect=false"
 
 

@@ -1,5 +1,6 @@
 """``tf-operator crd --apply`` on a real API server: over nothing, over itself, over what kubectl had applied."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ def admin_config(plane):
 async def test_the_definition_is_applied_where_there_is_none_and_served_when_the_command_returns(plane, admin_config):
     admin = plane.admin
     admin.delete(PATH)
-    await eventually(lambda: is_gone(admin))
+    await eventually(lambda: is_answered(admin, PATH, 404), within=60)
     done = crd("--apply", admin_config)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{NAME} applied\n", "")
@@ -38,22 +39,23 @@ async def test_the_definition_is_applied_where_there_is_none_and_served_when_the
     assert (again.returncode, again.stdout) == (0, f"{NAME} applied\n")
 
 
-def is_gone(admin):
-    """Deleting a definition takes a moment, in which it cannot be created again."""
+def is_answered(admin, path, code):
+    """Deleting a definition takes a moment, in which it cannot be created again; so does serving what it defines."""
     try:
-        admin.get(PATH)
+        admin.get(path)
     except ApiRefusedError as refusal:
-        return refusal.status == 404
-    return False
+        return refusal.status == code
+    return code == 200
 
 
 @pytest.mark.programs("kubectl")
-def test_an_older_definition_that_kubectl_applied_is_replaced_and_stored_jobs_stay(plane, admin_config):
+async def test_an_older_definition_that_kubectl_applied_is_replaced_and_stored_jobs_stay(plane, admin_config):
     admin, kubectl = plane.admin, programs("kubectl")["kubectl"]
     printed = crd().stdout
     older = printed.replace('"shortNames":["tfj"]', '"shortNames":["old"]')
     assert older != printed
-    subprocess.run(
+    await asyncio.to_thread(
+        subprocess.run,
         [kubectl, admin_config, "apply", "--force-conflicts", "--server-side", "-f", "-"],
         input=older,
         text=True,
@@ -62,6 +64,7 @@ def test_an_older_definition_that_kubectl_applied_is_replaced_and_stored_jobs_st
     )
     assert admin.get(PATH)["spec"]["names"]["shortNames"] == ["old"]
     namespace = plane.make_namespace("stays")
+    await eventually(lambda: is_answered(admin, TFJOBS.path(namespace), 200), within=60)
     replica = {"template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}
     job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "j"}}
     admin.create(TFJOBS.path(namespace), {**job, "spec": {"tfReplicaSpecs": {"Worker": replica}}})

@@ -1,4 +1,4 @@
-"""kubectl does and says the same against the embedded API server as against kube-apiserver.
+"""kubectl does and says the same against the embedded API server as against kube-apiserver: also an old one.
 
 Both get one list of commands, in order, as a person might type them. Exit codes and output are compared, but for what
 no two servers have in common: UIDs, versions, times and addresses. Neither has a node: pods stay as they are created
@@ -267,8 +267,8 @@ class Said:
         return cls(code, *texts)
 
 
-async def kubectl(kubeconfig, cache, arguments, stdin=""):
-    program = programs("kubectl")["kubectl"]
+async def kubectl(kubeconfig, cache, arguments, stdin="", *, program="kubectl"):
+    program = programs(program)[program]
     scope = [f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}", f"--namespace={NAMESPACE}"]
     environment = os.environ | {"KUBE_EDITOR": "sed -i s/z:/zz:/", "TMPDIR": str(cache)}
     process = await asyncio.create_subprocess_exec(
@@ -297,7 +297,7 @@ def split(command):
     return [*head.split(), *([flag, value] if flag else [])]
 
 
-async def played(kubeconfig, cache):
+async def played(kubeconfig, cache, program):
     """What each command says."""
     said = []
     for command, stdin in COMMANDS:
@@ -307,7 +307,7 @@ async def played(kubeconfig, cache):
         else:
             body = stdin
         text = yaml.safe_dump(body) if body else ""
-        said.append(Said.of(*await kubectl(kubeconfig, cache, split(command), text)))
+        said.append(Said.of(*await kubectl(kubeconfig, cache, split(command), text, program=program)))
     return said
 
 
@@ -330,22 +330,29 @@ async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
     return folder.kubeconfig
 
 
-async def prepared(kubeconfig, cache):
+async def prepared(kubeconfig, cache, program):
     """What each command says in a new namespace."""
     cache.mkdir()
     code, _, error = await kubectl(kubeconfig, cache, ["create", "namespace", NAMESPACE])
     assert code == 0, error
-    return await played(kubeconfig, cache)
+    return await played(kubeconfig, cache, program)
 
 
 @pytest.mark.real_server("what is compared with")
-@pytest.mark.programs("kubectl")
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param("kubectl", marks=pytest.mark.programs("kubectl")),
+        pytest.param("kubectl-1.32", marks=[pytest.mark.nightly, pytest.mark.programs("kubectl-1.32")]),
+    ],
+)
 @pytest.mark.timeout(600)  # 130 commands, twice
-async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_path: Path, program: str) -> None:
     async with AsyncExitStack() as stack:
         kubeconfig = await embedded(StateFolder(tmp_path / "state"), stack)
         found = await asyncio.gather(
-            prepared(control_plane.kubeconfig("admin"), tmp_path / "real"), prepared(kubeconfig, tmp_path / "embedded")
+            prepared(control_plane.kubeconfig("admin"), tmp_path / "real", program),
+            prepared(kubeconfig, tmp_path / "embedded", program),
         )
     problems = []
     for (command, _), real, own in zip(COMMANDS, *found, strict=True):

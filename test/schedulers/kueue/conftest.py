@@ -1,7 +1,6 @@
 """A control plane with a real Kueue for each release, and an operator: Kueue has code for TFJobs, or the operator."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -9,10 +8,8 @@ import yaml
 
 from lab.control_plane.plane import ControlPlane
 from support.kueue_manager import KueueManager, kueue_manager
-from support.kueue_queue import QueueNamespace
+from support.kueue_queue import ROLES, QueueNamespace
 from support.operator_fixture import QUICK, OperatorFixture, make_namespaces, make_operator_fixture
-
-_ROLES = Path(__file__).parents[3] / "manifests/rbac/kueue"
 
 
 @pytest.fixture(
@@ -42,7 +39,7 @@ async def queue_operator(
 ) -> AsyncIterator[OperatorFixture]:
     manager, is_external = kueue
     if is_external:
-        manager.plane.grant(*(yaml.safe_load(file.read_text()) for file in sorted(_ROLES.glob("*.yaml"))))
+        manager.plane.grant(*(yaml.safe_load(file.read_text()) for file in sorted(ROLES.glob("*.yaml"))))
     tests = sum(getattr(item, "module", None) is request.module for item in request.session.items)
     namespaces = await make_namespaces(manager.plane, "queue", tests)
     arguments = (QUICK, "--kueue=external") if is_external else (QUICK,)

@@ -47,7 +47,7 @@ def test_the_children_of_all_served_apis_are_one_watch():
 def test_pod_groups_are_watched_where_there_is_a_gang_scheduler(gang, group):
     found, _ = caches(gang)
 
-    assert (str(found.groups.resource) if found.groups else "") == group
+    assert [str(groups.resource) for groups in found.groups.values()] == ([group] if group else [])
     assert set(found.views()) == {"tfjobs.kubeflow.org", "pods", "services"} | ({group} if group else set())
 
 

@@ -133,7 +133,7 @@ async def test_a_pod_group_is_made_followed_and_deleted():
 
 async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
     harness = Harness(settings=VOLCANO)
-    harness.caches.groups.has_synced = False
+    harness.caches.groups["volcano"].has_synced = False
     harness.create_job(builders.tfjob("j").workers(2))
 
     assert await harness.reconcile() == 0.5
@@ -143,7 +143,7 @@ async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
     assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status"], "nothing is made"
     assert "podgroups.scheduling.volcano.sh cannot be read" in harness.job["status"]["conditions"][-1]["message"]
     harness.sync()
-    harness.caches.groups.has_synced = True
+    harness.caches.groups["volcano"].has_synced = True
     await harness.reconcile()
     assert "create podgroups.scheduling.volcano.sh j" in harness.api.calls
 

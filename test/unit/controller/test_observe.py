@@ -163,7 +163,7 @@ async def test_a_pod_that_is_listed_is_not_gone(harness):
 
 async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_after_and_nothing_is_made():
     harness = Harness(settings=Settings(gang_scheduler="volcano"))
-    harness.caches.groups.lacking = True
+    harness.caches.groups["volcano"].lacking = True
     harness.create_job(builders.tfjob("j").workers(2))
 
     await harness.settle()

@@ -12,13 +12,14 @@ from tf_operator.cli import main
 from tf_operator.dialects import registry
 from tf_operator.job.profile import Profile
 from tf_operator.job.record import ReplicaType
+from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import Container, MainContainer
 
 ROLES = [{"role": "helper", "count": 2, "image": "train:1"}, {"role": "boss", "image": "lead:1"}]
 BODY = {
     "apiVersion": "toys.example.org/v1",
     "kind": "Training",
-    "metadata": {"name": "toy", "namespace": "team", "uid": "u", "resourceVersion": "1"},
+    "metadata": {"name": "toy"},
     "spec": {"roles": ROLES},
 }
 
@@ -41,8 +42,7 @@ def lived(*moves):
 
 
 def events(seen):
-    reasons = [toy_api.API.event_reason(event.kind, event.cause) for plan in seen.plans for event in plan.events]
-    return list(dict.fromkeys(reasons))
+    return [reason for _, reason, _ in seen.operator.recorder.events if reason != "Children_Created"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,15 @@ def test_its_children_have_its_names():
 
 def test_what_every_object_has_is_read_for_each_api():
     """A job whose generation is not read looks changed for ever."""
-    metadata = {**BODY["metadata"], "generation": 3, "annotations": {"a": "b"}, "deletionTimestamp": "soon"}
+    metadata = {
+        "name": "toy",
+        "namespace": "team",
+        "uid": "u",
+        "resourceVersion": "1",
+        "generation": 3,
+        "annotations": {"a": "b"},
+        "deletionTimestamp": "soon",
+    }
 
     job = toy_api.API.read_object({**BODY, "metadata": metadata})
 
@@ -104,11 +112,10 @@ def test_the_container_that_the_profile_names_decides_whatever_else_is_in_the_po
     seen = lived(everything_runs)
     boss = seen.pods["toy-chief-0"]
     done = MainContainer(0, "Completed", started_at=seen.now, finished_at=seen.now)
-    seen.pods[boss.name] = replace(
-        boss, phase="Succeeded", container="tensorflow", main=None, others=(Container("main", done, None),)
-    )
+    boss = replace(boss, phase="Succeeded", container="tensorflow", main=None, others=(Container("main", done, None),))
+    plan = make_plan(replace(seen.observe(), pods=(boss,)))
 
-    (line,) = (line for line in seen.look().report.lines() if line.pod == boss.name)
+    (line,) = (line for line in plan.report.lines() if line.pod == boss.name)
 
     assert line.exit_code == 0
 
@@ -119,7 +126,7 @@ def test_the_command_line_plans_it(monkeypatch, tmp_path, capsys):
     path.write_text(json.dumps(BODY))
 
     assert main.main(["plan", "-f", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("Training team/toy: 3 pods and 3 Services\n")
+    assert capsys.readouterr().out.startswith("Training default/toy: 3 pods and 3 Services\n")
 
 
 def test_the_command_line_names_every_kind_that_it_would_plan(monkeypatch, tmp_path, capsys):

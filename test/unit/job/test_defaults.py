@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import job_of
 from tf_operator.job.defaults import with_defaults
 
 PORT = {"name": "tfjob-port", "containerPort": 2222}
 
 
 def ports_after(container, **more_spec):
-    job = simulator(tfjob().workers(1)).job
+    job = job_of(tfjob().workers(1))
     template = {"spec": {"containers": [container], **more_spec}}
     job = replace(job, replicas=(replace(job.replicas[0], template=template),))
     found = with_defaults(job).replicas[0].template["spec"]["containers"]
@@ -43,7 +43,7 @@ def test_other_containers_get_no_port():
 
 @pytest.mark.parametrize("template", [{}, {"spec": None}, {"spec": {}}, {"spec": {"containers": {}}}])
 def test_a_template_without_containers_stays_as_it_is(template):
-    job = simulator(tfjob().workers(1)).job
+    job = job_of(tfjob().workers(1))
     job = replace(job, replicas=(replace(job.replicas[0], template=template),))
 
     assert with_defaults(job) is job

@@ -3,7 +3,7 @@
 import pytest
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import job_of
 from tf_operator.job import naming
 from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import ReplicaType
@@ -47,7 +47,7 @@ def test_a_child_with_a_generated_name_is_known_by_it(name, replica):
 
 
 def test_the_services_of_this_very_job_are_selected_by_its_uid():
-    job = simulator(tfjob("mnist").workers(1)).job
+    job = job_of(tfjob("mnist").workers(1))
     labels = naming.service_labels(job, ReplicaType.WORKER, 0)
 
     selected = dict(part.split("=") for part in naming.services_selector(job).split(","))

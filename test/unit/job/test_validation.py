@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import job_of
 from support.templates import Template
 from tf_operator.job.templates import containers_of, main_containers, main_ports
 from tf_operator.job.validation import validate
 
 
 def errors(builder):
-    return [str(error) for error in validate(simulator(builder).job)]
+    return [str(error) for error in validate(job_of(builder))]
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,13 @@ def test_an_error_names_the_field_and_the_rule(job, beginning):
 
 
 def test_a_job_that_could_not_be_read_is_not_also_told_that_it_is_empty():
-    seen = simulator(tfjob().workers(1))
-    seen.edit({"spec": {"tfReplicaSpecs": 7}})
+    job = job_of(tfjob().workers(1), {"spec": {"tfReplicaSpecs": 7}})
 
-    assert [str(error) for error in validate(seen.job)] == ["spec.tfReplicaSpecs: must be an object, is 7"]
+    assert [str(error) for error in validate(job)] == ["spec.tfReplicaSpecs: must be an object, is 7"]
 
 
 def test_what_is_no_container_or_port_is_passed_over():
-    spec = simulator(tfjob().workers(1)).job.replicas[0]
+    spec = job_of(tfjob().workers(1)).replicas[0]
     main = {"name": "tensorflow", "ports": ["x", {"name": "a"}, None]}
     spec = replace(spec, template={"spec": {"containers": ["x", main, {"name": "other"}, None]}})
 

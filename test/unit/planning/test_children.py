@@ -3,7 +3,7 @@
 import pytest
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import job_of
 from support.templates import Template
 from tf_operator.planning import children
 from tf_operator.planning.children import ChildBuilder
@@ -11,7 +11,7 @@ from tf_operator.planning.snapshot import Settings
 
 
 def builder(template, **settings):
-    job = simulator(tfjob("j").workers(2, template=template).parameter_servers(1)).job
+    job = job_of(tfjob("j").workers(2, template=template).parameter_servers(1))
     return ChildBuilder(job, Settings(**settings)), job.replicas[-1].type
 
 
@@ -81,16 +81,15 @@ def test_a_service_has_one_port_for_each_of_the_container(ports, served):
 )
 def test_a_template_that_asks_for_another_scheduler_is_known(scheduler, others):
     """training-operator: TestIsCustomSchedulerSet."""
-    job = simulator(tfjob().workers(1, template=Template().spec(schedulerName=scheduler)).parameter_servers(1)).job
+    job = job_of(tfjob().workers(1, template=Template().spec(schedulerName=scheduler)).parameter_servers(1))
 
     assert children.types_with_other_scheduler(job, "volcano") == others
 
 
 def test_a_template_without_a_pod_says_nothing():
-    job = simulator(tfjob().workers(1)).job
-    seen = simulator(tfjob().workers(1))
-    seen.edit({"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": 5}}}}})
+    job = job_of(tfjob().workers(1))
+    odd = job_of(tfjob().workers(1), {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": 5}}}}})
 
     assert children.types_with_restart_policy(job) == []
-    assert children.types_with_restart_policy(seen.job) == []
-    assert children.types_with_own_tf_config(seen.job) == []
+    assert children.types_with_restart_policy(odd) == []
+    assert children.types_with_own_tf_config(odd) == []

@@ -28,7 +28,7 @@ def finished(job):
 def test_the_time_to_live_counts_from_the_end(seconds, expires):
     """training-operator: TestCleanupJob."""
     seen = finished(tfjob().workers(1))
-    seen.edit({"spec": {"runPolicy": {"ttlSecondsAfterFinished": seconds}}})
+    seen.tamper({"spec": {"runPolicy": {"ttlSecondsAfterFinished": seconds}}})
 
     assert cleanup.expires_at(seen.job) == (None if expires is None else MORNING + timedelta(seconds=expires))
 

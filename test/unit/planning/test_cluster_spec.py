@@ -7,14 +7,15 @@ import subprocess
 import pytest
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import job_of, snapshot_of
 from support.templates import Template
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning import cluster_spec, spec_problems
+from tf_operator.planning.plan import make_plan
 
 
 def config(job, kind, index):
-    return cluster_spec.tf_config(simulator(job).job, kind, index)
+    return cluster_spec.tf_config(job_of(job), kind, index)
 
 
 def test_a_type_without_replicas_is_an_empty_list():
@@ -43,7 +44,7 @@ def test_without_servers_a_dynamic_worker_has_an_empty_list_of_them():
     ids=["ours", "another", "a text", "no ports", "no list"],
 )
 def test_the_port_is_the_one_of_the_agreed_name(ports, number):
-    job = simulator(tfjob().workers(2, template=Template().main(ports=ports))).job
+    job = job_of(tfjob().workers(2, template=Template().main(ports=ports)))
 
     assert cluster_spec.port_of(job, job.replicas[0]) == number
 
@@ -52,7 +53,7 @@ def test_the_part_that_all_have_in_common_is_rendered_once_for_a_thousand_worker
     rendered = []
     full = cluster_spec.full_cluster
     monkeypatch.setattr(cluster_spec, "full_cluster", lambda job, domain: rendered.append(1) or full(job, domain))
-    creates = simulator(tfjob().workers(1000)).look().actions
+    creates = make_plan(snapshot_of(tfjob().workers(1000))).actions
 
     for action in creates:
         action.body()
@@ -63,7 +64,7 @@ def test_the_part_that_all_have_in_common_is_rendered_once_for_a_thousand_worker
 def test_ten_thousand_workers_fit_the_sparse_form():
     job = tfjob().chief().workers(10_000).parameter_servers(100).tf_config_format("Sparse")
 
-    assert spec_problems.of_new(simulator(job).job) == ()
+    assert spec_problems.of_new(job_of(job)) == ()
 
 
 @pytest.mark.parametrize("size", [cluster_spec.MOST_BYTES, cluster_spec.MOST_BYTES + 1])
@@ -81,15 +82,15 @@ def test_linux_starts_a_process_with_the_longest_tf_config_and_with_none_longer(
 def test_a_template_with_its_own_tf_config_has_no_limit():
     own = Template().main(env=[{"name": "TF_CONFIG", "value": "{}"}])
 
-    assert spec_problems.of_new(simulator(tfjob().workers(10_000, template=own)).job) == ()
+    assert spec_problems.of_new(job_of(tfjob().workers(10_000, template=own))) == ()
 
 
 def test_the_number_that_is_said_to_fit_is_the_last_that_does():
-    (problem,) = spec_problems.of_new(simulator(tfjob("a-name").workers(10_000).parameter_servers(20)).job)
+    (problem,) = spec_problems.of_new(job_of(tfjob("a-name").workers(10_000).parameter_servers(20)))
     fitting = int(re.search(r"at most (\d+)", problem.rule)[1])
 
     for count, fits in ((fitting, True), (fitting + 1, False)):
-        job = simulator(tfjob("a-name").workers(count).parameter_servers(20)).job
+        job = job_of(tfjob("a-name").workers(count).parameter_servers(20))
         longest = cluster_spec.tf_config(job, ReplicaType.WORKER, count - 1)
         assert (len(longest.encode()) <= cluster_spec.MOST_BYTES) is fits
         assert (spec_problems.of_new(job) == ()) is fits

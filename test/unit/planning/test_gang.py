@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import snapshot_of
 from support.templates import Template
 from tf_operator.controller import resources
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning import gang, gang_schedulers
 from tf_operator.planning.gang_schedulers import GangScheduler
+from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import PodGroup, Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
@@ -20,9 +21,7 @@ PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
 
 
 def seen_with(job, settings, group=None):
-    seen = simulator(job, settings)
-    seen.group = group
-    return seen.observe()
+    return snapshot_of(job, settings=settings, pod_group=group)
 
 
 def spec_of(job, settings=VOLCANO):
@@ -161,11 +160,11 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
         least_members=2,
     )
     monkeypatch.setattr(gang_schedulers, "KNOWN", (*gang_schedulers.KNOWN, another))
-    seen = simulator(tfjob().workers(1), Settings(gang_scheduler="another"))
+    seen = snapshot_of(tfjob().workers(1), settings=Settings(gang_scheduler="another"))
 
-    (group,) = seen.look().actions
-    seen.group = PodGroup("job", "g", "Placed", {"minMember": 2, "priority": 50})
-    (pod,) = seen.look().actions
+    (group,) = make_plan(seen).actions
+    placed = PodGroup("job", "g", "Placed", {"minMember": 2, "priority": 50})
+    (pod,) = make_plan(replace(seen, pod_group=placed)).actions
 
     assert (group.resource, group.body()["spec"]) == (groups, {"minMember": 2, "priority": 50})
     assert pod.body()["spec"]["schedulerName"] == "another"

@@ -3,7 +3,8 @@
 import pytest
 
 from support.builders import tfjob
-from support.simulator import MORNING, simulator
+from support.simulator import MORNING
+from support.snapshots import snapshot_of
 from tf_operator.job.constants import MOST_REPLICAS
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning import job_view
@@ -12,9 +13,9 @@ from tf_operator.planning.snapshot import MainContainer, Pod
 
 @pytest.mark.parametrize("count", [-5, 10**12])
 def test_a_count_that_is_out_of_bounds_costs_no_memory(count):
-    seen = simulator(tfjob().workers(count))
+    seen = snapshot_of(tfjob().workers(count))
 
-    assert len(job_view.view(seen.observe()).replicas) in {0, MOST_REPLICAS}
+    assert len(job_view.view(seen).replicas) in {0, MOST_REPLICAS}
 
 
 @pytest.mark.parametrize(
@@ -31,5 +32,5 @@ def test_a_count_that_is_out_of_bounds_costs_no_memory(count):
 def test_a_pod_ran_for_long_when_its_container_did(main, long):
     pod = Pod("job-worker-0", "u", ReplicaType.WORKER, 0, main=main)
 
-    assert job_view.ran_for_long(pod, simulator(tfjob().workers(1)).observe()) is long
-    assert not job_view.ran_for_long(None, simulator(tfjob().workers(1)).observe())
+    assert job_view.ran_for_long(pod, snapshot_of(tfjob().workers(1))) is long
+    assert not job_view.ran_for_long(None, snapshot_of(tfjob().workers(1)))

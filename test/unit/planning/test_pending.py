@@ -1,9 +1,9 @@
 """Why a job does not get on: told after a while, in the same words for as long as it lasts."""
 
-from datetime import timedelta
+from dataclasses import replace
 
 from support.builders import tfjob
-from support.pod_events import is_stuck
+from support.pod_events import is_starting, is_stuck
 from support.simulator import simulator
 from tf_operator.planning import job_view, pending
 from tf_operator.planning.snapshot import RejectedWrite
@@ -14,14 +14,16 @@ BACK_OFF = " worker-0 (pod job-worker-0) waits: ImagePullBackOff"
 def stuck(*replicas_, seconds=20, job=None):
     seen = simulator(job or tfjob().chief().workers(2))
     seen.settle()
+    for replica in seen.pods:
+        is_starting(replica.removeprefix("job-"))(seen)
     for replica in replicas_:
         is_stuck(replica, "ImagePullBackOff")(seen)
-    seen.now += timedelta(seconds=seconds)
+    seen.wait(seconds)
     return seen
 
 
-def told(seen):
-    view = job_view.view(seen.observe())
+def told(seen, **observed):
+    view = job_view.view(replace(seen.observe(), **observed))
     found = pending.next_record(view)
     return pending.note(view, found) if found else ""
 
@@ -40,9 +42,9 @@ def test_what_is_told_stays_although_another_waits_now_too():
 
 def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
     seen = stuck("worker-0")
-    seen.rejected = RejectedWrite("pod job-worker-1", "x" * 1000, seen.now)
+    rejected = RejectedWrite("pod job-worker-1", "x" * 1000, seen.now)
 
-    assert told(seen) == f" pod job-worker-1 was rejected: {'x' * 300}"
+    assert told(seen, rejected=rejected) == f" pod job-worker-1 was rejected: {'x' * 300}"
 
 
 def test_the_reason_is_one_line_of_bounded_length():

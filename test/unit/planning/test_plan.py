@@ -4,11 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from support.builders import tfjob
-from support.pod_events import everything_runs, fails, is_drained, scale_workers
-from support.simulator import simulator
+from support.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers
+from support.simulator import MORNING, simulator
+from support.snapshots import snapshot_of
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning import children, cluster_spec, job_view, plan, pod_state
 from tf_operator.planning.actions import Stage
-from tf_operator.planning.snapshot import Service, Settings
+from tf_operator.planning.snapshot import MainContainer, Pod, Service, Settings
 
 
 def kinds(actions):
@@ -21,12 +23,12 @@ def test_deletes_come_before_the_group_and_the_group_before_pods():
     seen.settle()
     everything_runs(seen)
     seen.settle()
-    seen.group = None
     fails("chief-0")(seen)
     scale_workers(1)(seen)
-    seen.services.pop("job-worker-0")
+    observed = seen.observe()
+    others = tuple(service for service in observed.services if service.name != "job-worker-0")
 
-    found = seen.look().actions
+    found = plan.make_plan(replace(observed, pod_group=None, services=others)).actions
 
     assert kinds(found) == ["Delete Pod", "Delete Pod", "Delete Service", "Create PodGroup", "Create Service"]
     assert [action.stage for action in found] == sorted((action.stage for action in found), key=list(Stage).index)
@@ -37,23 +39,27 @@ def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():
     seen.settle()
     everything_runs(seen)
     is_drained("worker-1")(seen)
-    seen.services["job-worker-1"] = replace(seen.services["job-worker-1"], is_terminating=True)
     scale_workers(1)(seen)
+    observed = seen.observe()
+    services = tuple(replace(service, is_terminating="1" in service.name) for service in observed.services)
 
-    assert seen.look().actions == ()
+    assert plan.make_plan(replace(observed, services=services)).actions == ()
 
 
 def test_a_service_that_is_nobodys_replica_stays():
     seen = simulator(tfjob().workers(1))
     seen.settle()
-    seen.services["job-dashboard"] = Service("job-dashboard", "u")
+    observed = seen.observe()
+    services = (*observed.services, Service("job-dashboard", "u"))
 
-    assert seen.look().actions == ()
+    assert plan.make_plan(replace(observed, services=services)).actions == ()
 
 
 def test_it_wakes_at_the_first_of_several_moments():
     seen = simulator(tfjob().workers(2, restart="OnFailure").deadline(100).startup_deadline(50))
     seen.settle()
+    for replica in ("worker-0", "worker-1"):
+        is_starting(replica)(seen)
     assert seen.look().requeue_after == timedelta(seconds=50)
 
     everything_runs(seen)
@@ -64,12 +70,22 @@ def test_it_wakes_at_the_first_of_several_moments():
     assert seen.look().requeue_after == timedelta(seconds=1)
 
 
+def steady(count):
+    """A job all of whose workers run."""
+    main = MainContainer(started_at=MORNING)
+    names = [f"job-worker-{index}" for index in range(count)]
+    return snapshot_of(
+        tfjob().workers(count),
+        pods=tuple(
+            Pod(name, name, ReplicaType.WORKER, index, phase="Running", main=main) for index, name in enumerate(names)
+        ),
+        services=tuple(Service(name, name) for name in names),
+    )
+
+
 def test_a_steady_job_of_a_thousand_workers_is_sorted_once_and_each_pod_judged_once(monkeypatch):
     """A guard against work that grows with the square of the workers."""
-    seen = simulator(tfjob().chief().workers(999))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
+    seen = steady(1000)
     calls = {"view": 0, "judged": 0, "of": 0}
 
     def counted(name, function):
@@ -83,7 +99,7 @@ def test_a_steady_job_of_a_thousand_workers_is_sorted_once_and_each_pod_judged_o
     monkeypatch.setattr(pod_state, "state_of", counted("judged", pod_state.state_of))
     monkeypatch.setattr(job_view.JobView, "of", counted("of", job_view.JobView.of))
 
-    assert seen.look().actions == ()
+    assert plan.make_plan(seen).actions == ()
     assert calls["view"] == 1
     assert calls["judged"] == 1000
     assert calls["of"] <= 10
@@ -98,4 +114,4 @@ def test_planning_a_thousand_pods_renders_no_body(monkeypatch):
     monkeypatch.setattr(cluster_spec, "tf_config", made)
     monkeypatch.setattr(children.ChildBuilder, "pod", made)
 
-    assert len(simulator(tfjob().workers(1000)).look().actions) == 1000
+    assert len(plan.make_plan(snapshot_of(tfjob().workers(1000))).actions) == 1000

@@ -1,7 +1,5 @@
 """The next record and report: what survives, what is progress, and that saying it twice changes nothing."""
 
-from dataclasses import replace
-
 import pytest
 
 from support.builders import tfjob
@@ -9,7 +7,6 @@ from support.pod_events import everything_runs, fails, restarts_in_place, time_p
 from support.simulator import Crashed, simulator
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import EventKind
-from tf_operator.planning.snapshot import MainContainer
 
 
 def lived(job, *moves):
@@ -26,9 +23,7 @@ def test_a_program_that_is_run_again_although_it_ended_well_has_not_failed():
     assert seen.record.first_failure is not None
 
     seen = lived(tfjob().workers(2, restart="Always"), everything_runs)
-    restarts_in_place("worker-0")(seen)
-    pod = seen.pods["job-worker-0"]
-    seen.pods[pod.name] = replace(pod, last_termination=MainContainer(0, "Completed"))
+    restarts_in_place("worker-0", code=0)(seen)
 
     plan = seen.look()
     assert plan.report.record.first_failure is None
@@ -58,7 +53,7 @@ def test_restarts_of_a_type_that_is_no_longer_wanted_are_not_forgotten():
     job = tfjob().workers(1).parameter_servers(1, restart="OnFailure")
     seen = lived(job, everything_runs, fails("ps-0"), time_passes(2))
 
-    seen.edit({"spec": {"tfReplicaSpecs": {"PS": None}}})
+    seen.tamper({"spec": {"tfReplicaSpecs": {"PS": None}}})
     seen.settle()
 
     assert seen.record.restarts == 1

@@ -61,7 +61,7 @@ def test_a_second_ahead_is_what_a_status_rounds_up(seconds, waits):
 
 def test_a_status_without_fractions_of_a_second_makes_no_delay_shorter():
     seen = simulator(tfjob().workers(1, restart="OnFailure"))
-    seen.now += timedelta(microseconds=999_999)
+    seen.wait(0.999_999)
     seen.settle()
     for move in (everything_runs, fails("worker-0")):
         move(seen)

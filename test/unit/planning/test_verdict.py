@@ -1,5 +1,6 @@
 """The order of the checks, and the moments of a job's clock; golden cases and lives show each verdict."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from support.builders import tfjob
 from support.pod_events import everything_runs, fails, restarts_in_place, succeeds, suspend
 from support.simulator import MORNING, simulator
-from tf_operator.job.record import FailureCause
+from support.snapshots import job_of
+from tf_operator.job.record import FailureCause, JobRecord
 from tf_operator.planning import job_view, verdict
 from tf_operator.planning.snapshot import RejectedWrite
 from tf_operator.planning.verdict import Phase
@@ -16,19 +18,19 @@ FINAL = RejectedWrite("pod job-worker-0", "no", MORNING, code=422)
 BASE = tfjob().chief(restart="OnFailure").workers(1).backoff_limit(0).deadline(60).startup_deadline(60)
 
 
-def decided(*moves, rejected=None, late=True, job=BASE):
+def decided(*moves, rejected=None, job=BASE):
     """The verdict on a job of which everything that can happen has happened at once."""
     seen = simulator(job)
     seen.settle()
     for move in moves:
         move(seen)
-    seen.rejected = rejected
-    seen.now += timedelta(hours=late)
-    return verdict.decide(job_view.view(seen.observe()))
+    observed = seen.observe()
+    late = replace(observed, rejected=rejected, now=observed.now + timedelta(hours=1))
+    return verdict.decide(job_view.view(late))
 
 
 def malformed(simulator):
-    simulator.edit({"spec": {"tfReplicaSpecs": {"Worker": {"restartPolicy": "Sometimes"}}}})
+    simulator.tamper({"spec": {"tfReplicaSpecs": {"Worker": {"restartPolicy": "Sometimes"}}}})
 
 
 @pytest.mark.parametrize(
@@ -52,11 +54,11 @@ def test_what_is_checked_first_decides(moves, rejected, expected):
 
 @pytest.mark.parametrize("seconds", [10**12, 10**400], ids=["past the calendar", "past any number"])
 def test_a_deadline_beyond_the_calendar_never_comes(seconds):
-    seen = simulator(tfjob().workers(1).deadline(seconds).startup_deadline(seconds))
-    seen.settle()
+    job = job_of(tfjob().workers(1).deadline(seconds).startup_deadline(seconds))
+    record = JobRecord(start_time=MORNING)
 
-    assert verdict.deadline(seen.job, seen.record) is None
-    assert verdict.startup_deadline(seen.job, seen.record) is None
+    assert verdict.deadline(job, record) is None
+    assert verdict.startup_deadline(job, record) is None
 
 
 def test_of_several_restarts_in_place_the_most_is_to_blame():

@@ -97,8 +97,19 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "Create a PodGroup for each job: volcano for Volcano's, any other name for those of the coscheduling plugin, "
-        "run by the scheduler of that name. Without it, or with none: no gang scheduling.",
+        "Create a PodGroup for each job: volcano for Volcano's, native for those of kube-scheduler itself, any other "
+        "name for those of the coscheduling plugin, run by the scheduler of that name. Without it, or with none: no "
+        "gang scheduling.",
+    ),
+    Flag(
+        "gang-schedulers-by-job",
+        SERVE,
+        flag_types.texts,
+        "",
+        "NAMES",
+        "The gang schedulers, named as for --gang-scheduler-name, that jobs may choose by the annotation "
+        "tf-operator.kubeflow.org/gang-scheduler. Their PodGroups are watched once a job does.",
+        is_repeatable=True,
     ),
     Flag(
         "tensorboards",
@@ -108,6 +119,14 @@ FLAGS: tuple[Flag, ...] = (
         "WHO",
         "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
         "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
+    ),
+    Flag(
+        "horizontal-pod-autoscalers",
+        SERVE,
+        flag_types.switch,
+        "false",
+        "",
+        "Make a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
     ),
     Flag(
         "kueue",

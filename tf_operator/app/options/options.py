@@ -107,7 +107,11 @@ class Options:
     gang_scheduler: str = ""
     finds_gang_scheduler: bool = False
     """Whether the first one that is installed is taken."""
+    gang_schedulers_by_job: tuple[str, ...] = ()
+    """Those that jobs may choose by their annotation."""
     tensorboards: Tensorboards = Tensorboards.NONE
+    makes_autoscalers: bool = False
+    """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
     kueue: Kueue = Kueue.NONE
     kueue_version: str = state.VERSIONS[0]
     """In which Workloads are read and written."""
@@ -169,7 +173,9 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         controller_config_file=found["controller-config-file"],
         gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
         finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
+        gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, found["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(found["tensorboards"]),
+        makes_autoscalers=found["horizontal-pod-autoscalers"],
         kueue=Kueue(found["kueue"]),
         autoscale=_autoscale(found) if found["autoscale"] else None,
         workers=found["controller-threads"],

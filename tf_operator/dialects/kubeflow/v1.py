@@ -23,7 +23,7 @@ from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
-from tf_operator.job.constants import GROUP, OWN_MANAGER
+from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER
 from tf_operator.job.profile import ExitCodes, Labels, Profile
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport
@@ -85,6 +85,9 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         record=status.read(stored),
         problems=tuple(problems),
     )
+    if asked := job.annotations.get(GANG_SCHEDULER_ANNOTATION):
+        scheduling = replace(job.run_policy.scheduling, scheduler=asked.lower())
+        job = replace(job, run_policy=replace(job.run_policy, scheduling=scheduling))
     body = {"metadata": metadata, "spec": spec, "status": stored}
     return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 

@@ -20,7 +20,7 @@ from tf_operator.meta import Body, GroupVersionResource
 from tf_operator.planning import quantity
 
 Definitions = Mapping[str, Schema]
-_KEPT_EMPTY: Final = frozenset({"storageClassName", "volumeAttributesClassName"})
+_KEPT_EMPTY: Final = frozenset({"holderIdentity", "storageClassName", "volumeAttributesClassName"})
 """Texts that say something else when they are empty than when they are missing."""
 _KEPT_NULL: Final = frozenset({"lastProbeTime", "lastTransitionTime"})
 _GO_TYPES: Final = {"string": "string", "integer": "int32", "boolean": "bool", "number": "float64"}

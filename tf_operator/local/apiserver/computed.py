@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from tf_operator.local.apiserver import failures, reads
-from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.messages import Parts, Response
 from tf_operator.local.apiserver.routes import Route, list_options
 from tf_operator.local.apiserver.store import Stored
 from tf_operator.local.apiserver.views import View
 from tf_operator.meta import key_of
 
 
-def answer(route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
+def answer(route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response | Parts:
     """One of them, or those of a namespace that selectors choose."""
     kind = route.kind
     if kind.read is None or route.verb not in {"get", "list"}:

@@ -12,7 +12,7 @@ import logging
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
@@ -23,7 +23,7 @@ from aiohttp import web
 from tf_operator.local.apiserver import failures, pod_logs, protobuf
 from tf_operator.local.apiserver.http_connections import ConnectionPool
 from tf_operator.local.apiserver.http_guard import Guard
-from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
+from tf_operator.local.apiserver.messages import JSON, ApiFailure, Parts, Response
 from tf_operator.local.log_source import LogSource
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
@@ -77,7 +77,7 @@ class Watching(Protocol):
         """Nobody reads any more."""
 
 
-Handle = Callable[[Request], Response | Watching]
+Handle = Callable[[Request], Response | Watching | Parts]
 
 
 @asynccontextmanager
@@ -188,9 +188,21 @@ class _Site(web.Server):
         if found and request.method == "GET":
             return await self._log(http, request, found)
         answer = self._handle_request(request)
+        if isinstance(answer, Generator):
+            answer = await self._whole(answer)
         if isinstance(answer, Response):
             return await self._send(http, answer)
         return await self._watch(http, answer)
+
+    async def _whole(self, parts: Parts) -> Response:
+        """Other requests have their turn between two parts."""
+        while True:
+            try:
+                next(parts)
+            except StopIteration as end:
+                response: Response = end.value
+                return response
+            await self._clock.sleep(0)
 
     async def _received(self, http: web.BaseRequest) -> Request:
         """The request as a value; ``ApiFailure`` if it is too large or none."""

@@ -3,7 +3,7 @@
 An error is an ``ApiFailure`` inside the package, and a Status outside of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,3 +68,7 @@ class Response:
     def of(cls, body: Mapping[str, Any], code: int = 200) -> "Response":
         """A JSON answer."""
         return cls(code, msgspec.json.encode(body))
+
+
+Parts = Generator[None, None, Response]
+"""A reply that takes long: each ``next`` does a part of the work, and the end has the reply."""

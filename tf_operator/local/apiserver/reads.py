@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tf_operator.local.apiserver import failures, selectors
 from tf_operator.local.apiserver.kinds import Kind
-from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.messages import Parts, Response
 from tf_operator.local.apiserver.routes import ListOptions, Route, list_options, make_token, read_token, version_of
 from tf_operator.local.apiserver.store import Collection, Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.views import View
@@ -49,9 +49,7 @@ def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: 
     return view.one(found, now)
 
 
-def list_objects(
-    store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime
-) -> Response:
+def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Parts:
     """A list, or a page of one."""
     options = list_options(query, is_watch=False)
     collection = store.collection(str(route.kind.storage))
@@ -78,7 +76,7 @@ def list_objects(
         meta["continue"] = make_token(version, last)
         if selects is None:
             meta["remainingItemCount"] = left
-    return view.many(found, meta, now)
+    return (yield from view.many(found, meta, now))
 
 
 def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:

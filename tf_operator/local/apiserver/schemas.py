@@ -22,10 +22,12 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _COMBINING: Final = frozenset({"anyOf", "oneOf", "allOf", "not"})
+_CHOOSING: Final = _COMBINING | {"enum"}
 BITS: Final = {"int32": 32, "int64": 64}
 _NOTHING: Final[Schema] = {}
 MISSING: Final = object()
 """No value, which is something else than ``null``."""
+_NAMES_OF_TYPES: Final = {bool: "boolean", float: "number", str: "string", list: "array", type(None): "null"}
 _LARGEST_EXACT: Final = 2**53
 _BEYOND_FLOAT: Final = 2**1024
 _BEYOND_INT64: Final = 2**63
@@ -145,21 +147,20 @@ def violations(value: Node, schema: Schema, path: str = "", old: Node = MISSING)
     """
     if old is not MISSING and value == old:
         return
-    types = ("null",) if value is None and schema.get("nullable") else _types(schema)
-    is_right = not types or any(_is_type(value, name) for name in types)
+    types = _types(schema, is_null=value is None)
+    is_right = _is_one_of(value, types)
     if not is_right:
         has_format = not isinstance(value, str | list) and value is not None
         yield Violation(path, "type", value, types, schema.get("format", "") if has_format else "")
     if value is None:
         return
-    if is_right or (type_name(value) == "number" and "integer" in types):
+    if is_right or ("integer" in types and type_name(value) == "number"):
         yield from _broken_scalar(value, schema, path)
     if isinstance(value, list) and is_right:
         yield from _broken_list(value, schema, path, old)
-    yield from _combined(value, schema, path)
-    if "enum" in schema and value not in schema["enum"]:
-        yield Violation(path, "enum", value, schema["enum"])
-    if isinstance(value, Mapping) and is_right:
+    if not _CHOOSING.isdisjoint(schema):
+        yield from _wrongly_chosen(value, schema, path)
+    if isinstance(value, dict) and is_right:
         yield from _broken_object(value, schema, path, old)
 
 
@@ -172,7 +173,7 @@ def _broken_scalar(value: Node, schema: Schema, path: str) -> Iterator[Violation
 
 def correlated(old: Node, name: str) -> Node:
     """What was stored in a field of the same name."""
-    return old.get(name, MISSING) if isinstance(old, Mapping) else MISSING
+    return old.get(name, MISSING) if isinstance(old, dict) else MISSING
 
 
 def correlated_items(items: list[Any], old: Node, schema: Schema) -> Iterator[tuple[Node, Node]]:
@@ -192,10 +193,18 @@ def _canonical(value: Node) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _types(schema: Schema) -> tuple[str, ...]:
+def _types(schema: Schema, *, is_null: bool = False) -> tuple[str, ...]:
+    if is_null and schema.get("nullable"):
+        return ("null",)
     if schema.get(_INT_OR_STRING):
         return ("integer", "string")
     return (schema["type"],) if schema.get("type") else ()
+
+
+def _is_one_of(value: Node, types: tuple[str, ...]) -> bool:
+    if isinstance(value, str | dict):  # most values are
+        return not types or type_name(value) in types
+    return not types or any(_is_type(value, name) for name in types)
 
 
 def _is_type(value: Node, name: str) -> bool:
@@ -217,11 +226,10 @@ def type_name(value: object) -> str:
     """The type of a JSON value, as a schema calls it."""
     if isinstance(value, int) and not isinstance(value, bool):
         return "integer" if is_integer(value) else "number"
-    names = {bool: "boolean", float: "number", str: "string", list: "array", type(None): "null"}
-    return names.get(type(value), "object")
+    return _NAMES_OF_TYPES.get(type(value), "object")
 
 
-def _combined(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
+def _wrongly_chosen(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
     for keyword in _COMBINING & schema.keys():
         parts = [schema[keyword]] if keyword == "not" else schema[keyword]
         broken = [list(violations(value, part, path)) for part in parts]
@@ -230,6 +238,8 @@ def _combined(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
         if not wanted[keyword]:
             yield Violation(path, keyword, value, fitting)
             yield from () if fitting else broken[0]
+    if "enum" in schema and value not in schema["enum"]:
+        yield Violation(path, "enum", value, schema["enum"])
 
 
 def _broken_text(value: str, schema: Schema, path: str) -> Iterator[Violation]:
@@ -240,7 +250,7 @@ def _broken_text(value: str, schema: Schema, path: str) -> Iterator[Violation]:
         yield Violation(path, "minLength", value, schema["minLength"])
     elif "pattern" in schema and not patterns.matches(schema["pattern"], value):
         yield Violation(path, "pattern", value, schema["pattern"])
-    if not _has_format(value, schema.get("format", "")):
+    if "format" in schema and not _has_format(value, schema["format"]):
         yield Violation(path, "format", value, schema["format"])
 
 

@@ -3,11 +3,12 @@
     server = ApiServer(clock, kinds=built_in.KINDS)
     answer = server.handle(Request(...))        # a Response, or the WatchStream of a watch
 
-``handle`` never raises. What controllers of a cluster do with what is stored (garbage collection, the end of
-namespaces) is a step of its own, ``collect``: whoever runs the server decides when.
+``handle`` never raises, nor does ``begin``, which is for a server that others share. What controllers of a cluster do
+with what is stored (garbage collection, the end of namespaces) is a step of its own, ``collect``: whoever runs the
+server decides when.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,17 +18,17 @@ from tf_operator.local.apiserver import bodies, deletes, failures, reads, routes
 from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
-from tf_operator.local.apiserver.messages import ApiFailure, Response
+from tf_operator.local.apiserver.messages import ApiFailure, Parts, Response
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import HISTORY, Commit, Journal, VersionedStore
-from tf_operator.local.apiserver.views import View, view_of
+from tf_operator.local.apiserver.store import HISTORY, Commit, Journal, VersionedStore, path_of
+from tf_operator.local.apiserver.views import MOST_AT_ONCE, View, view_of
 from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
-from tf_operator.meta import Body, ObjectKey
+from tf_operator.meta import Body, key_of, uid_of
 
 _log = Logger(__name__)
 _PATCHES = (
@@ -79,14 +80,24 @@ class ApiServer:
 
     def handle(self, request: Request) -> Response | WatchStream:
         """Answer a request. An error is a Status, too; this never raises."""
+        answer = self.begin(request)
+        if not isinstance(answer, Generator):
+            return answer
+        while True:
+            try:
+                next(answer)
+            except StopIteration as end:
+                response: Response = end.value
+                return response
+
+    def begin(self, request: Request) -> Response | WatchStream | Parts:
+        """As ``handle``; but what may take long comes in parts, between which others can have their turn."""
         try:
             route = routes.route_of(request, self.registry)
-            return self._document(request) if route is None else self._answer(request, route)
-        except ApiFailure as failure:
-            return Response.of(failure.status(), failure.code)
+            answer = self._document(request) if route is None else self._answer(request, route)
         except Exception as error:  # noqa: BLE001 (a defect must not end the server, which others use)
-            _log.exception("request panicked", method=request.method, path=request.path)
-            return Response.of(failures.internal(f"{type(error).__name__} while the request was handled").status(), 500)
+            return _failed(request, error)
+        return _guarded(request, answer) if isinstance(answer, Generator) else answer
 
     def collect(self) -> bool:
         """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
@@ -106,7 +117,7 @@ class ApiServer:
 
         return documents.answer(request, self.registry)
 
-    def _answer(self, request: Request, route: Route) -> Response | WatchStream:
+    def _answer(self, request: Request, route: Route) -> Response | WatchStream | Parts:
         view = view_of(route.kind, request.accept, request.query)
         if route.kind.read is not None:
             from tf_operator.local.apiserver import computed  # noqa: PLC0415 (few ask)
@@ -114,7 +125,7 @@ class ApiServer:
             return computed.answer(route, request.query, view=view, now=self._clock.now())
         return self._answer_stored(request, route, view)
 
-    def _answer_stored(self, request: Request, route: Route, view: View) -> Response | WatchStream:
+    def _answer_stored(self, request: Request, route: Route, view: View) -> Response | WatchStream | Parts:
         query, now = request.query, self._clock.now()
         match route.verb:
             case "get":
@@ -212,18 +223,35 @@ class ApiServer:
             return Response.of(_success({name: value for name, value in details.items() if value}))
         return view.one(stored, self._clock.now())
 
-    def _delete_all(self, request: Request, route: Route, view: View) -> Response:
+    def _delete_all(self, request: Request, route: Route, view: View) -> Parts:
         options = deletes.options_of(request)
         listed = routes.list_options(request.query, is_watch=False)
         selects = reads.selection(route.kind, listed)
         collection, meta = self.store.collection(str(route.kind.storage)), {"resourceVersion": str(self.store.version)}
         found = [collection.objects[path] for path in collection.paths(route.namespace)]
         found = [stored for stored in found if selects is None or selects(stored)]
-        for stored in found:
-            metadata = stored.body["metadata"]
-            key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-            self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
-        return view.many(found, meta, self._clock.now())
+        for number, stored in enumerate(found, 1):
+            key = key_of(stored.body)
+            now = collection.objects.get(path_of(key))
+            if now is not None and uid_of(now.body) == uid_of(stored.body):  # others may have been faster
+                self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
+            if number % MOST_AT_ONCE == 0:
+                yield
+        return (yield from view.many(found, meta, self._clock.now()))
+
+
+def _guarded(request: Request, parts: Parts) -> Parts:
+    try:
+        return (yield from parts)
+    except Exception as error:  # noqa: BLE001 (as in ``begin``)
+        return _failed(request, error)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, ApiFailure):
+        return Response.of(error.status(), error.code)
+    _log.exception("request panicked", method=request.method, path=request.path)
+    return Response.of(failures.internal(f"{type(error).__name__} while the request was handled").status(), 500)
 
 
 def _quoted(text: str) -> str:

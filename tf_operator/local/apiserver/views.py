@@ -10,10 +10,12 @@ import msgspec
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.kinds import Kind
-from tf_operator.local.apiserver.messages import JSON, ApiFailure, Response
+from tf_operator.local.apiserver.messages import JSON, ApiFailure, Parts, Response
 from tf_operator.local.apiserver.store import Encoded, Stored
 from tf_operator.meta import Body
 
+MOST_AT_ONCE = 100
+"""Objects of a long answer that are handled before others have their turn: some hundredths of a second."""
 _PARAMETER = re.compile(r"\s*;\s*([^=;\s]+)=([^;\s]+)")
 _WHOLE, _METADATA, _METADATA_LIST, _TABLE = "", "PartialObjectMetadata", "PartialObjectMetadataList", "Table"
 _FORMS = frozenset({_METADATA, _METADATA_LIST, _TABLE})
@@ -44,13 +46,21 @@ class View:
             return msgspec.json.encode(table if has_columns else {**table, "columnDefinitions": None})
         return msgspec.json.encode(self._metadata(body)) if self.form else raw
 
-    def many(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Response:
+    def many(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
         """The answer that is a list."""
-        served = [self._served(stored) for stored in found]
         if self.form == _METADATA:
             raise self._not_acceptable("a list", "List")
-        if self.form == _TABLE:
-            return Response.of(self._table([body for body, _ in served], now, meta))
+        served: list[Encoded] = []
+        table = self._table([], now, meta) if self.form == _TABLE else {}
+        for start in range(0, len(found), MOST_AT_ONCE):
+            if start:
+                yield
+            some = [self._served(stored) for stored in found[start : start + MOST_AT_ONCE]]
+            if table:
+                table["rows"] += self._table([body for body, _ in some], now, meta)["rows"]
+            served += some
+        if table:
+            return Response.of(table)
         if self.form == _METADATA_LIST:
             items = [msgspec.json.encode(self._metadata(body)) for body, _ in served]
             answer = _list(_METADATA_LIST, f"meta.k8s.io/{self.version}", meta, items)

@@ -101,7 +101,7 @@ class ObjectWriter:
             _version_of(body["metadata"])
             version = body["metadata"].pop("resourceVersion", "")
             created = self.create(route, body, options)
-            if not options.is_dry_run:
+            if not (options.is_dry_run and version):
                 return created
             # The real server replaces the version that was sent only when it stores the object.
             return Stored({**created.body, "metadata": {**created.body["metadata"], "resourceVersion": version}}, 0)

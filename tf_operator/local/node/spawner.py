@@ -227,7 +227,8 @@ def start_time_of(pid: int) -> str:
     A zombie has its start time, too: the number is still its own, and others of its group may run.
     """
     if not _IS_LINUX:
-        return os.popen(f"ps -o lstart= -p {pid:d}").read().strip()  # noqa: S605 (a number)
+        with os.popen(f"ps -o lstart= -p {pid:d}") as found:  # noqa: S605 (a number)
+            return found.read().strip()
     try:
         # The name in parentheses may hold anything; the 20th field after it is the start time.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

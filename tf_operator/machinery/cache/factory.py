@@ -68,10 +68,12 @@ class SharedInformerFactory:
         scopes: Iterable[Scope] = (EVERYWHERE,),
         indexes: Mapping[str, Index[T]] | None = None,
         need: Need = Need.REQUIRED,
+        on_demand: bool = False,
     ) -> Informer[T]:
         """The informer of a resource in these scopes: a new one, or the one that others have asked for.
 
-        All its users must use the same projection; indexes are added to those that it has.
+        All its users must use the same projection; indexes are added to those that it has. One that all of them want
+        ``on_demand`` does nothing before the first of them calls ``Informer.demand``.
         """
         scopes = checked_scopes(scopes)
         name = name_of(resource, scopes)
@@ -79,6 +81,8 @@ class SharedInformerFactory:
             self._made[name] = _Entry(self._make(name, resource, scopes=scopes, decode=decode), decode, set())
         informer, same_decode, needs = self._made[name]
         needs.add(need)
+        if not on_demand:
+            informer.demand()
         if decode != same_decode:
             raise ValueError(f"the informer of {name} is shared, and decodes in another way")
         for index_name, index in (indexes or {}).items():
@@ -180,6 +184,7 @@ class SharedInformerFactory:
             instruments=self._instruments(name),
             timing=self._timing,
             chance=self._chance,
+            on_demand=True,
         )
 
 

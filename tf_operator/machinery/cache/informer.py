@@ -59,8 +59,13 @@ class Informer(Generic[T]):
         instruments: ReflectorInstruments | None = None,
         timing: Timing | None = None,
         chance: Callable[[], float] = random.random,
+        on_demand: bool = False,
     ) -> None:
+        """``on_demand``: nothing is listed or watched before somebody has called ``demand``."""
         scopes = checked_scopes(scopes)
+        self._demanded = asyncio.Event()
+        if not on_demand:
+            self._demanded.set()
         self.resource = resource
         self.store: Store[T] = Store(indexes)
         self._instruments = instruments or ReflectorInstruments()
@@ -115,18 +120,23 @@ class Informer(Generic[T]):
         """Whether the apiserver has said last that there is no such resource."""
         return all(reflector.is_absent for reflector in self._reflectors)
 
+    def demand(self) -> None:
+        """Begin to list and watch; what was asked for before that has no effect again."""
+        self._demanded.set()
+
     @property
     def idle_seconds(self) -> float:
         """How long the quietest of the watches has heard nothing."""
-        return max(reflector.idle_seconds for reflector in self._reflectors)
+        return self._is_demanded * max(reflector.idle_seconds for reflector in self._reflectors)
 
     @property
     def stuck_seconds(self) -> float:
         """How long the most stuck of the reflectors has neither heard nor tried anything."""
-        return max(reflector.stuck_seconds for reflector in self._reflectors)
+        return self._is_demanded * max(reflector.stuck_seconds for reflector in self._reflectors)
 
     async def run(self) -> None:
         """Fill the store until cancelled. A bug in one reflector ends all of them, loudly."""
+        await self._demanded.wait()
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(_kept_up(reflector), name=str(reflector))
@@ -148,6 +158,10 @@ class Informer(Generic[T]):
     def is_awaited(self) -> bool:
         """Whether somebody waits in ``refresh`` now."""
         return any(reflector.is_awaited for reflector in self._reflectors)
+
+    @property
+    def _is_demanded(self) -> bool:
+        return self._demanded.is_set()
 
     def _make_writer(self, scope: Scope) -> CacheWriter[T]:
         return CacheWriter(

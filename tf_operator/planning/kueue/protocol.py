@@ -17,7 +17,7 @@ from typing import Any, Final
 from tf_operator.job.record import JobPhase
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, rfc3339, text_of
-from tf_operator.planning import rejections
+from tf_operator.planning import rejections, resizing
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.kueue import admission, state, workload
 from tf_operator.planning.kueue.state import Queueing, Workload, objects
@@ -43,7 +43,7 @@ def queued(snapshot: Snapshot) -> Snapshot:
             return _held(snapshot, unknown)
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
         rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED)
-        return replace(snapshot, rejected=snapshot.rejected or rejected)
+        return replace(snapshot, job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
     if why := _waits_for(snapshot.job, queueing):
         return _held(snapshot, why)
     found = queueing.workload
@@ -98,6 +98,14 @@ def retry_at(snapshot: Snapshot) -> datetime | None:
 
 def _held(snapshot: Snapshot, why: str) -> Snapshot:
     return replace(snapshot, hold=snapshot.hold or Hold(_REASON, why))
+
+
+def _as_it_runs(job: TrainingJob) -> TrainingJob:
+    """The job with as many replicas as its pods were made for: it may have been admitted with fewer than it wants."""
+    counts = {kind: job.record.of(kind).size for kind in resizing.sizes(job)}
+    return replace(
+        job, replicas=tuple(replace(spec, count=counts.get(spec.type) or spec.count) for spec in job.replicas)
+    )
 
 
 def _is_unknown(queueing: Queueing) -> str:

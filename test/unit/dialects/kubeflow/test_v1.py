@@ -5,7 +5,7 @@ import json
 import pytest
 
 from support.builders import tfjob
-from support.simulator import simulator
+from support.snapshots import job_of
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
 from tf_operator.job.record import ReplicaType
@@ -34,7 +34,7 @@ def test_everything_that_can_be_said_is_read():
         .scheduling(min_available=2, queue="q", priority_class="p", min_resources={"cpu": "1"}, timeout=9)
         .annotations({"a": "b"})
     )
-    job = simulator(built).job
+    job = job_of(built)
 
     assert (job.key, job.uid, job.generation) == (ObjectKey("team", "mnist"), "job-uid", 1)
     assert (job.replicas[0].count, job.replicas[0].restart_policy) == (3, RestartPolicy.EXIT_CODE)
@@ -60,7 +60,7 @@ def test_policies_directly_in_the_spec_are_in_force_where_the_run_policy_says_no
 @pytest.mark.parametrize("key", ["worker", "WORKER", "Worker", "wOrKeR"])
 def test_keys_are_read_in_any_letter_case(key):
     """training-operator: TestSetTypeNames."""
-    assert simulator(tfjob().replicas(key, 2)).job.replicas[0].type is ReplicaType.WORKER
+    assert job_of(tfjob().replicas(key, 2)).replicas[0].type is ReplicaType.WORKER
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,9 @@ def test_keys_are_read_in_any_letter_case(key):
     ids=["spec", "type", "twice", "enum", "empty enum"],
 )
 def test_what_is_wrong_is_a_problem_that_names_it(patch, problem):
-    seen = simulator(tfjob().workers(1))
-    seen.edit(patch)
+    job = job_of(tfjob().workers(1), patch)
 
-    assert problem in problems(seen.job)[0]
+    assert problem in problems(job)[0]
 
 
 def test_metadata_of_the_wrong_type_is_none():

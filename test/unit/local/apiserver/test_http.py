@@ -62,12 +62,20 @@ class Server:
         self.requests.append(request)
         if request.path.endswith("/broken"):
             raise LookupError("a defect")
+        if request.path.endswith("/long"):
+            return self._parts()
         if request.query.get("watch"):
             self.watches.append(Watch(self.clock))
             return self.watches[-1]
         if "/pods/" in request.path:
             return Response.of(POD) if request.path.endswith("/p") else Response(404, b'{"code":404}')
         return Response(200, b"x" * int(request.query.get("size", "2")), headers={"Warning": "299 - yes"})
+
+    def _parts(self):
+        turns = 0
+        while len(self.requests) < 2 and (turns := turns + 1) < 100_000:
+            yield
+        return Response(200, b"%d" % len(self.requests))
 
     async def read(self, *where, **what):
         self.logs_asked.append((where, what))
@@ -140,6 +148,13 @@ async def test_a_request_reaches_the_state_machine_as_it_was_sent(server):
     assert (request.query, request.accept) == ({"a": "1", "b": " ", "c": ""}, "application/yaml")
     assert request.content_type == "application/merge-patch+json"
     assert (answer.code, answer.body, answer.headers["warning"]) == (200, b"xx", "299 - yes")
+
+
+async def test_others_are_answered_while_a_long_answer_is_made(server):
+    async with asyncio.TaskGroup() as asking:
+        long = asking.create_task(server.ask("GET /long"))
+        asking.create_task(server.ask("GET /api"))
+    assert long.result().body == b"2"
 
 
 async def test_protobuf_reaches_the_state_machine_as_json(server):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tf_operator.dialects import registry
 from tf_operator.dialects.kubeflow import hub
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.local.apiserver import rules
+from tf_operator.local.apiserver import engine, rules
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.rules import Rules
 
@@ -51,11 +52,24 @@ def test_a_rule_refuses_what_it_is_false_for(rule: dict[str, str], spec: object,
         ("self.", "rule compile error"),
         ("quantity(self.a) > 1", "rule compile error"),
         ("1", "evaluating rule: m"),
+        ("cel.bind(x, self.a, true)", "rule compile error"),  # kube-apiserver does not have it either
+        ("self.l.all(x, self.l.all(y, x + y >= 0))", "actual cost limit exceeded evaluating rule: m"),
     ],
 )
 def test_a_rule_that_cannot_be_evaluated_refuses(rule: str, text: str) -> None:
-    (cause,) = _causes(_schema(rule=rule), {"a": 1})
+    (cause,) = _causes(_schema(rule=rule), {"a": 1, "l": list(range(200))})
     assert text in cause
+
+
+def test_the_rules_of_an_object_that_take_too_long_end() -> None:
+    items = {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 0"}]}
+    seconds = count()  # of CPU: each rule takes one
+    found = Rules({"type": "array", "items": items}, cpu=lambda: next(seconds)).check([0] * 10**6, None)  # type: ignore[arg-type]
+    assert [(cause.field, "cost budget" in cause.message) for cause in found] == [
+        ("[0]", False),
+        ("[1]", False),
+        ("[2]", True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,3 +126,7 @@ def test_without_the_engine_nothing_is_accepted_unchecked(monkeypatch: pytest.Mo
     with pytest.raises(ApiFailure, match="cel-expr-python is not installed"):
         _causes(_schema(rule="true"), {})
     assert _causes({"properties": {"spec": {"type": "object"}}}, {}) == []
+
+    monkeypatch.setattr(engine, "_NEWEST", (3, 10))
+    with pytest.raises(ApiFailure, match=r"no release for Python 3\.\d+ yet; use Python 3\.11 to 3\.10, or a real"):
+        _causes(_schema(rule="true"), {})

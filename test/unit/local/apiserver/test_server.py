@@ -1,10 +1,14 @@
 """The verbs, as any client sees them."""
 
+import json
+
 import pytest
 
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call
+from tf_operator.local.apiserver.views import MOST_AT_ONCE
+from tf_operator.machinery.transport.requests import Request
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
 BOXES = "/api/v1/namespaces/team/boxes"
@@ -266,3 +270,24 @@ def test_yaml_whose_aliases_stand_for_more_than_memory_holds_is_refused(server):
     text = f"metadata: {{name: bomb}}\nl0: &l0 [x]\n{levels}".encode()
     code, status = call(server, "POST", BOXES, text, content_type="application/yaml")
     assert (code, "excessive aliasing" in status["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("method", "accept", "left"),
+    [("GET", "application/json;as=Table;v=v1;g=meta.k8s.io", MOST_AT_ONCE + 1), ("DELETE", "application/json", 1)],
+)
+def test_an_answer_about_many_objects_is_made_in_parts_and_about_no_others(server, method, accept, left):
+    last = f"toy-{MOST_AT_ONCE:04}"
+    for number in range(MOST_AT_ONCE + 1):
+        call(server, "POST", TOYS, toy(f"toy-{number:04}"))
+    parts = server.begin(Request("", method, TOYS, accept=accept))
+    next(parts)
+    call(server, "DELETE", f"{TOYS}/{last}")
+    call(server, "POST", TOYS, toy(last))
+
+    with pytest.raises(StopIteration) as end:
+        [next(parts) for _ in range(9)]
+
+    answer = json.loads(end.value.value.body)
+    assert len(answer.get("rows") or answer["items"]) == MOST_AT_ONCE + 1
+    assert len(call(server, "GET", TOYS)[1]["items"]) == left, "which is no longer the same object"

@@ -8,11 +8,14 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
+import coverage
 import pytest
 import pytest_asyncio
 
 from support.settle import eventually
+from tf_operator.local.node import processes as processes_module
 from tf_operator.local.node import spawner
 from tf_operator.local.node.processes import Launch, Processes
 
@@ -51,8 +54,24 @@ class Watcher:
         return self
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _spawner_is_measured(tmp_path_factory):
+    """The spawner starts without any package; where the tests are measured, its lines are, too."""
+    measuring = coverage.Coverage.current()
+    if measuring is None:
+        yield
+        return
+    python = tmp_path_factory.mktemp("measured") / "python"
+    options = f"--branch --parallel-mode --data-file={measuring.config.data_file} --include='*/spawner.py'"
+    python.write_text(f'#!/bin/sh\nshift 2\nexec {sys.executable} -m coverage run --rcfile= {options} "$@"\n')
+    python.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes_module, "sys", SimpleNamespace(executable=str(python)))
+        yield
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def start(tmp_path_factory):
+async def start(tmp_path_factory, _spawner_is_measured):
     folder = tmp_path_factory.mktemp("node") / "processes"
     processes = Processes(folder)
     processes.open()
@@ -231,6 +250,54 @@ async def test_the_group_of_a_leader_that_nobody_has_reaped_is_killed(tmp_path):
         (tmp_path / str(left.pid)).write_text(spawner.start_time_of(left.pid))
         assert spawner.kill_left_over(tmp_path) == [left.pid]
         await eventually(lambda: not is_alive(member))
+
+
+@pytest.fixture
+def no_linux(tmp_path, monkeypatch):
+    """The spawner as it runs elsewhere: without /proc, prctl, and (macOS before Python 3.13) waitid."""
+    text = Path(spawner.__file__).read_text()
+    for here, there in (
+        ('sys.platform == "linux"', "False"),
+        ("/proc/", "/nowhere/"),
+        ("import os\n", "import os\ndel os.waitid\n"),
+    ):
+        assert here in text
+        text = text.replace(here, there)
+    (tmp_path / "elsewhere.py").write_text(text)
+    monkeypatch.setattr(spawner, "__file__", str(tmp_path / "elsewhere.py"))
+    monkeypatch.setattr(spawner, "_IS_LINUX", False)
+
+
+@pytest.mark.usefixtures("no_linux")
+async def test_processes_run_and_end_on_other_systems_than_linux(tmp_path):
+    processes, watchers = Processes(tmp_path / "processes"), {}
+    processes.open()
+    try:
+        for script in ("sleep 100 & echo $!; exit 3", "sleep 100", "trap '' TERM; sleep 100"):
+            watchers[script] = Watcher()
+            processes.start(script, Launch(["sh", "-c", script], {"PATH": os.environ["PATH"]}, "/"), watchers[script])
+        ended, lost, stubborn = watchers.values()
+        assert (await ended.ended()).status == 3
+        await eventually(lambda: not is_alive(int(ended.output)))
+
+        await eventually(lambda: lost.pid and stubborn.pid)
+        os.kill(processes._process.pid, signal.SIGKILL)
+        assert (await lost.ended()).status == -9
+        await eventually(lambda: not is_alive(lost.pid) and not is_alive(stubborn.pid))
+    finally:
+        processes.close()
+
+
+@pytest.mark.usefixtures("no_linux")
+async def test_what_an_earlier_node_has_left_is_found_by_ps_on_other_systems(tmp_path):
+    with sleeping() as left, sleeping() as other:
+        (folder := tmp_path / "processes").mkdir()
+        (folder / str(left.pid)).write_text(spawner.start_time_of(left.pid))
+        (folder / str(other.pid)).write_text("Sun Nov  1 00:00:00 2020")
+        assert spawner.kill_left_over(folder) == [left.pid]
+        assert left.wait() == -9
+        assert is_alive(other.pid)
+        other.kill()
 
 
 async def test_a_program_that_cannot_be_noted_does_not_run(tmp_path):

@@ -1,0 +1,54 @@
+"""The node of the demo's cluster: that of ``tfjob run``, here as a program of its own on a real API server.
+
+    hack/python -m demonstration.node KUBECONFIG FOLDER
+
+It runs until SIGTERM; then no process of a pod is left.
+"""
+
+import asyncio
+import math
+import sys
+from pathlib import Path
+from typing import Final
+
+from tf_operator.app import signals
+from tf_operator.app.local import this_interpreter
+from tf_operator.local.node.node_parts import NODES, NodeSettings
+from tf_operator.local.node.process_node import ProcessNode, machine_capacity, node_status
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.ratelimit import TokenBucket
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.connection import Connection
+from tf_operator.machinery.transport.kubeconfig import KubeConfig
+from tf_operator.machinery.transport.shared_config import SharedConfig
+from tf_operator.meta import ObjectKey, rfc3339
+
+_BEAT_SECONDS: Final = 10.0
+"""The controller-manager takes a node for lost that is silent for 40 s."""
+
+
+async def live(kubeconfig: str, folder: Path) -> None:
+    """Run pods until a signal."""
+    clock = SystemClock()
+    config = SharedConfig(KubeConfig(kubeconfig), clock=clock)
+    connection = Connection(config, clock=clock, user_agent="demo-node", pool_size=0)
+    with signals.stopping() as stop:
+        async with connection as transport, asyncio.TaskGroup() as tasks:
+            client = ApiClient(transport, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
+            settings = NodeSettings(folder, this_interpreter(), machine_capacity())
+            node = ProcessNode(client, clock=clock, settings=settings)
+            parts = [tasks.create_task(node.run()), tasks.create_task(_beat(client, settings, clock))]
+            await stop.wait()
+            for part in parts:
+                part.cancel()
+
+
+async def _beat(client: ApiClient, settings: NodeSettings, clock: SystemClock) -> None:
+    while True:
+        await clock.sleep(_BEAT_SECONDS)
+        status = node_status(settings.capacity, rfc3339(clock.now()))
+        await client.merge_patch(NODES, ObjectKey("", settings.name), {"status": status}, subresource="status")
+
+
+if __name__ == "__main__":
+    asyncio.run(live(sys.argv[1], Path(sys.argv[2])))

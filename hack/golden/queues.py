@@ -1,0 +1,32 @@
+"""What a case says of Kueue."""
+
+from typing import Any
+
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.planning.kueue import state, workload
+from tf_operator.planning.kueue.state import Flavor, Priority, Queueing, Workload
+
+Yaml = dict[str, Any]
+
+
+def read(entry: Yaml, job: TrainingJob) -> Queueing:
+    """Kueue as it is observed; a class of priority is its name, value, and whether it is one of pods."""
+    found = {"version": state.VERSIONS[0], "priority": ["", 0], "flavors": {}} | entry
+    flavors = found["flavors"].items()
+    priority = found["priority"]
+    return Queueing(
+        **found
+        | {
+            "workload": _workload(entry["workload"], job) if "workload" in entry else None,
+            "priority": None if priority is None else Priority(*priority),
+            "flavors": {name: Flavor(given["nodeLabels"], tuple(given["tolerations"])) for name, given in flavors},
+        }
+    )
+
+
+def _workload(entry: Yaml, job: TrainingJob) -> Workload:
+    """That of the job; made for what it asks for now, if the case does not say otherwise."""
+    defaults = {"digest": workload.digest(job), "spec": workload.place(job, Queueing()), "status": {}}
+    found = defaults | entry
+    finalizers = tuple(found.get("finalizers", ()))
+    return Workload(workload.name_of(job), "uid-of-the-workload", "9", **found | {"finalizers": finalizers})

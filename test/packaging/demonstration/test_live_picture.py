@@ -1,0 +1,35 @@
+"""The picture of the live table: what a terminal shows of it."""
+
+import io
+import re
+from html import unescape
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from demonstration import live_picture
+
+
+def table(state):
+    made = Table(box=None)
+    made.add_column("REPLICA")
+    made.add_row(f"[cyan]worker-0[/] {state}")
+    return made
+
+
+def test_the_picture_has_what_the_terminal_shows_and_nothing_that_was_drawn_over():
+    stream, terminal = io.StringIO(), live_picture.Terminal()
+    console = Console(file=stream, force_terminal=True, width=live_picture.COLUMNS)
+    with Live(table("waits"), console=console, auto_refresh=False) as live:
+        console.print("a line above " + "x" * 200, soft_wrap=True)
+        live.update(table("runs"), refresh=True)
+    terminal.write(stream.getvalue())
+
+    shown = live_picture.picture([line for line in terminal.lines if line.strip()])
+
+    texts = [unescape(text).replace("\xa0", " ").rstrip() for text in re.findall(r"<text [^>]*>([^<]*)</text>", shown)]
+    assert [text for text in texts if text.strip()][-4:-3] == [f"a line above {'x' * 91}"]
+    assert "waits" not in shown
+    assert "worker-0" in shown
+    assert "font-face" not in shown

@@ -1,0 +1,104 @@
+"""What is known of Kueue for one job."""
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from support import builders
+from support.kueue_queue import PRIORITY, QUEUE
+from tf_operator.controller.caches import OWNER, owner_of
+from tf_operator.controller.projections import workloads
+from tf_operator.controller.queueing import KueueCaches
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.machinery.cache.store import Store
+from tf_operator.planning.kueue import state, workload
+from tf_operator.planning.kueue.state import Flavor, Priority
+
+READ = workloads.workload_reader((v1.API,))
+OWNED = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": "u", "controller": True}
+SPOT = {"metadata": {"name": "spot"}, "spec": {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot"}]}}
+
+
+def job(**labels):
+    body = builders.tfjob("j").in_namespace("ns").workers(1).labels({QUEUE: "q"} | labels)
+    return v1.API.read_object(body.merged({"metadata": {"uid": "u"}}).body())
+
+
+def informer(resource, indexes=None, **facts):
+    store = Store(indexes)
+    facts = {"has_synced": True, "is_absent": False, "is_stale": lambda _: False} | facts
+    return SimpleNamespace(store=store, resource=resource, **facts)
+
+
+@pytest.fixture
+def caches():
+    version = state.VERSIONS[0]
+    return KueueCaches(
+        version,
+        informer(state.workloads(version), {OWNER: owner_of}),
+        informer(state.flavors(version)),
+        informer(state.priority_classes(version)),
+        informer(state.POD_PRIORITIES),
+    )
+
+
+def put(informer, read, body):
+    informer.store.put(read(msgspec.json.encode(body)))
+
+
+def stored(name, uid="u", **more):
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", "resourceVersion": "7"}
+    pod_set = {"name": "worker", "count": 1, "template": {"spec": {"containers": [{"name": "x" * 1000}]}}}
+    spec = {"podSets": [pod_set], "queueName": "q", "priority": 1}
+    return {"metadata": metadata | {"ownerReferences": [OWNED | {"uid": uid}]}, "spec": spec, **more}
+
+
+def test_only_a_workload_that_the_job_controls_is_its_own(caches):
+    ours = workload.name_of(job())
+    for name, uid in (("a", "other"), (ours, "other"), ("b", "u")):
+        put(caches.workloads, READ, stored(name, uid))
+    assert caches.of(job()).workload.name == "b"
+    put(caches.workloads, READ, stored(ours, status={"conditions": [{"type": "Admitted", "status": "True"}]}))
+    found = caches.of(job()).workload
+    assert (found.name, found.is_admitted) == (ours, True)
+    pod_set = {"name": "worker", "count": 1, "topologyRequest": {}}
+    assert found.spec == {"podSets": [pod_set], "queueName": "q", "priority": 1}
+
+
+def test_a_job_without_a_queue_has_only_a_workload_that_it_has(caches):
+    unlabelled = job(**{QUEUE: ""})
+    assert caches.of(unlabelled) is None
+    put(caches.workloads, READ, stored("a"))
+    assert caches.of(unlabelled).workload.name == "a"
+
+
+@pytest.mark.parametrize("facts", [{"is_absent": True}, {"has_synced": False}, {"is_stale": lambda _: True}])
+@pytest.mark.parametrize("which", ["workloads", "flavors", "own_classes", "pod_classes"])
+def test_what_cannot_be_read_is_said(caches, facts, which):
+    vars(getattr(caches, which)).update(facts)
+    assert caches.of(job()).unreadable == f"{getattr(caches, which).resource} cannot be read; is Kueue installed?"
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "priority", "problem"),
+    [
+        ({}, {}, Priority(), ""),
+        ({}, {"low": (5, True), "lower": (3, True), "other": (1, False)}, Priority("lower", 3, is_of_pods=True), ""),
+        ({PRIORITY: "own"}, {}, Priority("own", 7), ""),
+        ({PRIORITY: "low"}, {"low": (5, True)}, None, "There is no WorkloadPriorityClass low."),
+    ],
+)
+def test_priority_is_that_of_the_class(caches, labels, classes, priority, problem):
+    put(caches.own_classes, workloads.read_priority, {"metadata": {"name": "own"}, "value": 7})
+    for name, (value, is_default) in classes.items():
+        body = {"metadata": {"name": name, "uid": name}, "value": value, "globalDefault": is_default}
+        put(caches.pod_classes, workloads.read_priority, body)
+    found = caches.of(job(**labels))
+    assert (found.priority, found.problem) == (priority, problem)
+
+
+def test_flavors_are_known_to_jobs_with_a_workload(caches):
+    put(caches.flavors, workloads.read_flavor, SPOT)
+    put(caches.workloads, READ, stored("a"))
+    assert caches.of(job()).flavors == {"spot": Flavor({"pool": "spot"}, ({"key": "spot"},))}
