@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from tf_operator.app.options import flag_types, flags
+from tf_operator.app.options import flag_types, flags, ignored_flags
 from tf_operator.app.options.flag_types import Address
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
@@ -305,7 +305,7 @@ class _Reading:
         elif name in _OLD_SWITCHES:
             self._take_old_switch(name, value)
         else:
-            self.warnings.append(f"--{name} changes nothing: {flags.IGNORED[name].why}")
+            self.warnings.append(f"--{name} changes nothing: {ignored_flags.IGNORED[name].why}")
 
     def fill(self, flag: flags.Flag, environment: Mapping[str, str]) -> None:
         """What the command line does not say: from the environment, or the default."""
@@ -370,7 +370,7 @@ def _bare(argument: str) -> str:
 
 def _is_switch(name: str) -> bool:
     """Whether the flag needs no value; ``OptionError`` when there is no such flag."""
-    if flag := flags.BY_NAME.get(name) or flags.IGNORED.get(name):
+    if flag := flags.BY_NAME.get(name) or ignored_flags.IGNORED.get(name):
         return flag.is_switch
     if name in _OLD_SWITCHES:
         return True
