@@ -6,7 +6,7 @@ from support import builders
 from support.kueue_queue import TOLERATION
 from support.operator_fixture import ONE_OPERATOR
 
-pytestmark = [ONE_OPERATOR, pytest.mark.nightly]
+pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.timeout(300)]
 
 
 async def test_a_job_waits_for_quota_and_runs_where_it_was_admitted(queue):
