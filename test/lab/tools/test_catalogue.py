@@ -8,6 +8,7 @@ from lab.tools import catalogue
 from lab.tools.catalogue import FOLDER, Host, ToolError, this_host
 
 LINUX = Host("linux", "amd64")
+WITHOUT_RELEASE = ["scheduler-plugins", "kueue-0.14", "kueue-0.19"]
 MINORS = sorted(path.name.removeprefix("kubernetes-") for path in (FOLDER / "modules").glob("kubernetes-*"))
 
 
@@ -18,7 +19,7 @@ def test_every_tool_has_a_version_and_a_release_for_every_host_and_minor(minor, 
 
     assert tools["kube-apiserver"].version.startswith(f"{minor}.")
     assert tools["prometheus"].version == tools["promtool"].version == "3.15.0"
-    assert [tool.name for tool in tools.values() if tool.download is None] == ["scheduler-plugins"]
+    assert [tool.name for tool in tools.values() if tool.download is None] == WITHOUT_RELEASE
     for tool in tools.values():
         assert "{" not in f"{tool}"
         if tool.download:
@@ -29,7 +30,10 @@ def test_every_tool_has_a_version_and_a_release_for_every_host_and_minor(minor, 
 def test_what_only_nightly_tests_need_is_marked_in_the_list():
     """``make tools`` leaves it out."""
     listed = subprocess.run([FOLDER.parents[1] / "tool", "--list"], capture_output=True, text=True, check=True).stdout
-    assert [line.split()[0] for line in listed.splitlines() if line.endswith(" nightly")] == ["scheduler-plugins"]
+    assert [line.split()[0] for line in listed.splitlines() if line.endswith(" nightly")] == [
+        "kubectl-1.32",
+        *WITHOUT_RELEASE,
+    ]
 
 
 def test_every_module_set_is_used():
