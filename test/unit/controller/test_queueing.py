@@ -17,6 +17,7 @@ from tf_operator.planning.kueue.state import Flavor, Priority
 
 READ = workloads.workload_reader((v1.API,))
 OWNED = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": "u", "controller": True}
+CLASS = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
 SPOT = {"metadata": {"name": "spot"}, "spec": {"nodeLabels": {"pool": "spot"}, "tolerations": [{"key": "spot"}]}}
 
 
@@ -50,7 +51,7 @@ def put(informer, read, body):
 def stored(name, uid="u", **more):
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", "resourceVersion": "7"}
     pod_set = {"name": "worker", "count": 1, "template": {"spec": {"containers": [{"name": "x" * 1000}]}}}
-    spec = {"podSets": [pod_set], "queueName": "q", "priority": 1}
+    spec = {"podSets": [pod_set], "queueName": "q", "priority": 1, "priorityClassRef": CLASS}
     return {"metadata": metadata | {"ownerReferences": [OWNED | {"uid": uid}]}, "spec": spec, **more}
 
 
@@ -63,7 +64,7 @@ def test_only_a_workload_that_the_job_controls_is_its_own(caches):
     found = caches.of(job()).workload
     assert (found.name, found.is_admitted) == (ours, True)
     pod_set = {"name": "worker", "count": 1, "topologyRequest": {}}
-    assert found.spec == {"podSets": [pod_set], "queueName": "q", "priority": 1}
+    assert found.spec == {"podSets": [pod_set], "queueName": "q", "priority": 1, "priorityClassRef": CLASS}
 
 
 def test_a_job_without_a_queue_has_only_a_workload_that_it_has(caches):

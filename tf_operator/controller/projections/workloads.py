@@ -31,11 +31,17 @@ class _PodSet(msgspec.Struct, frozen=True, rename="camel"):
     topology_request: msgspec.Raw = EMPTY
 
 
+class _ClassReference(msgspec.Struct, frozen=True, gc=False):
+    group: Interned[str] = ""
+    kind: Interned[str] = ""
+    name: Interned[str] = ""
+
+
 class _WorkloadSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     pod_sets: tuple[_PodSet, ...] = ()
     queue_name: Interned[str] = ""
     priority: int | None = None
-    priority_class_ref: msgspec.Raw | None = None
+    priority_class_ref: _ClassReference | None = None
     priority_class_name: Interned[str] = ""
     priority_class_source: Interned[str] = ""
     active: bool = True
