@@ -134,6 +134,16 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
     _case("no image", _template(containers=[{"name": "tensorflow"}]), f"{_POD}.containers"),
     _case("an empty image", _main(image=""), f"{_POD}.containers"),
     _case("a sidecar without image", _template(containers=[MAIN, {"name": "side"}]), f"{_POD}.containers"),
+    _case(
+        "fewer workers than the fewest",
+        _spec(elasticPolicy={"minReplicas": 99, "maxReplicas": 99}),
+        "spec.elasticPolicy",
+    ),
+    _case(
+        "a range for no parameter servers",
+        _spec(elasticPolicy={"maxReplicas": 99, "parameterServers": {"maxReplicas": 9}}),
+        "spec.elasticPolicy.parameterServers",
+    ),
 )
 BAD: Final = (
     *BROKEN_RULES,

@@ -127,7 +127,7 @@ async def test_each_rule_of_the_crd_for_new_jobs_refuses_one_of_these_manifests(
     refusals = [await refusal(first_job(case.text)) for case in manifest_cases.BROKEN_RULES]
 
     # The server may print the longer message of messageExpression, which begins with the same words.
-    beginnings = {f"Invalid value: {rule['message'][:11]}" for rule in for_new_jobs}
+    beginnings = {f"{rule['fieldPath'][1:]}: Invalid value: {rule['message'][:11]}" for rule in for_new_jobs}
     assert len(beginnings) == len(for_new_jobs)
     assert {begin for begin in beginnings if not any(begin in refused for refused in refusals)} == set()
 

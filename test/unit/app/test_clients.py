@@ -16,6 +16,7 @@ from tf_operator.planning.kueue import state
 
 SERVED, ABSENT = 1, errors.NotFound(404, errors.Status())
 NOTHING = b'{"resources": [{"name": "priorityclasses", "kind": "PriorityClass", "namespaced": false}]}'
+WORKLOADS = b'{"resources": [{"name": "workloads", "kind": "Workload", "namespaced": true}]}'
 POD_GROUPS = b'{"resources": [{"name": "podgroups", "kind": "PodGroup", "namespaced": true}]}'
 FORBIDDEN = errors.Forbidden(403, errors.Status(message="podgroups is forbidden"))
 
@@ -30,6 +31,7 @@ async def test_workloads_of_kueue_are_used_in_the_newest_version_that_is_served(
     clock = FakeClock()
     servers = {state.workloads(name).api_version: ScriptedTransport(clock) for name in state.VERSIONS}
     for server, answer in zip(servers.values(), answers, strict=True):
+        server.script = [NOTHING if answer is ABSENT else WORKLOADS]
         server.position = answer
     monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=slice(2, 4)), clock))
     finding = asyncio.create_task(Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).kueue_version())
