@@ -141,8 +141,9 @@ conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones,
 	ROTATION_REQUESTS=1000 $(BIN)/pytest -q --timeout 0 test/scenarios/app/test_older_versions.py
 
 .PHONY: histories
-histories: venv ## 1,000 random histories of jobs of each kind, with an operator that is killed at any write
-	HISTORIES=1000 $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py
+histories: venv ## 1,000 random histories of jobs of each kind, and lives with an operator that is killed at every write
+	HISTORIES=1000 CRASHES=all $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py \
+		test/simulation/test_job_histories.py test/simulation/test_lives.py test/simulation/test_queue_day.py
 
 .PHONY: parity
 parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the embedded API server and to kube-apiserver

@@ -122,7 +122,7 @@ def copies_of(root: Path, count: int) -> Iterator[list[Path]]:
 
 def run_tests(copy: Path, tests: Sequence[str], *options: str, within: float | None = None) -> tuple[int, str]:
     """Run tests in a copy: the exit code of pytest, and what it prints. A run that takes too long counts as failed."""
-    environ = {**os.environ, "PYTHONPATH": str(copy), "GIT_OPTIONAL_LOCKS": "0"}
+    environ = {**os.environ, "PYTHONPATH": str(copy), "GIT_OPTIONAL_LOCKS": "0", "CRASHES": "all", "HISTORIES": "100"}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every run would compile everything
     command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
     run = partial(subprocess.run, cwd=copy, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)

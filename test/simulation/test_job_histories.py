@@ -5,6 +5,7 @@ What must hold for every order of events, whatever the job: the invariants that 
 simulator, with numbers counted by the test itself, never by the code that is tested.
 """
 
+import os
 from collections import Counter, defaultdict
 
 from hypothesis import settings
@@ -184,4 +185,4 @@ class Histories(PodHistories):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=150, stateful_step_count=25)
+TestHistories.settings = settings(max_examples=int(os.environ.get("HISTORIES", "40")), stateful_step_count=25)

@@ -3,8 +3,9 @@
 Golden cases specify single plans; these lives are about the order of events. A row has what happens, what the status
 then shows (the phase and the state, or the conditions in their order, where ``!`` is False and the last one is the
 current state) and the pods (``worker-0#2`` is the second pod of worker 0). Every life is lived once undisturbed, and
-once for each of its writes with the operator killed right after it: nobody can tell the difference. In all of them the
-simulator refuses a second live pod of a replica, and a pod name that was used before where names are generated.
+again with the operator killed right after a write, after each one with CRASHES=all: nobody can tell the difference. In
+all of them the simulator refuses a second live pod of a replica, and a pod name that was used before where names are
+generated.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import yaml
 
 from support import t9k
 from support.builders import tfjob
+from support.crashes import crash_points
 from support.older_versions import TEMPLATE
 from support.pod_events import (
     edited,
@@ -360,7 +362,7 @@ def test_a_job_lives_as_its_table_says(life):
 def test_a_crash_after_any_write_changes_nothing_in_the_end_and_exceeds_no_limit(life):
     undisturbed = life.lived()
 
-    for write in range(1, undisturbed.writes + 1):
+    for write in crash_points(undisturbed.writes, life.title):
         seen = life.lived(crash_after=write)
         assert seen.summary == undisturbed.summary, f"killed after write {write}"
         limit = seen.job.run_policy.backoff_limit

@@ -137,7 +137,7 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
     _case(
         "fewer workers than the fewest",
         _spec(elasticPolicy={"minReplicas": 99, "maxReplicas": 99}),
-        "spec.elasticPolicy",
+        f"{_WORKER}.replicas",
     ),
     _case(
         "a range for no parameter servers",

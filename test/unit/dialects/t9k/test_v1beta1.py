@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from support.crashes import crash_points
 from support.pod_events import (
     everything_runs,
     fails,
@@ -365,7 +366,7 @@ def test_an_operator_that_is_killed_after_any_write_counts_no_restart_twice():
     policy = {"backoffLimit": 2, "cleanUpPolicy": "Unfinished"}
     undisturbed = lived(moves, WORKERS, runPolicy=policy)
 
-    for write in range(1, undisturbed.writes + 1):
+    for write in crash_points(undisturbed.writes, "T9k"):
         seen = begun(WORKERS, runPolicy=policy)
         seen.crash_after = write
         seen.settle()
