@@ -119,7 +119,7 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(co
         tfjob = await here.begin_running(builders.tfjob("j").workers(1))
         uids = await here.uids()
         toy = await here.submit_toy("j")
-        await here.wait_children("j-chief-0", of=toy)
+        await here.wait_children("j-chief-0", "j-worker-1", of=toy)
 
         async def is_reported():
             found = await here.admin.list(EVENTS.path(here.namespace))
