@@ -26,6 +26,7 @@ OVERLAYS = (
     "mlkube",
     "mlkube-accelerators",
     "namespaced",
+    "native-gangs",
     "protected-metrics",
     "queue",
     "t9k",

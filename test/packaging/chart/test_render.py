@@ -208,7 +208,12 @@ def test_every_flag_can_be_chosen(helm_3):
             "tensorboards": "serve",
         },
         "config": {"configmap": "tf-job-operator-config"},
-        "controller": {"gangSchedulerName": "volcano", "kueue": "external"},
+        "controller": {
+            "gangSchedulerName": "volcano",
+            "gangSchedulersByJob": ["native"],
+            "kueue": "external",
+            "queue": {"enabled": True},
+        },
         "elastic": {"horizontalPodAutoscalers": True},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
