@@ -13,8 +13,10 @@ _log = Logger(__name__)
 class Registry:
     """Kinds by the names that paths, bodies and owner references use."""
 
-    def __init__(self, built_in: Iterable[Kind]) -> None:
+    def __init__(self, built_in: Iterable[Kind], *, removed: Callable[[Kind], object] = lambda _kind: None) -> None:
+        """``removed`` gets each kind that is not served any more."""
         self._built_in = tuple(built_in)
+        self._removed = removed
         self._defined: dict[tuple[str, str], tuple[Kind, ...]] = {}
         self._index()
 
@@ -24,6 +26,10 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """The kind that a path names."""
         return self._by_path.get((group, version, plural))
+
+    def serves(self, kind: Kind) -> bool:
+        """Whether paths can still name a kind; it may be defined in another way by now."""
+        return (kind.resource.group, kind.resource.version, kind.resource.plural) in self._by_path
 
     def is_built_in(self, group: str) -> bool:
         """Whether a group has kinds that no object defines."""
@@ -53,11 +59,15 @@ class Registry:
         if kind is None or kind.defines is None:
             return
         source = change.collection, change.path
+        was = self._defined.get(source, ())
         if change.new is None:
             self._defined.pop(source, None)
         else:
             self._defined[source] = _defined(kind.defines, change.new.body)
         self._index()
+        for defined in was:
+            if not self.serves(defined):
+                self._removed(defined)
 
     def defined_by(self, collection: str, path: str) -> tuple[Kind, ...]:
         """The kinds that a stored object defines."""

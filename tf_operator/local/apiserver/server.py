@@ -54,7 +54,7 @@ class ApiServer:
     ) -> None:
         """Without ``has_controllers``, ``collect`` leaves alone what has lost its owner or its namespace."""
         self._clock = clock
-        self.registry = Registry(kinds)
+        self.registry = Registry(kinds, removed=lambda kind: self.store.collection(str(kind.storage)).notify())
         self.store = VersionedStore(journal, history=history)
         loaded = [
             Commit(stored.version, collection.name, path, None, stored)
@@ -133,7 +133,8 @@ class ApiServer:
             case "list":
                 return reads.list_objects(self.store, route, query, view=view, now=now)
             case "watch":
-                return watches.watch(self.store, route, query, view=view, clock=self._clock)
+                is_served = partial(self.registry.serves, route.kind)
+                return watches.watch(self.store, route, query, view=view, clock=self._clock, is_served=is_served)
             case "delete":
                 return self._delete(request, route, view)
             case "deletecollection":

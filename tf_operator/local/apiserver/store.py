@@ -162,6 +162,10 @@ class Collection:
         if len(self.changes) > self._history:
             self.floor = self.changes.popleft().version
             self.forgotten += 1
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake who waits for a change."""
         for listener in tuple(self.listeners.values()):
             listener()
 

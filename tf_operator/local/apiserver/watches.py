@@ -33,13 +33,21 @@ class WatchStream:
     code = 200
 
     def __init__(
-        self, store: VersionedStore, collection: Collection, *, view: View, selects: reads.Selects | None, clock: Clock
+        self,
+        store: VersionedStore,
+        collection: Collection,
+        *,
+        view: View,
+        selects: reads.Selects | None,
+        clock: Clock,
+        is_served: Callable[[], bool],
     ) -> None:
         self._store = store
         self._collection = collection
         self._view = view
         self._selects = selects
         self._clock = clock
+        self._is_served = is_served
         self._namespace = ""
         self._initial: Iterator[bytes] = iter(())
         self._position = collection.end
@@ -92,12 +100,12 @@ class WatchStream:
         return lines
 
     def _timed(self, now: float) -> list[bytes]:
-        """What time brings: a bookmark, the end."""
+        """What comes behind all changes: a bookmark, the end."""
         lines = []
         if self._has_bookmarks and self._bookmark_at <= now:
             lines.append(self._bookmark())
             self._bookmark_at = now + BOOKMARK_EVERY
-        if now >= self.deadline:
+        if now >= self.deadline or not self._is_served():
             self.close()
         return lines
 
@@ -146,12 +154,20 @@ class WatchStream:
             yield self._bookmark(version=version, ends_initial_events=True)
 
 
-def watch(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, clock: Clock) -> WatchStream:
-    """Open a watch."""
+def watch(
+    store: VersionedStore,
+    route: Route,
+    query: Mapping[str, str],
+    *,
+    view: View,
+    clock: Clock,
+    is_served: Callable[[], bool],
+) -> WatchStream:
+    """Open a watch. It ends when its kind is not served any more: who watches lists again, and is told so."""
     options = list_options(query, is_watch=True)
     collection = store.collection(str(route.kind.storage))
     selects = reads.selection(route.kind, options, name=route.name)
-    stream = WatchStream(store, collection, view=view, selects=selects, clock=clock)
+    stream = WatchStream(store, collection, view=view, selects=selects, clock=clock, is_served=is_served)
     wants_objects = bool(options.sends_initial_events) or (options.sends_initial_events is None and not options.version)
     after = store.version if wants_objects or not options.version else options.version
     stream.start(

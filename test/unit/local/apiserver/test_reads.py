@@ -155,6 +155,23 @@ def test_a_watch_that_does_not_read_is_ended_when_its_place_is_forgotten(server)
     assert (events(stream), stream.is_ended) == ([], True)
 
 
+@pytest.mark.parametrize("deleted", ["bricks", "balls"])
+def test_a_watch_wakes_and_ends_when_its_definition_goes(server, deleted):
+    seen = []
+    call(server, "POST", "/api/v1/definitions", {"metadata": {"name": "bricks"}, "spec": {"plural": "bricks"}})
+    call(server, "POST", "/api/v1/definitions", {"metadata": {"name": "balls"}, "spec": {"plural": "balls"}})
+    bricks = "/apis/made.io/v1/namespaces/team/bricks"
+    call(server, "POST", bricks, {"metadata": {"name": "red"}})
+    stream = watch(server, bricks)
+    stream.on_news(lambda: seen.extend(events(stream)))
+    call(server, "DELETE", f"/api/v1/definitions/{deleted}")
+    while server.collect():
+        pass
+
+    gone = deleted == "bricks"
+    assert (seen, stream.is_ended) == (["ADDED red 8", "DELETED red 10"] if gone else [], gone)
+
+
 def test_what_is_read_at_once_is_bounded(server):
     stream = watch(server, TOYS, resourceVersion="5")
     for number in range(MOST_LINES + 1):
