@@ -135,9 +135,9 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
     _case("an empty image", _main(image=""), f"{_POD}.containers"),
     _case("a sidecar without image", _template(containers=[MAIN, {"name": "side"}]), f"{_POD}.containers"),
     _case(
-        "fewer workers than the fewest",
-        _spec(elasticPolicy={"minReplicas": 99, "maxReplicas": 99}),
-        f"{_WORKER}.replicas",
+        "a range whose end is before its beginning",
+        _spec(elasticPolicy={"minReplicas": 2, "maxReplicas": 1}),
+        "spec.elasticPolicy",
     ),
     _case(
         "a range for no parameter servers",
