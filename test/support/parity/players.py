@@ -121,7 +121,11 @@ class RealServer:
         self._connection.close()
 
     def ask(self, step: Step, target: str, body: str | None) -> Answer:
-        response = self._send(self._connection, step, target, body)
+        try:
+            response = self._send(self._connection, step, target, body)
+        except http.client.RemoteDisconnected:  # the server had closed an idle connection, and read nothing of this
+            self._connection.close()
+            response = self._send(self._connection, step, target, body)
         return _whole(response)
 
     def watch(self, step: Step, target: str) -> "Answer | OpenWatch":

@@ -46,7 +46,9 @@ class ContainerLog:
             old.unlink()
 
     def write(self, data: bytes) -> None:
-        """Add output; a line is written when it is whole, or too long."""
+        """Add output; a line is written when it is whole, or too long. What comes after the end of the run is lost."""
+        if self.is_closed:
+            return
         *lines, rest = (self._rest + data).split(b"\n")
         while len(rest) > LONGEST_LINE:
             lines.append(rest[:LONGEST_LINE])

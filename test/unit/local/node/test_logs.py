@@ -121,6 +121,14 @@ async def test_lines_for_which_there_is_no_room_are_lost_and_nothing_else(logs):
     assert await logs.read() == "one\n"
 
 
+async def test_output_that_comes_after_the_end_of_a_run_is_lost_and_nothing_else(logs):
+    log = logs.run()
+    log.write(b"one\n")
+    log.close()
+    log.write(b"two\n")
+    assert await logs.read() == "one\n"
+
+
 def open_files(folder):
     mine = Path("/proc/self/fd").iterdir()
     return sum(str(folder) in str(entry.readlink()) for entry in mine if os.path.lexists(entry))
