@@ -39,9 +39,10 @@ test: venv ## Run the unit tests, the simulation and the scenarios, without any 
 	@rm -f .coverage .coverage.*
 	$(PYTEST) --server=$(SERVER) -m 'not nightly' --cov --cov-report= test/unit test/simulation $(INTEGRATION)
 
+# All of them, or with ONLY=kubernetes_only what `make test` leaves out.
 .PHONY: scenarios
 scenarios: venv ## Run the scenarios on a real etcd and kube-apiserver, and what else needs them, or kubectl
-	$(PYTEST) -m 'kubernetes and not nightly' --cov --cov-append --cov-report= --cov-fail-under=0 $(INTEGRATION)
+	$(PYTEST) -m '$(or $(ONLY),kubernetes) and not nightly' --cov --cov-append --cov-report= --cov-fail-under=0 $(INTEGRATION)
 
 .PHONY: faults
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
@@ -102,7 +103,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it

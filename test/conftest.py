@@ -124,9 +124,12 @@ def pytest_configure_node(node: "WorkerController") -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what runs on an API server, or with programs of Kubernetes: ``make scenarios`` selects these."""
-    if isinstance(item, pytest.Function) and (SERVER in _fixtures(item) or _needs_programs(item)):
+    """Mark what runs on an API server, or with programs of Kubernetes: ``make scenarios`` selects by these marks."""
+    needs_programs = _needs_programs(item)
+    if isinstance(item, pytest.Function) and (SERVER in _fixtures(item) or needs_programs):
         item.add_marker("kubernetes")
+        if needs_programs:
+            item.add_marker("kubernetes_only")
 
 
 def _needs_programs(item: pytest.Item) -> bool:
