@@ -13,6 +13,7 @@ from tf_operator.cli import failures, output, target
 from tf_operator.cli.target import Target
 from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotPossible, WaitTimeout
 from tf_operator.dialects import registry
+from tf_operator.machinery.transport.errors import NoReply
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -41,10 +42,15 @@ def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 async def _connected(arguments: argparse.Namespace, verb: Verb, chosen: Target) -> int:
     jobs = make_jobs(arguments, chosen)
-    async with jobs:
-        if arguments.verbose:
-            say(f"using {chosen.why}: {jobs.host}, namespace {jobs.namespace}")
-        return await verb(jobs, arguments)
+    try:
+        async with jobs:
+            if arguments.verbose:
+                say(f"using {chosen.why}: {jobs.host}, namespace {jobs.namespace}")
+            return await verb(jobs, arguments)
+    except (NoReply, ConfigurationError) as error:
+        if sentence := target.stopped(chosen):
+            raise NotPossible(sentence) from error
+        raise
 
 
 def make_jobs(arguments: argparse.Namespace, chosen: Target) -> AsyncTFJobs:
