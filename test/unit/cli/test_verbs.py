@@ -62,6 +62,7 @@ VERBS = {
     "get b -o wide": (0, "no? data"),
     "get b a -o name": (0, "tfjob.kubeflow.org/b\ntfjob.kubeflow.org/a\n"),
     "list -n nowhere": (0, "There is no TFJob in namespace nowhere.\n"),
+    "list -l a=b": (0, "There is no TFJob with the labels a=b in namespace default.\n"),
     "get c": (1, 'tfjob: tfjobs.kubeflow.org "c" not found; tfjob list shows the jobs, -n names another namespace\n'),
     "get a -v": (0, "using the cluster of a test: in-process, namespace default\n"),
     "events a": (0, "Warning   FailedMount   pod/a-worker-0   no secret\n"),
@@ -117,6 +118,9 @@ USAGE = {
     "wait a --for nothing": "invalid choice: 'nothing'",
     "frobnicate": "invalid choice: 'frobnicate'",
     "get": "JOB",
+    "submit": "one of the arguments FILE -f/--filename is required",
+    "run a -f b": "argument -f/--filename: not allowed with argument FILE",
+    "plan -f a b -f c": "argument FILE: not allowed with argument -f/--filename",
 }
 
 
@@ -134,7 +138,7 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
 
     said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created\n"
     assert call(f"submit {path} -o name") == (0, said)
-    code, said = call(f"submit {path}")
+    code, said = call(f"submit -f {path}")
     assert (code, said.count("PersistentVolumeClaim data is there already, and left as it is\n")) == (1, 1)
     assert said.endswith("already exists; delete it (tfjob delete), or choose another name\n")
     path.write_text(kube_yaml.write({"apiVersion": "v9", "kind": "Thing", "metadata": {"name": "t"}}))
@@ -149,9 +153,10 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     assert "metadata.namespace: is team, and -n is default: leave one of them out\n" in submitted_elsewhere(call, path)
     assert call(f"submit {tmp_path}/none")[0] == 2
     path.write_text(kube_yaml.write(CLAIM))
-    assert "contains no TFJob" in call(f"run {path}")[1]
+    assert f"{path}, {path} contains no TFJob" in call(f"submit -f {path} -f {path}")[1]
     path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
-    assert "contains 2 jobs, and run takes one" in call(f"run {path}")[1]
+    assert "contains 2 jobs, and run takes one" in call(f"run -v {path}")[1]
+    assert "contains 2 jobs, and run takes one" in call(f"run -v -f {path}")[1]
 
 
 def submitted_elsewhere(call, path):
