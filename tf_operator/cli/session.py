@@ -35,7 +35,7 @@ def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     except WaitTimeout as error:
-        return failed(str(error), TIMED_OUT)
+        return failed(f"{error}; tfjob explain {error.job.name} says why", TIMED_OUT)
     except (ApiError, ConfigurationError, NotPossible) as error:
         return failed(failures.sentence(error))
 
