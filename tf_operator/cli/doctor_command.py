@@ -63,8 +63,8 @@ async def findings(jobs: AsyncTFJobs, chosen: Target) -> AsyncIterator[Finding]:
     said = await discovery.version(jobs.client)
     yield Finding.well(f"the API server {said.get('gitVersion', '')} at {jobs.host} answers; it is {chosen.why}")
     yield await _crd(jobs)
-    if chosen.is_local:
-        yield Finding.well("the operator runs in the local server")
+    if target.is_local(chosen, jobs.host):
+        yield Finding.well("the operator is part of this server")
     else:
         async for finding in _operator(jobs):
             yield finding

@@ -13,7 +13,8 @@ _WHAT: Final[Mapping[type[Exception], str]] = {
     errors.Unauthorized: "the API server does not accept the credentials: ",
 }
 _NEXT: Final[Mapping[type[Exception], str]] = {
-    ConfigurationError: "name a cluster with --context or --kubeconfig",
+    ConfigurationError: "name a cluster with --context or --kubeconfig, or start a server on this machine:"
+    " tfjob local up",
     errors.NoReply: "is it the right cluster? -v shows which one is used, --context names another",
     errors.Unauthorized: "is it the right cluster? -v shows which one is used, --context names another",
     errors.AlreadyExists: "delete it (tfjob delete), or choose another name",

@@ -42,7 +42,8 @@ async def _list(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     found = await jobs.list(all_namespaces=arguments.all_namespaces, selector=arguments.selector)
     if not found and arguments.output in {None, "wide"}:
         where = "in any namespace" if arguments.all_namespaces else f"in namespace {jobs.namespace}"
-        session.say(f"There is no {jobs.api.resource.kind} {where}.")
+        labels = f" with the labels {output.printable(arguments.selector)}" if arguments.selector else ""
+        session.say(f"There is no {jobs.api.resource.kind}{labels} {where}.")
         return 0
     shown = output.jobs(found, arguments.output, now=SystemClock().now(), shows_namespace=arguments.all_namespaces)
     sys.stdout.writelines(shown)

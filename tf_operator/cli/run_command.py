@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import local_objects, session, submit_command, target
+from tf_operator.cli import local_objects, manifests, session, submit_command, target
 from tf_operator.cli.local_objects import LocalFlagError
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
@@ -32,7 +32,7 @@ def add_command(commands: "Commands") -> None:
         epilog=_EPILOG,
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON with one job, and what it needs beside it")
+    manifests.add_argument(parser, "one job, and what it needs beside it")
     submit_command.add_arguments(parser)
     parser.add_argument("--no-logs", action="store_true", help="show only the progress")
     parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
@@ -70,11 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:
-    """The objects of the file; ``None`` when what is wrong with them was reported."""
+    """The objects of the files; ``None`` when what is wrong with them was reported."""
     found = submit_command.read(arguments)
     number = sum(registry.api_of(manifest.body) is not None for manifest in found or ())
     if found and number > 1:
-        session.failed(f"{arguments.file} contains {number} jobs, and run takes one; tfjob submit takes all")
+        names = ", ".join(arguments.filename)
+        session.failed(f"{names} contains {number} jobs, and run takes one; tfjob submit takes all")
         return None
     return found
 

@@ -13,6 +13,7 @@ from tf_operator.cli import failures, output, target
 from tf_operator.cli.target import Target
 from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotPossible, WaitTimeout
 from tf_operator.dialects import registry
+from tf_operator.machinery.transport.errors import NoReply
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -34,17 +35,22 @@ def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     except WaitTimeout as error:
-        return failed(str(error), TIMED_OUT)
+        return failed(f"{error}; tfjob explain {error.job.name} says why", TIMED_OUT)
     except (ApiError, ConfigurationError, NotPossible) as error:
         return failed(failures.sentence(error))
 
 
 async def _connected(arguments: argparse.Namespace, verb: Verb, chosen: Target) -> int:
     jobs = make_jobs(arguments, chosen)
-    async with jobs:
-        if arguments.verbose:
-            say(f"using {chosen.why}: {jobs.host}, namespace {jobs.namespace}")
-        return await verb(jobs, arguments)
+    try:
+        async with jobs:
+            if arguments.verbose:
+                say(f"using {chosen.why}: {jobs.host}, namespace {jobs.namespace}")
+            return await verb(jobs, arguments)
+    except (NoReply, ConfigurationError) as error:
+        if sentence := target.stopped(chosen):
+            raise NotPossible(sentence) from error
+        raise
 
 
 def make_jobs(arguments: argparse.Namespace, chosen: Target) -> AsyncTFJobs:

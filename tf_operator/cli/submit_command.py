@@ -24,7 +24,7 @@ def add_command(commands: "Commands") -> None:
         " its volume claim, is left as it is; a job must be new. The manifest is checked first, as by 'tfjob plan'.",
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON, with any number of documents; - for standard input")
+    manifests.add_argument(parser)
     add_arguments(parser)
     output.add_argument(parser, "json", "yaml", "name")
     target.add_arguments(parser)
@@ -32,7 +32,7 @@ def add_command(commands: "Commands") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Create everything in the file."""
+    """Create everything in the files."""
     found = read(arguments)
     if found is None:
         return session.FAILED
@@ -51,16 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:
-    """The objects of the file, if its jobs are valid; ``None`` when what is wrong was reported."""
-    name, namespace = arguments.file, arguments.namespace
-    try:
-        found = manifests.read(name, manifests.text_of_file(name))
-    except (ManifestError, UnicodeDecodeError) as error:
-        session.failed(f"{name}: {error}")
-        return None
+    """The objects of the files, if their jobs are valid; ``None`` when what is wrong was reported."""
+    found, namespace = list[Manifest](), arguments.namespace
+    for name in arguments.filename:
+        try:
+            found += manifests.read(name, manifests.text_of_file(name))
+        except (ManifestError, UnicodeDecodeError) as error:
+            session.failed(f"{name}: {error}")
+            return None
     jobs = [manifest for manifest in found if registry.api_of(manifest.body)]
     if not jobs:
-        session.failed(f"{name} contains no {registry.kinds()}; tfjob init writes one")
+        session.failed(f"{', '.join(arguments.filename)} contains no {registry.kinds()}; tfjob init writes one")
         return None
     wrong = [*_elsewhere(found, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
     for line in wrong:

@@ -30,8 +30,9 @@ DEFAULT_NAMESPACE: Final = "default"
 class WaitTimeout(TimeoutError):
     """The job did not reach the phase in time; ``job`` is how it stood last."""
 
-    def __init__(self, job: Job, wanted: str, seconds: float) -> None:
-        super().__init__(f"{job.kind} {job.namespace}/{job.name} was not {wanted} within {seconds:.4g} s")
+    def __init__(self, job: Job, seconds: float) -> None:
+        state = f"is {job.phase}" if job.phase else "has no status"
+        super().__init__(f"{job.kind} {job.namespace}/{job.name} {state} after {seconds:.4g} s")
         self.job = job
 
 
@@ -156,8 +157,7 @@ class AsyncTFJobs:
                     if reached(found) or found.is_finished:
                         return found
         except TimeoutError as error:
-            wanted = until.lower() if isinstance(until, JobPhase) else "finished" if until is None else "ready"
-            raise WaitTimeout(found, wanted, timeout or 0) from error
+            raise WaitTimeout(found, timeout or 0) from error
         message = f"{found.kind} {found.namespace}/{found.name} was deleted"
         raise errors.NotFound(404, errors.Status(reason="NotFound", message=message))
 
@@ -272,10 +272,14 @@ class AsyncTFJobs:
         """Delete the pods whose programs have not ended, so that the operator makes new ones; those pods.
 
         It counts as a disruption, not towards ``backoffLimit``. What has ended stays. ``NotPossible`` for replicas
-        under restart policy Never, whose job would fail.
+        that the job does not have, or under restart policy Never, whose job would fail.
         """
         found = await self._changeable(job)
         chosen = [pod for pod in await self.pods(found) if replica in {"", pod.replica}]
+        if replica and not chosen and replica not in pods.replicas_of(found):
+            raise NotPossible(
+                f"{found.kind} {found.name} has no replica {replica}: it has {pods.shown_replicas(found)}"
+            )
         running = [pod for pod in chosen if not (pod.has_ended or pod.is_terminating)]
         never = {spec.type for spec in found.spec.replicas if spec.restart_policy is RestartPolicy.NEVER}
         if kept := next((pod for pod in running if pod.state.type in never), None):

@@ -120,6 +120,18 @@ def read_pod(job: Job, body: Body, api: ServedAPI) -> JobPod | None:
     )
 
 
+def replicas_of(job: Job) -> frozenset[str]:
+    """The replicas that are wanted, as in ``worker-0``."""
+    wanted = job.spec.in_force().replicas
+    return frozenset(f"{spec.type.label}-{index}" for spec in wanted for index in range(spec.count))
+
+
+def shown_replicas(job: Job) -> str:
+    """The same for a sentence: ``chief-0, worker-0 to worker-9``."""
+    wanted = [(spec.type.label, spec.count - 1) for spec in job.spec.in_force().replicas if spec.count]
+    return ", ".join(f"{label}-0{f' to {label}-{last}' if last else ''}" for label, last in wanted) or "none"
+
+
 def is_replica_name(job: Job, name: str) -> bool:
     """Whether a pod of this name may be, or have been, one of the job."""
     return naming.replica_of(job.name, name, job.spec.profile.names) is not None

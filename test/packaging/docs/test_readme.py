@@ -19,6 +19,7 @@ BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Run by test/packaging/demo, too.
 ELSEWHERE = {"make demo", "make test", "make venv"}
 OPERATOR = ".venv/bin/tf-operator run"
+EXPORT, DOWN = "export KUBECONFIG=$(", ".venv/bin/tfjob local down --purge"
 # Where nothing else listens on a machine that runs other tests.
 PORTS = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
 
@@ -61,18 +62,25 @@ def test_every_command_of_the_readme_works(environments, tmp_path):
     alone, with_cluster = environments
     with ExitStack() as stack:
         stack.callback((ROOT / "job.yaml").unlink, missing_ok=True)
+        stack.callback(subprocess.run, [SCRIPTS / "tfjob", *DOWN.split()[1:]], env=dict(alone), check=False)
         for command in commands():
-            words = [word.replace(".venv/bin", str(SCRIPTS)) for word in command.split()]
-            environment = alone if "tfjob " in command else with_cluster
+            typed = command.removeprefix(EXPORT).removesuffix(")")
+            words = [word.replace(".venv/bin", str(SCRIPTS)) for word in typed.split()]
+            environment = alone if "tfjob " in command or "KUBECONFIG" in alone else with_cluster
             if command == OPERATOR:
                 stack.enter_context(operator(words, environment, tmp_path / "operator.log"))
             elif command not in ELSEWHERE:
                 done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, f"{command}: {done.stderr}"
                 printed[command] = done.stdout
+                if command.startswith(EXPORT):
+                    alone["KUBECONFIG"] = done.stdout.strip()
+                elif command == DOWN:
+                    del alone["KUBECONFIG"]
 
     assert "2 pods and 2 Services" in printed[".venv/bin/tfjob plan -f job.yaml"]
     assert "worker-1 | step 3" in printed[".venv/bin/tfjob run job.yaml"]
+    assert "created" in printed["kubectl apply -f job.yaml"]
     assert "single-worker" in printed["kubectl get tfjobs"]
 
 

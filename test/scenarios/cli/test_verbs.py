@@ -75,7 +75,8 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     stored = await job_namespace.job()
     await job_namespace.wait_pods(*pod_names(stored))
     assert "already exists; delete it" in await says(f"submit {tmp_path}/job.yaml", 1)
-    assert await says("wait j --timeout 1", 124) == f"tfjob: TFJob {where}/j was not finished within 1 s\n"
+    said = f"tfjob: TFJob {where}/j is Created after 1 s; tfjob explain j says why\n"
+    assert await says("wait j --timeout 1", 124) == said
 
     await job_namespace.run(*pod_names(stored))
     assert "running" in await says("wait j --for running")

@@ -78,5 +78,16 @@ def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
     assert printed[-1] == "ok   you have all rights that tfjob needs in namespace default"
 
 
+def test_the_operator_of_a_local_server_counts(monkeypatch, capsys):
+    cluster = EmbeddedJobs(SystemClock())
+    monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
+    monkeypatch.setattr(target, "is_local", lambda _, address: address == "in-process")
+    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the kubeconfig k (KUBECONFIG)"))
+    monkeypatch.setattr(doctor_command.discovery, "version", version)
+
+    main.main(["doctor"])
+    assert "ok   the operator is part of this server\n" in capsys.readouterr().out
+
+
 async def version(_):
     return {"gitVersion": "v1.36.0"}

@@ -51,7 +51,8 @@ def records():
 def test_records_and_errors_leave_standard_output_to_the_command(capsys, records, monkeypatch):
     monkeypatch.setattr("sys.argv", ["tfjob", "list", "--kubeconfig", "/nowhere"])
     assert main.main() == 1
-    said = "tfjob: there is no kubeconfig at /nowhere; name a cluster with --context or --kubeconfig\n"
+    said = "tfjob: there is no kubeconfig at /nowhere; name a cluster with --context or --kubeconfig"
+    said += ", or start a server on this machine: tfjob local up\n"
     assert capsys.readouterr() == ("", said)  # once, and as no record beside
 
     Logger("a.module").warning("something is strange")

@@ -59,10 +59,11 @@ def test_several_files_are_planned_one_after_the_other(plan):
     assert "\n\nTFJob default/k: " in printed
 
 
-def test_standard_input_is_read_when_asked(plan, monkeypatch):
+@pytest.mark.parametrize("words", [("-",), ("-f", "-")], ids=["by itself", "as an option"])
+def test_standard_input_is_read_when_asked(plan, monkeypatch, words):
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(JOB.body())))
 
-    assert plan("-f", "-")[0] == 0
+    assert plan(*words)[0] == 0
 
 
 def test_the_options_of_the_operator_are_those_of_the_plan(plan):

@@ -62,6 +62,7 @@ VERBS = {
     "get b -o wide": (0, "no? data"),
     "get b a -o name": (0, "tfjob.kubeflow.org/b\ntfjob.kubeflow.org/a\n"),
     "list -n nowhere": (0, "There is no TFJob in namespace nowhere.\n"),
+    "list -l a=b": (0, "There is no TFJob with the labels a=b in namespace default.\n"),
     "get c": (1, 'tfjob: tfjobs.kubeflow.org "c" not found; tfjob list shows the jobs, -n names another namespace\n'),
     "get a -v": (0, "using the cluster of a test: in-process, namespace default\n"),
     "events a": (0, "Warning   FailedMount   pod/a-worker-0   no secret\n"),
@@ -72,8 +73,10 @@ VERBS = {
     "logs b": (0, "TFJob default/b has printed nothing yet; tfjob explain b says why\n"),
     "wait b": (1, "TFJob default/b failed: no"),
     "wait a --for running": (0, "TFJob default/a running: It is Running.\n"),
-    "wait a --timeout 0.01s": (124, "tfjob: TFJob default/a was not finished within 0.01 s\n"),
+    "wait a --timeout 0.01s": (124, "tfjob: TFJob default/a is Running after 0.01 s; tfjob explain a says why\n"),
     "restart a": (0, "worker-0: pod a-worker-0 deleted; the operator replaces it\n"),
+    "restart a --replica worker-9": (1, "tfjob: TFJob a has no replica worker-9: it has chief-0, worker-0"),
+    "restart a --replica chief-0": (1, "tfjob: no pod of it runs; tfjob explain says why\n"),
     "restart b": (1, "tfjob: TFJob b has failed: submit it again to run it again\n"),
     "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended; go on with: tfjob resume a\n"),
     "resume a": (0, "TFJob default/a is resumed\n"),
@@ -117,6 +120,9 @@ USAGE = {
     "wait a --for nothing": "invalid choice: 'nothing'",
     "frobnicate": "invalid choice: 'frobnicate'",
     "get": "JOB",
+    "submit": "one of the arguments FILE -f/--filename is required",
+    "run a -f b": "argument -f/--filename: not allowed with argument FILE",
+    "plan -f a b -f c": "argument FILE: not allowed with argument -f/--filename",
 }
 
 
@@ -134,7 +140,7 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
 
     said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created\n"
     assert call(f"submit {path} -o name") == (0, said)
-    code, said = call(f"submit {path}")
+    code, said = call(f"submit -f {path}")
     assert (code, said.count("PersistentVolumeClaim data is there already, and left as it is\n")) == (1, 1)
     assert said.endswith("already exists; delete it (tfjob delete), or choose another name\n")
     path.write_text(kube_yaml.write({"apiVersion": "v9", "kind": "Thing", "metadata": {"name": "t"}}))
@@ -149,9 +155,10 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     assert "metadata.namespace: is team, and -n is default: leave one of them out\n" in submitted_elsewhere(call, path)
     assert call(f"submit {tmp_path}/none")[0] == 2
     path.write_text(kube_yaml.write(CLAIM))
-    assert "contains no TFJob" in call(f"run {path}")[1]
+    assert f"{path}, {path} contains no TFJob" in call(f"submit -f {path} -f {path}")[1]
     path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
-    assert "contains 2 jobs, and run takes one" in call(f"run {path}")[1]
+    assert "contains 2 jobs, and run takes one" in call(f"run -v {path}")[1]
+    assert "contains 2 jobs, and run takes one" in call(f"run -v -f {path}")[1]
 
 
 def submitted_elsewhere(call, path):

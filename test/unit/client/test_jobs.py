@@ -50,7 +50,7 @@ async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, clus
     cluster.report("j", "Running")
     await cluster.clock.advance(90)
     assert (await running).phase is JobPhase.RUNNING
-    with pytest.raises(WaitTimeout, match="was not suspended within 90 s") as seen:
+    with pytest.raises(WaitTimeout, match="is Running after 90 s") as seen:
         await late
     assert seen.value.job.phase is JobPhase.RUNNING
     assert not ended.done()
@@ -104,6 +104,10 @@ async def test_a_restart_deletes_what_runs_and_nothing_that_has_ended(jobs, clus
 
     never = {"tfReplicaSpecs": {"Worker": {"restartPolicy": "Never"}}}
     cluster.pod(cluster.job("n", **never), "worker-0")
+    cluster.job("w", tfReplicaSpecs={"Worker": {"replicas": 3}})
+    with pytest.raises(NotPossible, match="w has no replica worker-3: it has chief-0, worker-0 to worker-2"):
+        await jobs.restart("w", replica="worker-3")
+    assert await jobs.restart("w", replica="worker-2") == ()
     with pytest.raises(NotPossible, match="worker-0 has restartPolicy Never, so the job would fail"):
         await jobs.restart("n")
 
@@ -238,7 +242,7 @@ def test_a_program_without_an_event_loop_uses_the_same_client(tmp_path):
         assert next(jobs.watch("j")).name == "j"
         with pytest.raises(NotPossible):
             list(jobs.logs("j", replica="worker-9"))
-        with pytest.raises(WaitTimeout):
+        with pytest.raises(WaitTimeout, match=r"has no status after 0\.01 s"):
             jobs.wait("j", timeout=0.01)
         jobs.delete("j")
         with pytest.raises(NotFound):
