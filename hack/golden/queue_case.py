@@ -25,7 +25,21 @@ _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _ROOM: Final = {"pods": "110"}
 _OF_NODES: Final = {"labels", "taints", "cordoned", "used", "has"}
 _OF_JOBS: Final = {
-    *("workers", "min", "max", "ps", "asks", "pod", "priority", "created", "queued", "at", "started", "resized"),
+    *(
+        "workers",
+        "min",
+        "max",
+        "ps",
+        "asks",
+        "pod",
+        "psPod",
+        "priority",
+        "created",
+        "queued",
+        "at",
+        "started",
+        "resized",
+    ),
     *("placed", "namespace", "done"),
 }
 
@@ -83,9 +97,14 @@ def _node(name: str, entry: Yaml) -> Node:
 
 def _job(name: str, entry: Yaml) -> QueueJob:
     _refuse_others(entry, _OF_JOBS, name)
-    shape = shapes.shape_of({"containers": [{"resources": {"requests": entry["asks"]}}], **entry.get("pod", {})})
+    pods = [entry.get("pod", {}), entry.get("psPod") or entry.get("pod", {})]
+    containers = [{"resources": {"requests": entry["asks"]}}]
+    shape, of_servers = (shapes.shape_of({"containers": containers, **pod}) for pod in pods)
     workers, nodes = entry["workers"], entry.get("at")
-    needs = [ReplicaNeed(ReplicaType.PS, entry.get("ps", 0), shape), ReplicaNeed(ReplicaType.WORKER, workers, shape)]
+    needs = [
+        ReplicaNeed(ReplicaType.PS, entry.get("ps", 0), of_servers),
+        ReplicaNeed(ReplicaType.WORKER, workers, shape),
+    ]
     return QueueJob(
         key=ObjectKey(entry.get("namespace", "team"), name),
         uid=name,

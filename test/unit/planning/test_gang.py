@@ -192,3 +192,11 @@ def test_a_job_may_have_no_gang_scheduler_or_one_that_is_offered(asked, offered,
     found = gang_schedulers.of(snapshot.job, snapshot.settings)
     assert (found.pods_scheduler if found else None) == scheduler
     assert gang.unavailable(snapshot) == missing
+
+
+@pytest.mark.parametrize(
+    ("spec", "size"),
+    [({"minMember": 3}, 3), ({"schedulingPolicy": {"gang": {"minCount": 4}}}, 4), ({"schedulingPolicy": {}}, None)],
+)
+def test_the_size_of_a_group_is_found_in_each_kind_of_spec(spec, size):
+    assert gang_schedulers.size_of(spec) == size
