@@ -218,7 +218,7 @@ images: venv ## The images that the end-to-end tests need, built once for the sa
 .PHONY: e2e
 e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that trains in pods (root, or E2E_KUBECONFIG)
 	@[ -n "$$E2E_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ] || { \
-		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (docs/CONTRIBUTING.md)" >&2; exit 2; }
+		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (CONTRIBUTING.md)" >&2; exit 2; }
 	$(BIN)/pytest test/cluster/e2e -m $(or $(E2E),'not nightly') --durations 0 --durations-min 5
 
 .PHONY: cover
