@@ -83,7 +83,7 @@ unit-tests-of-the-rest:
 .PHONY: tools
 tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 	hack/tool $$(hack/tool --list | awk '$$4 != "nightly" { print $$1 }')
-	hack/environment checkov && hack/environment pictures
+	hack/environment checkov && hack/environment pictures && hack/environment docs
 
 .PHONY: image
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
@@ -173,7 +173,7 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
+check: lint types contracts verify docs test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff); workflows (actionlint, zizmor)
@@ -198,6 +198,10 @@ verify: venv ## Everything generated is what its source says
 	after=$$(git diff | git hash-object --stdin; git status --porcelain); \
 	[ "$$before" = "$$after" ] || { git --no-pager diff --stat; \
 		echo "make verify: a generated file was not what its source says; commit what hack/generate has written" >&2; exit 1; }
+
+.PHONY: docs
+docs: venv ## The documentation site, into site/: every page in the navigation, every link and anchor, no other host
+	hack/docs
 
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
@@ -227,5 +231,5 @@ cover: venv ## Branch coverage of the last `make test` and of what ran since, ag
 
 .PHONY: clean
 clean: ## Remove what the targets above have made in this folder
-	rm -rf $(VENV) .coverage .coverage.* htmlcov build dist ./*.egg-info
+	rm -rf $(VENV) .coverage .coverage.* htmlcov build dist site ./*.egg-info
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
