@@ -211,6 +211,11 @@ chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
 	$(BIN)/pytest test/packaging/monitoring
 
+.PHONY: browser
+browser: venv ## What people see, in a headless Chromium: with axe, in dark and light, on wide and narrow screens
+	@hack/browser >/dev/null && hack/environment browser >/dev/null
+	$(BIN)/pytest --server=embedded test/browser
+
 .PHONY: cluster
 cluster: venv ## hack/cluster, as root on Linux: what pods can do in it, and that nothing is left of it
 	$(BIN)/pytest test/cluster --ignore=test/cluster/e2e
