@@ -24,6 +24,8 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "checkov": ("hack/requirements/checkov.in",),
     "go": ("hack/requirements/go.in",),
+    "docs": ("hack/requirements/docs.in",),
+    "browser": ("hack/requirements/browser.in",),
     "pictures": ("hack/requirements/pictures.in",),
     "demo": ("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls", "hack/requirements/training.in"),
     "training": ("hack/requirements/training.in",),
