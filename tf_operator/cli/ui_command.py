@@ -61,7 +61,7 @@ def _port(text: str) -> int:
 async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_kinds: bool) -> int:
     # Imported here: a grammar of all commands needs no server.
     from tf_operator.cli.ui import board, scopes, site  # noqa: PLC0415
-    from tf_operator.cli.ui.guard import Guard  # noqa: PLC0415
+    from tf_operator.cli.ui.guard import BrowserGuard  # noqa: PLC0415
 
     stopped = _stopped()
     clock = SystemClock()
@@ -69,7 +69,7 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
     visible = await scopes.visible(jobs, apis, arguments.namespace)
     shown = board.of(visible.scopes, client=jobs.client, clock=clock, title=jobs.host, note=visible.note)
     with _listener(arguments.port) as listener:
-        guard = Guard(listener.getsockname()[1])
+        guard = BrowserGuard(listener.getsockname()[1])
         async with (
             site.serving(listener, guard=guard, board=shown, connect=jobs.of_kind, clock=clock),
             asyncio.TaskGroup() as tasks,

@@ -11,8 +11,10 @@ Every user of the machine can reach loopback, and so can every page in the user'
 
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
+
+from tf_operator.local.apiserver.http_guard import Headers
 
 COOKIE: Final = "tfjob-ui"
 _SITES: Final = frozenset({"same-origin", "none"})
@@ -26,14 +28,7 @@ class NotLetIn(Exception):
     """The request is refused; the message says why."""
 
 
-class Headers(Protocol):
-    """Headers, whose names have no case, and of which each may be there several times."""
-
-    def getall(self, key: str, default: Sequence[str]) -> Sequence[str]:
-        """All values of one."""
-
-
-class Guard:
+class BrowserGuard:
     """Lets requests to one port in."""
 
     def __init__(self, port: int) -> None:

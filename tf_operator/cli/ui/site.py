@@ -23,7 +23,7 @@ from tf_operator.cli import failures
 from tf_operator.cli.ui import feed, job_page
 from tf_operator.cli.ui.board import Board
 from tf_operator.cli.ui.feed import Cursor, Feed, SharedFeeds, TooMany
-from tf_operator.cli.ui.guard import Guard, NotLetIn
+from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
 from tf_operator.client import ApiError, AsyncTFJobs, NotFound
@@ -80,7 +80,7 @@ class _Answer(Exception):
 
 @asynccontextmanager
 async def serving(
-    listener: socket.socket, *, guard: Guard, board: Board, connect: Connect, clock: Clock
+    listener: socket.socket, *, guard: BrowserGuard, board: Board, connect: Connect, clock: Clock
 ) -> AsyncIterator[None]:
     """Serve at a socket that listens, until the block is left; the socket is closed then."""
     listener.settimeout(0)
@@ -98,7 +98,9 @@ async def serving(
 class Site(web.Server):
     """Answers requests."""
 
-    def __init__(self, guard: Guard, *, board: Board, connect: Connect, feeds: SharedFeeds, clock: Clock) -> None:
+    def __init__(
+        self, guard: BrowserGuard, *, board: Board, connect: Connect, feeds: SharedFeeds, clock: Clock
+    ) -> None:
         super().__init__(self._answer, handler_cancellation=True)
         self._guard = guard
         self._board = board

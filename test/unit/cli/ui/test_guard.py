@@ -3,7 +3,7 @@
 import pytest
 from multidict import CIMultiDict
 
-from tf_operator.cli.ui.guard import Guard, NotLetIn
+from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
 
 PORT = 8090
 OWN = {"Host": "127.0.0.1:8090"}
@@ -11,7 +11,7 @@ OWN = {"Host": "127.0.0.1:8090"}
 
 @pytest.fixture
 def guard():
-    return Guard(PORT)
+    return BrowserGuard(PORT)
 
 
 def token(guard):

@@ -1,4 +1,4 @@
-"""What the pages of ``tfjob ui`` answer, request by request: to strangers nothing, to the user's browser only data."""
+"""What the pages of ``tfjob ui`` answer, request by request: data for the user's browser, and nothing for others."""
 
 import re
 from importlib import resources
@@ -11,7 +11,7 @@ from support.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli.ui import board, site
 from tf_operator.cli.ui.feed import SharedFeeds
-from tf_operator.cli.ui.guard import ASK_AGAIN, Guard
+from tf_operator.cli.ui.guard import ASK_AGAIN, BrowserGuard
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.requests import EVERYWHERE
 
@@ -42,7 +42,7 @@ async def browser():
     cluster = EmbeddedJobs(FakeClock())
     cluster.job()
     async with cluster.client() as jobs:
-        guard = Guard(8090)
+        guard = BrowserGuard(8090)
         scopes = {registry.DEFAULT: (EVERYWHERE,)}
         shown = board.of(scopes, client=jobs.client, clock=cluster.clock, title="t")
         feeds = SharedFeeds(mock.Mock())
