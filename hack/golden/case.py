@@ -120,7 +120,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         is_disrupted=entry.get("disrupted", False) or "disruptedAt" in entry,
         disrupted_at=parse_time(entry.get("disruptedAt")),
         restart_policy=RestartPolicy(entry["restartPolicy"]) if "restartPolicy" in entry else None,
-        main=_main(entry.get("main"), is_running=entry["phase"] == "Running"),
+        main=_main(entry.get("main"), is_running=entry["phase"] == "Running" and "main" not in entry),
         max_exit_code=entry.get("maxExitCode"),
         last_termination=_main(entry.get("lastTermination"), is_running=False),
         restarts=entry.get("restarts", 0),
@@ -134,7 +134,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
 
 
 def _main(entry: Yaml | None, *, is_running: bool) -> MainContainer | None:
-    """The deciding container; of a pod that runs, it runs since the beginning, if the case does not say otherwise."""
+    """The deciding container; of a pod that runs, it runs since the beginning. ``main: null``: it waits."""
     if entry is None:
         return MainContainer(started_at=_BEGINNING) if is_running else None
     _refuse_others(entry, {"exitCode", "reason", "message", "started", "finished"}, "main")

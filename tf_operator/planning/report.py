@@ -286,15 +286,23 @@ def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts
         succeeded=sum(replica.is_completed for replica in replicas),
         failed=sum(_has_failed(replica, verdict) for replica in replicas),
         pending=sum(replica.outcome is PodState.PENDING for replica in replicas),
+        restarting=sum(_is_up(replica) and _waits_for_restart(replica.pod) for replica in replicas),
     )
     if verdict.phase is Phase.SUCCEEDED:
-        return replace(found, succeeded=found.succeeded + found.active, active=0)
-    return replace(found, active=0, pending=0) if verdict.phase in IDLE else found
+        return replace(found, succeeded=found.succeeded + found.active, active=0, restarting=0)
+    return replace(found, active=0, pending=0, restarting=0) if verdict.phase in IDLE else found
 
 
 def _is_up(replica: Replica) -> bool:
     """A program that has done its work and is started again by a node that came back, has still done it."""
     return replica.is_running and not replica.is_completed
+
+
+def _waits_for_restart(pod: Pod | None) -> bool:
+    """Whether a program that has ended is not started again yet: the pod is Running all the same."""
+    if pod is None:
+        return False
+    return pod.last_termination is not None if pod.main is None else pod.main.exit_code is not None
 
 
 def _has_failed(replica: Replica, verdict: Verdict) -> bool:
