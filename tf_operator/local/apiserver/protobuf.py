@@ -105,8 +105,8 @@ def to_json(body: bytes) -> bytes:
         kind = header.get("kind", "")
         if kind not in _OBJECTS:
             message = (
-                f"a {kind or 'body'} in protobuf is not read here; JSON is: add --dry-run=client -o yaml to this command"
-                " of kubectl, and pipe it into: kubectl create -f -"
+                f"a {kind or 'body'} in protobuf is not read here; JSON is: add --dry-run=client -o yaml to this"
+                " command of kubectl, and pipe it into: kubectl create -f -"
             )
             raise ApiFailure(415, "UnsupportedMediaType", message)
         return msgspec.json.encode(header | _message(envelope.get("raw", b""), kind))
