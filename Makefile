@@ -89,12 +89,18 @@ tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
 	@hack/image $(if $(BASE),--base $(BASE))
 
+# What .github/workflows/release.yaml runs, with the TAG, and PLATFORMS=linux/amd64,linux/arm64.
 .PHONY: release-dry-run
 release-dry-run: venv ## Build all that a release has into dist, twice, and compare (BASE=IMAGE: its image on that base)
-	hack/release check
+	hack/release check $(if $(TAG),--tag $(TAG))
 	rm -rf dist
-	hack/release dry-run dist
-	hack/check-image $(if $(BASE),--base $(BASE))
+	hack/release dry-run dist $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) \
+		$(if $(ENGINE),--engine $(ENGINE))
+	hack/check-image dist/tf-operator-*-image.tar
+
+.PHONY: release-notes
+release-notes: venv ## Print what the changelog says of a version (TAG=v0.1.0), or of what is not released yet
+	@hack/release notes $(TAG)
 
 .PHONY: generate
 generate: venv ## Write everything that is generated
@@ -211,6 +217,11 @@ chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
 	$(BIN)/pytest test/packaging/monitoring
 
+.PHONY: browser
+browser: venv ## What people see, in a headless Chromium: with axe, in dark and light, on wide and narrow screens
+	@hack/browser >/dev/null && hack/environment browser >/dev/null
+	$(BIN)/pytest --server=embedded test/browser
+
 .PHONY: cluster
 cluster: venv ## hack/cluster, as root on Linux: what pods can do in it, and that nothing is left of it
 	$(BIN)/pytest test/cluster --ignore=test/cluster/e2e
@@ -222,7 +233,7 @@ images: venv ## The images that the end-to-end tests need, built once for the sa
 .PHONY: e2e
 e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that trains in pods (root, or E2E_KUBECONFIG)
 	@[ -n "$$E2E_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ] || { \
-		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (docs/CONTRIBUTING.md)" >&2; exit 2; }
+		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (CONTRIBUTING.md)" >&2; exit 2; }
 	$(BIN)/pytest test/cluster/e2e -m $(or $(E2E),'not nightly') --durations 0 --durations-min 5
 
 .PHONY: cover
