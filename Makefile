@@ -89,12 +89,18 @@ tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
 	@hack/image $(if $(BASE),--base $(BASE))
 
+# What .github/workflows/release.yaml runs, with the TAG, and PLATFORMS=linux/amd64,linux/arm64.
 .PHONY: release-dry-run
 release-dry-run: venv ## Build all that a release has into dist, twice, and compare (BASE=IMAGE: its image on that base)
-	hack/release check
+	hack/release check $(if $(TAG),--tag $(TAG))
 	rm -rf dist
-	hack/release dry-run dist
-	hack/check-image $(if $(BASE),--base $(BASE))
+	hack/release dry-run dist $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) \
+		$(if $(ENGINE),--engine $(ENGINE))
+	hack/check-image dist/tf-operator-*-image.tar
+
+.PHONY: release-notes
+release-notes: venv ## Print what the changelog says of a version (TAG=v0.1.0), or of what is not released yet
+	@hack/release notes $(TAG)
 
 .PHONY: generate
 generate: venv ## Write everything that is generated
