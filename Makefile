@@ -98,6 +98,14 @@ release-dry-run: venv ## Build all that a release has into dist, twice, and comp
 		$(if $(ENGINE),--engine $(ENGINE))
 	hack/check-image dist/tf-operator-*-image.tar
 
+# Or, with RELEASE=FOLDER, what is there.
+.PHONY: release-try
+release-try: venv ## Build a release on a base of Debian's packages, and try its wheel, its chart and its image (root on Linux)
+	$(if $(RELEASE),,hack/base-image && $(MAKE) --no-print-directory release-dry-run BASE=localhost/tf-operator-base)
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/packaging/test_wheel.py -k "not kubectl"
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/packaging/chart/test_life.py -k installed_again
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/cluster/e2e/test_install.py test/cluster/e2e/test_upgrade_and_removal.py
+
 .PHONY: release-notes
 release-notes: venv ## Print what the changelog says of a version (TAG=v0.1.0), or of what is not released yet
 	@hack/release notes $(TAG)
@@ -109,7 +117,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it
