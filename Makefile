@@ -53,14 +53,20 @@ faults: venv ## Run the fault catalogue: real servers and connections, broken on
 .PHONY: venv
 venv: $(VENV)/.installed ## Make .venv with exactly what the lock says
 
+# The lock has everything, so pip resolves nothing (--no-deps). Python compiles what is imported, when it is (--no-compile):
+# pip would compile all, on one core.
+$(VENV)/.installed: PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 $(VENV)/.installed: hack/requirements/ci.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "make venv: Python 3.11 or newer is needed; set PYTHON=... to one" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "make venv: this Python cannot make virtual environments (Debian: apt install python3-venv)" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r hack/requirements/ci.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "venv: making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "venv: installing the packages of $< (a download of 110 MB, unless pip has kept them)"
+	@$(PIP) --no-compile --no-deps --require-hashes -r $<
+	@echo "venv: installing tf-operator, to be run from this folder"
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 .PHONY: fmt
