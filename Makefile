@@ -83,18 +83,24 @@ unit-tests-of-the-rest:
 .PHONY: tools
 tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 	hack/tool $$(hack/tool --list | awk '$$4 != "nightly" { print $$1 }')
-	hack/environment checkov && hack/environment pictures
+	hack/environment checkov && hack/environment pictures && hack/environment docs
 
 .PHONY: image
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
 	@hack/image $(if $(BASE),--base $(BASE))
 
+# What .github/workflows/release.yaml runs, with the TAG, and PLATFORMS=linux/amd64,linux/arm64.
 .PHONY: release-dry-run
 release-dry-run: venv ## Build all that a release has into dist, twice, and compare (BASE=IMAGE: its image on that base)
-	hack/release check
+	hack/release check $(if $(TAG),--tag $(TAG))
 	rm -rf dist
-	hack/release dry-run dist
-	hack/check-image $(if $(BASE),--base $(BASE))
+	hack/release dry-run dist $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) \
+		$(if $(ENGINE),--engine $(ENGINE))
+	hack/check-image dist/tf-operator-*-image.tar
+
+.PHONY: release-notes
+release-notes: venv ## Print what the changelog says of a version (TAG=v0.1.0), or of what is not released yet
+	@hack/release notes $(TAG)
 
 .PHONY: generate
 generate: venv ## Write everything that is generated
@@ -173,7 +179,7 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
+check: lint types contracts verify docs test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff); workflows (actionlint, zizmor)
@@ -199,6 +205,10 @@ verify: venv ## Everything generated is what its source says
 	[ "$$before" = "$$after" ] || { git --no-pager diff --stat; \
 		echo "make verify: a generated file was not what its source says; commit what hack/generate has written" >&2; exit 1; }
 
+.PHONY: docs
+docs: venv ## The documentation site, into site/: every page in the navigation, every link and anchor, no other host
+	hack/docs
+
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
 	$(PYTEST) test/packaging/chart
@@ -206,6 +216,11 @@ chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes
 .PHONY: monitoring
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
 	$(BIN)/pytest test/packaging/monitoring
+
+.PHONY: browser
+browser: venv ## What people see, in a headless Chromium: with axe, in dark and light, on wide and narrow screens
+	@hack/browser >/dev/null && hack/environment browser >/dev/null
+	$(BIN)/pytest --server=embedded test/browser
 
 .PHONY: cluster
 cluster: venv ## hack/cluster, as root on Linux: what pods can do in it, and that nothing is left of it
@@ -218,7 +233,7 @@ images: venv ## The images that the end-to-end tests need, built once for the sa
 .PHONY: e2e
 e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that trains in pods (root, or E2E_KUBECONFIG)
 	@[ -n "$$E2E_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ] || { \
-		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (docs/CONTRIBUTING.md)" >&2; exit 2; }
+		echo "make e2e: make a cluster as root on Linux, or name one by E2E_KUBECONFIG (CONTRIBUTING.md)" >&2; exit 2; }
 	$(BIN)/pytest test/cluster/e2e -m $(or $(E2E),'not nightly') --durations 0 --durations-min 5
 
 .PHONY: cover
@@ -227,5 +242,5 @@ cover: venv ## Branch coverage of the last `make test` and of what ran since, ag
 
 .PHONY: clean
 clean: ## Remove what the targets above have made in this folder
-	rm -rf $(VENV) .coverage .coverage.* htmlcov build dist ./*.egg-info
+	rm -rf $(VENV) .coverage .coverage.* htmlcov build dist site ./*.egg-info
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

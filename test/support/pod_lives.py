@@ -48,9 +48,13 @@ class PodLife:
 
     @property
     def configs(self) -> list[str]:
-        containers = self.versions[0].last_body["spec"]["containers"]
-        main = [entry for entry in containers if entry["name"] == MAIN_CONTAINER]
-        return [entry["value"] for found in main for entry in found.get("env", ()) if entry["name"] == "TF_CONFIG"]
+        body = self.versions[0].last_body
+        main = [entry for entry in body["spec"]["containers"] if entry["name"] == MAIN_CONTAINER]
+        entries = [entry for found in main for entry in found.get("env", ()) if entry["name"] == "TF_CONFIG"]
+        annotations = {
+            f"metadata.annotations['{name}']": text for name, text in body["metadata"].get("annotations", {}).items()
+        }
+        return [entry.get("value") or annotations[entry["valueFrom"]["fieldRef"]["fieldPath"]] for entry in entries]
 
     @property
     def restarts(self) -> int:

@@ -2,7 +2,7 @@
 
 Without E2E_KUBECONFIG the cluster is made on this machine (root on Linux), and the images are built and loaded. With
 it, the cluster is somebody else's: E2E_OPERATOR_IMAGE and E2E_TRAINING_IMAGE say where it finds the images, and
-E2E_STORAGE_CLASS or E2E_VOLUMES where volumes come from that several pods can write to: see docs/CONTRIBUTING.md.
+E2E_STORAGE_CLASS or E2E_VOLUMES where volumes come from that several pods can write to: see CONTRIBUTING.md.
 """
 
 import os

@@ -29,6 +29,7 @@ OVERLAYS = (
     "native-gangs",
     "protected-metrics",
     "queue",
+    "restart-in-place",
     "t9k",
 )
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)

@@ -13,7 +13,9 @@ from tf_operator.dialects.kubeflow import words
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 # Without the changelog, which names what is gone.
-PAGES = sorted([*ROOT.glob("[!C]*.md"), *(ROOT / ".github").rglob("*.md"), *DOCS.rglob("*.md")])
+PAGES = sorted(
+    [*ROOT.glob("[!C]*.md"), ROOT / "CONTRIBUTING.md", *(ROOT / ".github").rglob("*.md"), *DOCS.rglob("*.md")]
+)
 RUNBOOKS = sorted((DOCS / "runbooks").glob("*.md"))
 CODE = re.compile(r"`([^`\s]+)`")
 LINK = re.compile(r"\]\(([^)#]+)\)")
