@@ -24,7 +24,7 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import ObjectKey, resource_version_of, rfc3339
 
-_ROWS_AT_ONCE: Final = 500
+_ROWS_AT_ONCE: Final = 2000
 _MOST_MESSAGE: Final = 200
 
 
