@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import pytest_asyncio
 import yaml
 
@@ -16,7 +17,8 @@ from support.settle import eventually
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page, ViewportSize
 
-pytestmark = ONE_BROWSER
+# Most of it is axe, which reads each page from end to end.
+pytestmark = [ONE_BROWSER, pytest.mark.timeout(400)]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 TRAINS = "for step in $(seq 1000); do echo step $step; sleep 0.1; done"
