@@ -53,14 +53,20 @@ faults: venv ## Run the fault catalogue: real servers and connections, broken on
 .PHONY: venv
 venv: $(VENV)/.installed ## Make .venv with exactly what the lock says
 
+# The lock has everything, so pip resolves nothing (--no-deps). Python compiles what is imported, when it is (--no-compile):
+# pip would compile all, on one core.
+$(VENV)/.installed: PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 $(VENV)/.installed: hack/requirements/ci.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "make venv: Python 3.11 or newer is needed; set PYTHON=... to one" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "make venv: this Python cannot make virtual environments (Debian: apt install python3-venv)" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r hack/requirements/ci.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "venv: making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "venv: installing the packages of $< (a download of 110 MB, unless pip has kept them)"
+	@$(PIP) --no-compile --no-deps --require-hashes -r $<
+	@echo "venv: installing tf-operator, to be run from this folder"
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 .PHONY: fmt
@@ -83,7 +89,7 @@ unit-tests-of-the-rest:
 .PHONY: tools
 tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 	hack/tool $$(hack/tool --list | awk '$$4 != "nightly" { print $$1 }')
-	hack/environment checkov && hack/environment pictures
+	hack/environment checkov && hack/environment pictures && hack/environment docs
 
 .PHONY: image
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
@@ -187,7 +193,7 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 ##@ What CI checks
 
 .PHONY: check
-check: lint types contracts verify test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
+check: lint types contracts verify docs test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff); workflows (actionlint, zizmor)
@@ -213,6 +219,10 @@ verify: venv ## Everything generated is what its source says
 	[ "$$before" = "$$after" ] || { git --no-pager diff --stat; \
 		echo "make verify: a generated file was not what its source says; commit what hack/generate has written" >&2; exit 1; }
 
+.PHONY: docs
+docs: venv ## The documentation site, into site/: every page in the navigation, every link and anchor, no other host
+	hack/docs
+
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
 	$(PYTEST) test/packaging/chart
@@ -220,6 +230,11 @@ chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes
 .PHONY: monitoring
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
 	$(BIN)/pytest test/packaging/monitoring
+
+.PHONY: browser
+browser: venv ## What people see, in a headless Chromium: with axe, in dark and light, on wide and narrow screens
+	@hack/browser >/dev/null && hack/environment browser >/dev/null
+	$(BIN)/pytest --server=embedded test/browser
 
 .PHONY: cluster
 cluster: venv ## hack/cluster, as root on Linux: what pods can do in it, and that nothing is left of it
@@ -241,5 +256,5 @@ cover: venv ## Branch coverage of the last `make test` and of what ran since, ag
 
 .PHONY: clean
 clean: ## Remove what the targets above have made in this folder
-	rm -rf $(VENV) .coverage .coverage.* htmlcov build dist ./*.egg-info
+	rm -rf $(VENV) .coverage .coverage.* htmlcov build dist site ./*.egg-info
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -24,14 +24,18 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "checkov": ("hack/requirements/checkov.in",),
     "go": ("hack/requirements/go.in",),
+    "docs": ("hack/requirements/docs.in",),
+    "browser": ("hack/requirements/browser.in",),
     "pictures": ("hack/requirements/pictures.in",),
+    "partners": ("hack/requirements/partners.in",),
+    "pipelines": ("hack/requirements/pipelines.in",),
     "demo": ("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls", "hack/requirements/training.in"),
     "training": ("hack/requirements/training.in",),
 }
 DESCRIPTION: Final = """\
 Writes what is generated:
 
-  crd         manifests/crd, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
+  crd         manifests/crd and schemas, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
   commands    what docs/cli.md says of each command, from the parser of tfjob
@@ -75,9 +79,9 @@ class Files:
 # Each imports what it needs: who writes plans does not wait for Grafana's library.
 def crd(root: Path) -> Files:
     """The CustomResourceDefinition."""
-    from crd import outputs  # noqa: PLC0415
+    from crd import json_schema, outputs  # noqa: PLC0415
 
-    return Files(outputs.render(root))
+    return Files(outputs.render(root), owned=f"{json_schema.FOLDER}/*/*.json")
 
 
 def rules(root: Path) -> Files:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from crd import definition, reference
+from crd import definition, json_schema, reference
 
 SOURCE: Final = Path("hack/crd/kubeflow.yaml")
 OLDER: Final = Path("hack/crd/kubeflow-older-versions.yaml")
@@ -60,6 +60,7 @@ def render(root: Path) -> dict[Path, str]:
         crd = definition.build((root / origin).read_text(encoding="utf-8"), core)
         texts[manifest] = HEADER.format(source=origin) + as_yaml(crd)
         texts[packaged] = as_json(crd)
+        texts |= json_schema.files(crd, crd["spec"]["versions"] + (older if origin == SOURCE else []))
     hub = definition.build((root / HUB).read_text(encoding="utf-8"), core)
     for version, manifest in PERIODS.items():
         texts[manifest] = HEADER.format(source=f"{HUB} and {OLDER}") + as_yaml(with_version(hub, version, older))

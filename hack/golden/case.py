@@ -103,6 +103,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
     flags = {"terminating", "gone", "disrupted", "starting", "stopped"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
+    values |= {"clusterSize"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     service = naming.service_name(job, _TYPES[label], int(index))
@@ -120,7 +121,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         is_disrupted=entry.get("disrupted", False) or "disruptedAt" in entry,
         disrupted_at=parse_time(entry.get("disruptedAt")),
         restart_policy=RestartPolicy(entry["restartPolicy"]) if "restartPolicy" in entry else None,
-        main=_main(entry.get("main"), is_running=entry["phase"] == "Running"),
+        main=_main(entry.get("main"), is_running=entry["phase"] == "Running" and "main" not in entry),
         max_exit_code=entry.get("maxExitCode"),
         last_termination=_main(entry.get("lastTermination"), is_running=False),
         restarts=entry.get("restarts", 0),
@@ -129,12 +130,13 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         waits_since=parse_time(entry.get("waitsSince")),
         is_starting=entry.get("starting", False),
         created_at=_time(entry.get("created"), _BEGINNING),
+        cluster_size=entry.get("clusterSize", ""),
         version="8",
     )
 
 
 def _main(entry: Yaml | None, *, is_running: bool) -> MainContainer | None:
-    """The deciding container; of a pod that runs, it runs since the beginning, if the case does not say otherwise."""
+    """The deciding container; of a pod that runs, it runs since the beginning. ``main: null``: it waits."""
     if entry is None:
         return MainContainer(started_at=_BEGINNING) if is_running else None
     _refuse_others(entry, {"exitCode", "reason", "message", "started", "finished"}, "main")
@@ -205,7 +207,9 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
 def _settings(entry: Yaml) -> Settings:
     texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
     texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
-    _refuse_others(entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue"}, "settings")
+    _refuse_others(
+        entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue", "restartsInPlace"}, "settings"
+    )
     accelerators = tuple(_accelerator(name, found) for name, found in entry.get("accelerators", {}).items())
     given = {name: entry.get(field, "") for name, field in texts.items()}
     return Settings(
@@ -213,6 +217,7 @@ def _settings(entry: Yaml) -> Settings:
         accelerators=accelerators,
         without_tensorboards=entry.get("withoutTensorboards", {}),
         has_queue=entry.get("hasQueue", False),
+        restarts_in_place=entry.get("restartsInPlace", False),
     )
 
 

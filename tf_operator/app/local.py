@@ -10,7 +10,6 @@ the journal are ``serve``'s.
 import asyncio
 import math
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.store import Journal
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
-from tf_operator.local.node import usage
+from tf_operator.local.node import launch, usage
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NodeSettings
 from tf_operator.local.node.process_node import ProcessNode, machine_capacity
@@ -163,8 +162,8 @@ def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContex
 
 
 def this_interpreter() -> Interpreter:
-    """The one that runs this, with its variables, in this folder."""
-    return Interpreter(sys.executable, dict(os.environ), str(Path.cwd()))
+    """That of the shell in which this was typed, with its variables, in its folder."""
+    return Interpreter(launch.user_python(os.environ), dict(os.environ), str(Path.cwd()))
 
 
 def make_operator(

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tf_operator.cli import session, starter
+from tf_operator.cli import local_objects, session, starter
+from tf_operator.cli.local_objects import LocalFlagError
 from tf_operator.job.constants import MOST_REPLICAS
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "init",
         help="write a manifest to begin with",
-        description="Writes a commented manifest with the replicas that are asked for. It runs as it is; its program"
-        " only says which replica it is.",
+        description="Writes a commented manifest with the replicas that are asked for. It runs as it is, here with"
+        " 'tfjob run': --program names what runs; without it, a program that only says which replica it is.",
         allow_abbrev=False,
     )
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: standard output")
@@ -26,7 +27,19 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("--workers", type=_number, default=1, metavar="N", help="number of workers; default: 1")
     parser.add_argument("--ps", type=_number, default=0, metavar="N", help="number of parameter servers; default: 0")
     parser.add_argument("--chief", action="store_true", help="with a chief, which alone decides success")
-    parser.add_argument("--image", default=starter.IMAGE, metavar="IMAGE", help=f"default: {starter.IMAGE}")
+    parser.add_argument("--program", default="", metavar="FILE", help="Python program of all replicas, as in train.py")
+    parser.add_argument(
+        "--python",
+        default="",
+        metavar="PATH",
+        help="interpreter, or virtual environment, of the program on this machine; default: that of 'tfjob run'",
+    )
+    parser.add_argument(
+        "--image",
+        default="",
+        metavar="IMAGE",
+        help=f"what a cluster runs; default: {starter.IMAGE}, and with --program a name for an image to be built",
+    )
     parser.set_defaults(run=run)
 
 
@@ -40,19 +53,38 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the manifest; a file that is there is not overwritten."""
     if not (arguments.chief or arguments.workers):
         return session.failed("a job needs a chief or a worker: --workers 1", session.USAGE)
-    text = starter.manifest(
-        arguments.name, image=arguments.image, workers=arguments.workers, ps=arguments.ps, has_chief=arguments.chief
-    )
-    if arguments.file == "-":
-        sys.stdout.write(text)
-        return 0
     try:
+        text = _manifest(arguments)
+        if arguments.file == "-":
+            sys.stdout.write(text)
+            return 0
         with Path(arguments.file).open("x", encoding="utf-8") as file:
             file.write(text)
+    except LocalFlagError as error:
+        return session.failed(str(error), session.USAGE)
     except FileExistsError:
         return session.failed(f"{arguments.file} is there already; choose another file", session.USAGE)
     except OSError as error:
         return session.failed(f"cannot write {arguments.file}: {error.strerror}", session.USAGE)
     name = arguments.file
     session.say(f"{name} written. Check it: tfjob plan -f {name}. Run it: tfjob run {name}")
+    if arguments.program and not arguments.image:
+        session.say(
+            f"On this machine it runs as it is; a cluster needs an image with {arguments.program} first: see {name}"
+        )
     return 0
+
+
+def _manifest(arguments: argparse.Namespace) -> str:
+    if arguments.program and not Path(arguments.program).is_file():
+        rule = "there is no such file; without --program, an example is written"
+        raise LocalFlagError(f"--program {arguments.program}: {rule}")
+    return starter.Starter(
+        arguments.name,
+        image=arguments.image,
+        workers=arguments.workers,
+        ps=arguments.ps,
+        has_chief=arguments.chief,
+        program=arguments.program,
+        python=str(local_objects.parse_python(arguments.python)) if arguments.python else "",
+    ).manifest()

@@ -40,6 +40,11 @@ _DESCRIPTION: Final = """\
 A Kubernetes API server with the operator and a node that runs pods as processes of yours, for training jobs without a
 cluster. kubectl works with it: export KUBECONFIG=$(tfjob local kubeconfig)."""
 
+_ABOUT_UP: Final = """
+Programs of pods get the environment variables of the shell in which this is typed, as they are now, its virtual
+environment and its folder. For variables of a single job: tfjob run --env-file, or env in the manifest; for other
+variables of all jobs: 'down', then 'up' again."""
+
 
 def add_command(commands: "Commands") -> None:
     """Put ``local`` into the grammar."""
@@ -47,7 +52,7 @@ def add_command(commands: "Commands") -> None:
         "local", help="run jobs on this machine, without a cluster", description=_DESCRIPTION, allow_abbrev=False
     )
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    up = _add_verb(verbs, "up", _up, "start the server in the background")
+    up = _add_verb(verbs, "up", _up, "start the server in the background", about=_ABOUT_UP)
     up.add_argument("--foreground", action="store_true", help="serve until Ctrl-C, with the log on standard error")
     for name in ("--ready-fd", "--lock-fd"):  # descriptors that ``up`` passes to its server
         up.add_argument(name, type=int, default=-1, help=argparse.SUPPRESS)
@@ -58,9 +63,10 @@ def add_command(commands: "Commands") -> None:
 
 
 def _add_verb(
-    verbs: "Commands", name: str, run: Callable[[StateFolder, argparse.Namespace], int], text: str
+    verbs: "Commands", name: str, run: Callable[[StateFolder, argparse.Namespace], int], text: str, *, about: str = ""
 ) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    description = f"{text[0].upper()}{text[1:]}.{about}"
+    parser = verbs.add_parser(name, help=text, description=description, allow_abbrev=False)
     parser.add_argument(
         "--state-dir",
         type=Path,

@@ -7,12 +7,14 @@ An image brings its programs and its Python along. Here no image is used, so bot
 
 import argparse
 import copy
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tf_operator.local.node.launch import PYTHON_ANNOTATION
+from tf_operator.cli import session
+from tf_operator.local.node.launch import PYTHON_ANNOTATION, python_at, user_python
 from tf_operator.meta import Body
 
 _VOLUME: Final = "tfjob-run"
@@ -30,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--python",
         metavar="PATH",
-        help="interpreter, or virtual environment, of the programs; default: that of tfjob",
+        help="interpreter, or virtual environment, of the programs; default: the virtual environment that is active in"
+        " the shell, else that of tfjob",
     )
     group.add_argument(
         "--mount",
@@ -46,11 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def prepared(body: Body, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The object, with mounts, variables and interpreter of the flags in all of its pod templates."""
+def explain_images(where: str, arguments: argparse.Namespace) -> None:
+    """Say what stands for images, and how it is chosen."""
+    python = arguments.python or user_python(os.environ)
+    session.say(f"{where}: images are not used, programs run with {python} (--python chooses)")
+
+
+def prepared(body: Body, arguments: argparse.Namespace, *, folder: str = "") -> dict[str, Any]:
+    """The object, with mounts, variables and interpreter of the flags in all of its pod templates.
+
+    ``folder`` is where programs run that name no ``workingDir``.
+    """
     mounts = dict(map(parse_mount, arguments.mount))
     variables = _variables(arguments.env_file) if arguments.env_file else {}
-    python = _found(arguments.python, f"--python {arguments.python}") if arguments.python else None
+    python = parse_python(arguments.python) if arguments.python else None
     changed = copy.deepcopy(dict(body))
     templates = list(_templates(changed))
     for spec in {id(template["spec"]): template["spec"] for template in templates}.values():  # aliases share some
@@ -59,6 +71,8 @@ def prepared(body: Body, arguments: argparse.Namespace) -> dict[str, Any]:
             own = container.get("env") or []
             # In front: a variable of the manifest may use them.
             container["env"] = [*({"name": name, "value": value} for name, value in variables.items()), *own]
+        for container in _containers(spec) if folder else ():
+            container["workingDir"] = container.get("workingDir") or folder
     for template in templates if python else ():
         metadata = template["metadata"] = dict(template.get("metadata") or {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), PYTHON_ANNOTATION: str(python)}
@@ -72,6 +86,14 @@ def parse_mount(text: str) -> tuple[str, Path]:
         rule = "must be PATH=FOLDER, where PATH is the path in the image, as in /training"
         raise LocalFlagError(f"--mount {text}: {rule}")
     return inside.rstrip("/"), _found(here, f"--mount {text}")
+
+
+def parse_python(text: str) -> Path:
+    """An interpreter or a virtual environment, which has one."""
+    program = Path(python_at(text))
+    if not os.access(program, os.X_OK) or program.is_dir():
+        raise LocalFlagError(f"--python {text}: there is no program {program}")
+    return Path(text).absolute()
 
 
 def _variables(name: str) -> dict[str, str]:

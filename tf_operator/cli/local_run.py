@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import imports, run_command, session
+from tf_operator.cli import imports, local_objects, run_command, session
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import RunOptions
@@ -32,7 +32,7 @@ SERVED_AFTER: Final = 1.0
 
 def run(arguments: argparse.Namespace, found: Sequence[Manifest]) -> int:
     """Run the job among these objects; the exit code."""
-    session.say(f"without a cluster: images are not used, programs run with {arguments.python or sys.executable}")
+    local_objects.explain_images("without a cluster", arguments)
     log.before_first_record(_configure_logs)
     with scratch.folder() as folder:
         spawner = processes.start_spawner(folder.path / scratch.PROCESSES)

@@ -31,6 +31,7 @@ MODULES: Final = {
     "restart": "restart_command",
     "delete": "delete_command",
     "top": "top_command",
+    "ui": "ui_command",
     "init": "init_command",
     "plan": "plan_command",
     "convert": "convert_command",

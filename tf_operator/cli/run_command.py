@@ -1,9 +1,11 @@
 """``tfjob run``: a job from its manifest to its end, with its progress, its logs and its exit code."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import local_objects, manifests, session, submit_command, target
@@ -11,8 +13,11 @@ from tf_operator.cli.local_objects import LocalFlagError
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import JobRun, RunOptions
+from tf_operator.cli.target import Target
 from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
+from tf_operator.local.node.launch import user_python
+from tf_operator.meta import Body
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -49,24 +54,37 @@ def run(arguments: argparse.Namespace) -> int:
     (resource,) = (api.resource for it in found if (api := registry.api_of(it.body)))
     arguments.kind = f"{resource.kind}.{resource.group}"
     chosen = target.named(arguments)
-    is_here = chosen is None
     if chosen and (arguments.python or arguments.mount or arguments.env_file):
         rule = f"--python, --mount and --env-file are for this machine, and {chosen.why} is used"
         return session.failed(rule, session.USAGE)
+    server = None if chosen else target.local()
     try:
-        found = [replace(it, body=local_objects.prepared(it.body, arguments)) for it in found] if is_here else found
+        found = found if chosen else [replace(it, body=_on_this_machine(it.body, arguments, server)) for it in found]
     except LocalFlagError as error:
         return session.failed(str(error), session.USAGE)
-    chosen = chosen or target.local()
+    chosen = chosen or server
     if chosen is None:
         from tf_operator.cli import local_run  # noqa: PLC0415 (the operator is needed here only)
 
         return local_run.run(arguments, found)
+    if server:
+        local_objects.explain_images(f"on {server.why}", arguments)
+        session.say(
+            "their variables are those of the shell in which 'tfjob local up' was typed; --env-file adds others"
+        )
 
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
         return await follow(jobs, found, arguments)
 
     return session.run(arguments, verb, chosen=chosen)
+
+
+def _on_this_machine(body: Body, arguments: argparse.Namespace, server: Target | None) -> Body:
+    """An object with what the flags say, and with folder and Python of this shell where a server has others."""
+    if server is None:
+        return local_objects.prepared(body, arguments)
+    arguments.python = arguments.python or user_python(os.environ)
+    return local_objects.prepared(body, arguments, folder=str(Path.cwd()))
 
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:

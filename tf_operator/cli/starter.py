@@ -1,13 +1,28 @@
 """The manifest that ``tfjob init`` writes: text, because its comments are what it is for."""
 
+import json
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from tf_operator.local.node.launch import PYTHON_ANNOTATION
+
 IMAGE: Final = "tensorflow/tensorflow:2.19.0"
+_OWN_IMAGE: Final = "registry.example.com/NAME:1"
+"""Of a job with a program of the user: no image has it yet, and none that exists should be taken for one."""
 _TEMPLATE: Final = """\
       # ExitCode: codes from 128 on (killed) run it again; 1 to 127 (its own error) fail the job.
       restartPolicy: ExitCode
       template:
+"""
+_PYTHON: Final = """\
+        metadata:
+          annotations:
+            # The Python of the program on this machine; a cluster uses that of the image.
+            ANNOTATION: PYTHON
+"""
+_CONTAINER: Final = """\
         spec:
           containers:
           # A container of this name decides: its exit is the replica's.
@@ -28,6 +43,16 @@ _PROGRAM: Final = """\
               task = config.get("task", {"type": "worker", "index": 0})
               print("I am", task["type"], task["index"], "of", config.get("cluster", "one"))
 """
+_OWN_PROGRAM: Final = """\
+            # The program of every replica; TF_CONFIG says which one it is. On this machine it is found from the folder
+            # in which tfjob is typed. A cluster needs it in the image, with its packages; push one that is built from
+            #   FROM FROM_IMAGE
+            #   WORKDIR /app
+            #   COPY . .
+            command: [python, -u, PROGRAM]
+            # args: [--epochs, "3"]
+"""
+_PLAIN: Final = re.compile(r"[\w/.][\w/.-]*")
 _WORK: Final = """\
               for step in range(1, 4):
                   time.sleep(1)
@@ -39,36 +64,60 @@ _SERVE: Final = """\
 """
 
 
-def manifest(name: str, *, image: str, workers: int, ps: int, has_chief: bool) -> str:
-    """The manifest of a job with these replicas."""
-    return "".join(_lines(name, image=image, workers=workers, ps=ps, has_chief=has_chief))
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """What was asked for."""
+
+    name: str
+    image: str = ""
+    """Empty: the one of TensorFlow, or a name for one with the user's program."""
+    workers: int = 1
+    ps: int = 0
+    has_chief: bool = False
+    program: str = ""
+    """A Python program of the user; empty for one that only says which replica it is."""
+    python: str = ""
+    """Interpreter or virtual environment of the program on this machine."""
+
+    def manifest(self) -> str:
+        """The manifest of the job."""
+        return "".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        decides = "the chief" if self.has_chief else "worker 0"
+        yield "# Check it: tfjob plan -f FILE. Run it: tfjob run FILE. What the fields mean: docs/api.md.\n"
+        yield f"apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n  name: {self.name}\nspec:\n  runPolicy:\n"
+        yield f"    # When {decides} has succeeded, pods that still run are deleted; the others stay, for their logs.\n"
+        yield "    # None keeps all of them, All deletes all.\n"
+        yield "    cleanPodPolicy: Running\n"
+        yield "    # So many restarts after failures, of all replicas together, until the job fails.\n"
+        yield "    backoffLimit: 3\n"
+        yield "    # The job fails after so many seconds.\n    # activeDeadlineSeconds: 86400\n"
+        yield "  tfReplicaSpecs:\n"
+        workers = "They work for the chief." if self.has_chief else "The job succeeds with worker 0."
+        types = (
+            ("Chief", int(self.has_chief), "It alone decides whether the job succeeds.", _WORK),
+            ("Worker", self.workers, workers, _WORK),
+            ("PS", self.ps, "They hold the variables, and serve until the job has ended.", _SERVE),
+        )
+        comments = iter((True,))
+        for kind, count, about, ending in types:
+            if count:
+                yield f"    # {about}\n    {kind}:\n      replicas: {count}\n"
+                yield from self._pod(ending, is_first=next(comments, False))
+
+    def _pod(self, ending: str, *, is_first: bool) -> Iterator[str]:
+        """The template of a type; what is the same in all of them is explained in the first."""
+        image = self.image or (_OWN_IMAGE.replace("NAME", self.name) if self.program else IMAGE)
+        python = _PYTHON.replace("ANNOTATION", PYTHON_ANNOTATION).replace("PYTHON", _scalar(self.python))
+        program = _OWN_PROGRAM.replace("FROM_IMAGE", IMAGE).replace("PROGRAM", _scalar(self.program))
+        text = _TEMPLATE + (python if self.python else "") + _CONTAINER.replace("IMAGE", image)
+        text += (program if self.program else _PROGRAM + ending) + _RESOURCES
+        for line in text.splitlines(keepends=True):
+            if is_first or not line.lstrip().startswith("#"):
+                yield line
 
 
-def _lines(name: str, *, image: str, workers: int, ps: int, has_chief: bool) -> Iterator[str]:
-    decides = "the chief" if has_chief else "worker 0"
-    yield "# Check it: tfjob plan -f FILE. Run it: tfjob run FILE. What the fields mean: docs/api.md.\n"
-    yield f"apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n  name: {name}\nspec:\n  runPolicy:\n"
-    yield f"    # When {decides} has succeeded, pods that still run are deleted; the others stay, for their logs.\n"
-    yield "    # None keeps all of them, All deletes all.\n"
-    yield "    cleanPodPolicy: Running\n"
-    yield "    # So many restarts after failures, of all replicas together, until the job fails.\n"
-    yield "    backoffLimit: 3\n"
-    yield "    # The job fails after so many seconds.\n    # activeDeadlineSeconds: 86400\n"
-    yield "  tfReplicaSpecs:\n"
-    types = (
-        ("Chief", int(has_chief), "It alone decides whether the job succeeds.", _WORK),
-        ("Worker", workers, "They work for the chief." if has_chief else "The job succeeds with worker 0.", _WORK),
-        ("PS", ps, "They hold the variables, and serve until the job has ended.", _SERVE),
-    )
-    comments = iter((True,))
-    for kind, count, about, ending in types:
-        if count:
-            yield f"    # {about}\n    {kind}:\n      replicas: {count}\n"
-            yield from _pod(image, ending, is_first=next(comments, False))
-
-
-def _pod(image: str, ending: str, *, is_first: bool) -> Iterator[str]:
-    """The template of a type; what is the same in all of them is explained in the first."""
-    for line in (_TEMPLATE.replace("IMAGE", image) + _PROGRAM + ending + _RESOURCES).splitlines(keepends=True):
-        if is_first or not line.lstrip().startswith("#"):
-            yield line
+def _scalar(text: str) -> str:
+    """A text as it may stand in YAML: JSON where it would need thought."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)

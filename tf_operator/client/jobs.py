@@ -98,6 +98,10 @@ class AsyncTFJobs:
         """For requests that are about something else than jobs."""
         return self._client()
 
+    def of_kind(self, kind: str, namespace: str = "") -> "AsyncTFJobs":
+        """The jobs of another kind or namespace, over the same connection; open for as long as this object is."""
+        return AsyncTFJobs(namespace or self.namespace, kind=kind, transport=self._opened, clock=self._clock)
+
     async def submit(self, manifest: Mapping[str, Any]) -> Job:
         """Create a job. ``AlreadyExists`` when its name is taken; ``Invalid`` names each field and its rule."""
         api = registry.api_of(manifest)

@@ -23,6 +23,8 @@ class ReplicaCounts:
     succeeded: int = 0
     failed: int = 0
     pending: int = 0
+    restarting: int = 0
+    """Of those that are active: whose program has ended, and that its kubelet has not started again yet."""
 
 
 class ContainerLine(NamedTuple):
@@ -88,7 +90,7 @@ class JobReport:
     @property
     def ready(self) -> str:
         """Replicas that run or have succeeded, of all: ``2/3``."""
-        done = sum(found.active + found.succeeded for found in (self.counts or {}).values())
+        done = sum(found.active - found.restarting + found.succeeded for found in (self.counts or {}).values())
         return f"{done}/{self.job.pod_count}"
 
 

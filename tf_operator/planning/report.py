@@ -20,6 +20,7 @@ from tf_operator.planning import (
     autoscalers,
     cleanup,
     failure_evidence,
+    in_place,
     job_tensorboard,
     job_view,
     pending,
@@ -86,6 +87,7 @@ def is_progress(view: JobView, new: JobRecord) -> bool:
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
+        and old.elastic.resized_at == new.elastic.resized_at
     )
 
 
@@ -190,6 +192,7 @@ def _going_on(view: JobView, record: JobRecord) -> JobRecord:
         restarting=_restarting(view, record) if phase is JobPhase.RESTARTING else None,
         first_failure=_first_failure(view, record),
         pending=pending.next_record(view),
+        elastic=in_place.recorded(view.snapshot, view.resizes, record.elastic),
     )
 
 
@@ -286,15 +289,23 @@ def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts
         succeeded=sum(replica.is_completed for replica in replicas),
         failed=sum(_has_failed(replica, verdict) for replica in replicas),
         pending=sum(replica.outcome is PodState.PENDING for replica in replicas),
+        restarting=sum(_is_up(replica) and _waits_for_restart(replica.pod) for replica in replicas),
     )
     if verdict.phase is Phase.SUCCEEDED:
-        return replace(found, succeeded=found.succeeded + found.active, active=0)
-    return replace(found, active=0, pending=0) if verdict.phase in IDLE else found
+        return replace(found, succeeded=found.succeeded + found.active, active=0, restarting=0)
+    return replace(found, active=0, pending=0, restarting=0) if verdict.phase in IDLE else found
 
 
 def _is_up(replica: Replica) -> bool:
     """A program that has done its work and is started again by a node that came back, has still done it."""
     return replica.is_running and not replica.is_completed
+
+
+def _waits_for_restart(pod: Pod | None) -> bool:
+    """Whether a program that has ended is not started again yet: the pod is Running all the same."""
+    if pod is None:
+        return False
+    return pod.last_termination is not None if pod.main is None else pod.main.exit_code is not None
 
 
 def _has_failed(replica: Replica, verdict: Verdict) -> bool:

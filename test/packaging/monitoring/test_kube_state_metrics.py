@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.recorded_jobs import golden
 from tf_operator.dialects import phases, registry
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.t9k.conditions import T9kPhase
@@ -72,22 +73,6 @@ def samples(metric, job):
     if rule.get("nilIsZero"):
         values = {key: 0 if value is None else value for key, value in values.items()}
     return {key: number(value) for key, value in values.items() if value is not None}
-
-
-def golden(case):
-    """A job as it is stored after a plan of the operator."""
-    job = yaml.safe_load((ROOT / f"test/golden/{case}.input.yaml").read_text())["job"]
-    status = yaml.safe_load((ROOT / f"test/golden/{case}.plan.yaml").read_text())["status"]
-    job["metadata"]["creationTimestamp"] = "2026-03-01T08:00:00Z"
-    return job if status == "unchanged" else merged(job, {"status": status})
-
-
-def merged(body, patch):
-    new = {key: value for key, value in body.items() if patch.get(key, "") is not None}
-    for key, value in patch.items():
-        if value is not None:
-            new[key] = merged(body.get(key) or {}, value) if isinstance(value, dict) else value
-    return new
 
 
 def scrape(job):

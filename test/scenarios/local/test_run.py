@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 
 import pytest
 import yaml
@@ -59,7 +60,7 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
 
     said = [line for line in errors.splitlines() if not line.startswith("import time:")]
     assert (code, said[-1][:29]) == (0, "TFJob default/j has succeeded"), errors
-    assert re.fullmatch("without a cluster: images are not used, programs run with .*python.*", said[0])
+    assert re.fullmatch("without a cluster: images are not used, programs run with .*python.*chooses.", said[0])
     printed = re.findall(r"^([\w-]+) +\| (\w+)", output, re.MULTILINE)
     assert sorted(printed) == sorted(
         [("chief-0", "on"), ("ps-0", "on"), ("worker-0", "on"), ("worker-1", "lost"), ("worker-1", "on")]
@@ -77,7 +78,9 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
 async def test_the_exit_code_is_that_of_the_replica_that_failed(machine, script, code):
     manifest = job(script, Worker=1).replace("ExitCode", "Never")
 
-    assert (await machine.run("run", "-", manifest=manifest))[0] == code
+    ended, _, errors = await machine.run("run", "-", manifest=manifest)
+
+    assert (ended, f"exit code {code}" in errors.partition("Why:")[2]) == (code, True), errors
     assert machine.remains() == []
 
 
@@ -113,14 +116,23 @@ async def test_nothing_is_left_of_a_command_that_is_interrupted(machine, number)
     await eventually(lambda: not machine.remains())
 
 
-async def test_a_local_server_that_runs_is_used_and_keeps_the_job(machine):
+async def test_a_local_server_that_runs_is_used_with_the_python_and_the_folder_of_this_shell(
+    machine, tmp_path, monkeypatch
+):
     assert (await machine.run("local", "up"))[0] == 0
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "train.py").write_text("import sys; print(sys.executable)")
+    monkeypatch.chdir(tmp_path)
     try:
-        assert (await machine.run("run", "-", manifest=job("exit 0", Chief=1)))[0] == 0
-        assert (await machine.run("get", "j", "-o", "name"))[:2] == (0, "tfjob.kubeflow.org/j\n")
+        assert (await machine.run("init", "job.yaml", "--program=train.py"))[0] == 0
+        code, output, errors = await machine.run("run", "job.yaml", VIRTUAL_ENV=str(tmp_path / "venv"))
+        assert (await machine.run("get", "my-job", "-o", "name"))[:2] == (0, "tfjob.kubeflow.org/my-job\n")
     finally:
         down = await machine.run("local", "down", "--purge")
 
+    assert (code, output) == (0, f"{tmp_path}/venv/bin/python\n"), errors
+    assert "those of the shell in which 'tfjob local up' was typed" in errors
     assert down[0] == 0
     assert machine.remains() == []
 

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 
 import pytest
 
@@ -27,6 +28,8 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
     spec = {name: {"template": template} for name, template in zip("ABC", templates, strict=True)}
     body = {"kind": "TFJob", "spec": {"tfReplicaSpecs": spec}}
 
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
     chosen = flags([f"/training/={tmp_path}"], str(tmp_path), str(tmp_path / "env"))
     replicas = local_objects.prepared(body, chosen)["spec"]["tfReplicaSpecs"]
 
@@ -51,7 +54,7 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
         (flags(["/=."]), "--mount /=.: must be"),
         (flags(["/training"]), "--mount /training: must be"),
         (flags(["/training=no-such"]), "--mount /training=no-such: there is no no-such"),
-        (flags(python="no-such"), "--python no-such: there is no no-such"),
+        (flags(python="no-such"), "--python no-such: there is no program no-such"),
         (flags(env_file=__file__), f"--env-file {__file__}: line 1 must be NAME=VALUE"),
     ],
 )

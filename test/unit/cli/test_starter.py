@@ -7,14 +7,16 @@ import sys
 
 import pytest
 
-from tf_operator.cli import kube_yaml, main, starter, validate
+from tf_operator.cli import kube_yaml, main, validate
+from tf_operator.cli.starter import Starter
+from tf_operator.local.node.launch import PYTHON_ANNOTATION
 
 SIZES = [(1, 0, False), (0, 0, True), (3, 2, True), (2, 1, False)]
 
 
 @pytest.mark.parametrize(("workers", "ps", "has_chief"), SIZES)
 def test_the_manifest_is_valid_and_has_the_replicas_that_were_asked_for(workers, ps, has_chief):
-    text = starter.manifest("j", image="i", workers=workers, ps=ps, has_chief=has_chief)
+    text = Starter("j", workers=workers, ps=ps, has_chief=has_chief).manifest()
     (body,) = kube_yaml.read(text)
 
     seen = validate.check(body)
@@ -26,7 +28,7 @@ def test_the_manifest_is_valid_and_has_the_replicas_that_were_asked_for(workers,
 
 
 def test_its_program_runs_and_says_which_replica_it_is():
-    (body,) = kube_yaml.read(starter.manifest("j", image="i", workers=2, ps=0, has_chief=False))
+    (body,) = kube_yaml.read(Starter("j", workers=2).manifest())
     container = body["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     program = container["args"][0].replace("time.sleep(1)", "pass")
     config = {"cluster": {"worker": ["a", "b"]}, "task": {"type": "worker", "index": 1}}
@@ -35,6 +37,30 @@ def test_its_program_runs_and_says_which_replica_it_is():
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
 
     assert done.stdout == "I am worker 1 of {'worker': ['a', 'b']}\nstep 1\nstep 2\nstep 3\n"
+
+
+@pytest.mark.parametrize("name", ["train.py", "my programs/it's: [1].py", "-train.py"])
+def test_a_program_of_the_user_is_what_every_replica_runs(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my programs").mkdir()
+    (tmp_path / name).touch()
+    (tmp_path / "my programs" / "bin").mkdir()
+    (tmp_path / "my programs" / "bin" / "python").symlink_to(sys.executable)
+
+    assert main.main(["init", "--chief", "--ps=1", f"--program={name}", "--python=my programs"]) == 0
+    (body,) = kube_yaml.read(capsys.readouterr().out)
+
+    assert validate.check(body).errors == ()
+    for spec in body["spec"]["tfReplicaSpecs"].values():
+        (container,) = spec["template"]["spec"]["containers"]
+        assert (container["command"], container["image"]) == (["python", "-u", name], "registry.example.com/my-job:1")
+        assert spec["template"]["metadata"]["annotations"] == {PYTHON_ANNOTATION: str(tmp_path / "my programs")}
+
+
+@pytest.mark.parametrize("flag", ["--program", "--python"])
+def test_a_program_or_interpreter_that_is_not_there_is_named(flag, capsys):
+    assert main.main(["init", f"{flag}=no/such"]) == 2
+    assert f"tfjob: {flag} no/such: there is no " in capsys.readouterr().err
 
 
 def test_a_file_that_is_there_is_not_overwritten(tmp_path, capsys):

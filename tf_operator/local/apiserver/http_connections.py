@@ -7,7 +7,7 @@ server from his own place, and must not use up the file descriptors of the proce
 import asyncio
 import socket
 import ssl
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from aiohttp import web
 
@@ -48,9 +48,11 @@ class ClientConnection:
 class ConnectionPool:
     """All connections of one listener; everything runs on its loop."""
 
-    def __init__(self, server: web.Server, tls: ssl.SSLContext, clock: Clock) -> None:
+    def __init__(self, server: web.Server, tls: ssl.SSLContext | None, clock: Clock) -> None:
         self._server = server
-        self._tls = tls
+        self._tls: dict[str, Any] = (
+            {"ssl": tls, "ssl_handshake_timeout": ADMITTED_WITHIN, "ssl_shutdown_timeout": 1.0} if tls else {}
+        )
         self._clock = clock
         self._open: dict[object, ClientConnection] = {}
 
@@ -112,11 +114,7 @@ class ConnectionPool:
         """Shake hands, and let the protocol read the request."""
         try:
             connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection.protocol,
-                connection.accepted,
-                ssl=self._tls,
-                ssl_handshake_timeout=ADMITTED_WITHIN,
-                ssl_shutdown_timeout=1.0,
+                lambda: connection.protocol, connection.accepted, **self._tls
             )
         except OSError:  # it broke, is not TLS, or was too slow
             pass

@@ -12,8 +12,9 @@ one way that works everywhere is better than two.
 """
 
 import base64
-import os.path
+import os
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,8 +57,18 @@ class Interpreter:
         """The interpreter that the pod's annotation names, or this one."""
         annotations = mapping_of(mapping_of(pod.body, "metadata"), "annotations")
         named = text_of(annotations, PYTHON_ANNOTATION)
-        path = Path(named) / "bin" / "python" if named and Path(named).is_dir() else Path(named)
-        return replace(self, python=str(path)) if named else self
+        return replace(self, python=python_at(named)) if named else self
+
+
+def python_at(named: str) -> str:
+    """The interpreter that a path names: itself, or that of a virtual environment."""
+    return str(Path(named) / "bin" / "python") if Path(named).is_dir() else named
+
+
+def user_python(variables: Mapping[str, str]) -> str:
+    """The interpreter in a shell with these variables: of the virtual environment that is active, else this one."""
+    active = variables.get("VIRTUAL_ENV", "")
+    return python_at(active) if active and os.access(python_at(active), os.X_OK) else sys.executable
 
 
 @dataclass(frozen=True, slots=True)

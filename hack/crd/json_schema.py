@@ -1,0 +1,66 @@
+"""JSON schemas of the served kinds, for editors and kubeconform, from the schemas of their CRDs.
+
+A CRD's schema says a little more than JSON schema can: rules in CEL, and what a server does with lists and unknown
+fields. The former are left to the server; of the latter one thing stays, that a field which is not listed is a mistake.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+# The layout that kubeconform and the public catalogues of CRDs use.
+FOLDER: Final = Path("manifests/schemas")
+_KEEPS_UNKNOWN: Final = "x-kubernetes-preserve-unknown-fields"
+_OF_THE_SERVER: Final = "x-kubernetes-"
+_LISTS: Final = ("anyOf", "allOf", "oneOf")
+_SINGLE: Final = ("items", "not", "additionalProperties")
+
+Schema = Mapping[str, Any]
+
+
+def files(crd: Mapping[str, Any], versions: list[dict[str, Any]]) -> Iterator[tuple[Path, str]]:
+    """The schema of each version of a kind, by its path."""
+    group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
+    for version in versions:
+        name = version["name"]
+        schema = of_kind(version["schema"]["openAPIV3Schema"], kind=kind, api_version=f"{group}/{name}")
+        text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False) + "\n"
+        yield FOLDER / group / f"{kind.lower()}_{name}.json", text
+
+
+def of_kind(schema: Schema, *, kind: str, api_version: str) -> dict[str, Any]:
+    """The schema of whole objects of one version of a kind."""
+    found = convert(schema)
+    for field, value in (("apiVersion", api_version), ("kind", kind)):
+        found["properties"][field] |= {"type": "string", "const": value}
+    # A CRD limits parts of it; its fields are those of every object.
+    found["properties"]["metadata"]["additionalProperties"] = True
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"{kind} {api_version}",
+        **found,
+        "required": sorted({"apiVersion", "kind", "metadata", *found.get("required", ())}),
+    }
+
+
+def convert(schema: Schema) -> dict[str, Any]:
+    """One schema of a CRD as JSON schema."""
+    found = {key: _inside(key, value) for key, value in schema.items() if not key.startswith(_OF_THE_SERVER)}
+    if "properties" in found and "type" in found and not schema.get(_KEEPS_UNKNOWN):
+        found.setdefault("additionalProperties", False)
+    if found.pop("nullable", False):
+        if "type" in found:
+            found["type"] = [found["type"], "null"]
+        if "enum" in found:
+            found["enum"] = [*found["enum"], None]
+    return found
+
+
+def _inside(key: str, value: Any) -> Any:  # noqa: ANN401 - any value of a keyword
+    """The value of a keyword: it may be a schema, a list or a map of them."""
+    if key == "properties":
+        return {name: convert(child) for name, child in value.items()}
+    if key in _LISTS:
+        return [convert(child) for child in value]
+    return convert(value) if key in _SINGLE and isinstance(value, Mapping) else value

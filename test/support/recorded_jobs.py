@@ -1,0 +1,54 @@
+"""Jobs with the status that the operator gives them: from a golden case, or from a life in the simulator."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support.resources import Json
+from support.simulator import Simulator, simulated
+from tf_operator.dialects import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = sorted(path.name.removesuffix(".plan.yaml") for path in (ROOT / "test/golden").glob("*.plan.yaml"))
+
+
+@cache
+def golden(case: str) -> Json:
+    """The job of a case as it is stored after the plan; shared, so nobody changes it."""
+    job: Json = _read(f"{case}.input.yaml")["job"]
+    status = _read(f"{case}.plan.yaml")["status"]
+    job["metadata"]["creationTimestamp"] = "2026-03-01T08:00:00Z"
+    return job if status == "unchanged" else merged(job, {"status": status})
+
+
+def merged(body: Mapping[str, Any], patch: Mapping[str, Any]) -> Json:
+    """The object after a JSON merge patch; what is no object gives way to one."""
+    new = {key: value for key, value in body.items() if patch.get(key, "") is not None}
+    for key, value in patch.items():
+        if value is not None:
+            known = body.get(key)
+            new[key] = merged(known if isinstance(known, dict) else {}, value) if isinstance(value, dict) else value
+    return new
+
+
+def lived(job: Json, *moves: Callable[[Simulator], None]) -> Json:
+    """The job after these events, in the version in which it was created."""
+    api = registry.api_of(job)
+    assert api is not None
+    seen = simulated(job, api)
+    seen.settle()
+    for move in moves:
+        move(seen)
+        seen.settle()
+    body = seen.body
+    if api.conversion is not None:
+        body = api.conversion.convert(body, job["apiVersion"].rpartition("/")[2])
+    return dict(body)
+
+
+def _read(name: str) -> Json:
+    found: Json = yaml.load((ROOT / "test/golden" / name).read_text(encoding="utf-8"), yaml.CSafeLoader)
+    return found

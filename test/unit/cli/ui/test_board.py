@@ -1,0 +1,82 @@
+"""The rows of the table: one watch, however many pages, and no page that grows because it is not read."""
+
+import asyncio
+import json
+
+import pytest
+
+from support.embedded_jobs import EmbeddedJobs
+from support.fake_clock import FakeClock
+from tf_operator.cli.ui import board
+from tf_operator.dialects import registry
+from tf_operator.machinery.transport.requests import EVERYWHERE
+
+KIND = "tfjob.kubeflow.org"
+
+
+def read(frames):
+    """Events and their values."""
+    lines = [frame.decode().split("\n") for frame in frames]
+    return [(line[0].removeprefix("event: "), json.loads(line[1].removeprefix("data: "))) for line in lines]
+
+
+@pytest.fixture
+def cluster():
+    return EmbeddedJobs(FakeClock())
+
+
+@pytest.fixture
+async def shown(cluster):
+    """The board, while it runs."""
+    async with cluster.client() as jobs:
+        scopes = {registry.DEFAULT: (EVERYWHERE,)}
+        made = board.of(scopes, client=jobs.client, clock=cluster.clock, title="here")
+        running = asyncio.ensure_future(made.run())
+        await cluster.clock.idle()
+        yield made
+        running.cancel()
+
+
+async def test_a_page_gets_all_rows_then_what_changes(cluster, shown):
+    cluster.job("a")
+    await cluster.clock.idle()
+    page = shown.opened()
+
+    assert read(page.news()) == [
+        ("head", {"title": "here", "note": "", "kinds": [KIND]}),
+        ("rows", [row := {
+            "id": f"{KIND}/default/a", "kind": KIND, "namespace": "default", "name": "a", "state": "New",
+            "ready": "0/2", "restarts": 0, "created": "2026-01-01T00:00:00Z", "message": "",
+        }]),
+        ("complete", True),
+    ]  # fmt: skip
+    assert page.news() == []
+
+    cluster.report("a", "Running")
+    await cluster.clock.idle()
+    assert read(page.news()) == [("rows", [row | {"state": "Running", "message": "It is Running."}])]
+    async with cluster.client() as jobs:
+        await jobs.delete("a")
+    await cluster.clock.idle()
+    assert read(page.news()) == [("gone", [f"{KIND}/default/a"])]
+
+
+async def test_what_a_page_has_not_read_is_one_name_for_each_job(cluster, shown):
+    cluster.job("a")
+    page, closed = shown.opened(), shown.opened()
+    shown.closed(closed)
+    for number in range(50):
+        cluster.report("a", "Running", restarts=number)
+        cluster.report("a", "Created")
+        await cluster.clock.idle()
+
+    assert (len(page.waiting), len(closed.waiting)) == (1, 0)
+
+
+async def test_the_text_of_a_tenant_is_cut_and_made_visible(cluster, shown):
+    hostile = "\x1b[2J\u202e\x07<script>" + "x" * 5000
+    cluster.job("a", status={"conditions": [{"type": "Running", "status": "True", "message": hostile}]})
+    await cluster.clock.idle()
+
+    ((_, (row,)),) = [found for found in read(shown.opened().news()) if found[0] == "rows"]
+    assert row["message"] == f"??<script>{'x' * 189}\u2026"

@@ -1,0 +1,152 @@
+"""The page of one job: what is sent, when, and how much of it is kept."""
+
+import asyncio
+import json
+
+import pytest
+
+from support.embedded_jobs import EmbeddedJobs
+from support.fake_clock import FakeClock
+from tf_operator.cli.ui import log_feed
+from tf_operator.cli.ui.feed import MOST_FEEDS, SharedFeeds, TooMany
+from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
+from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
+
+FAILED = [{"type": "Failed", "status": "True", "message": "It failed.", "lastTransitionTime": "2026-01-01T00:00:09Z"}]
+
+
+@pytest.fixture
+def cluster():
+    return EmbeddedJobs(FakeClock())
+
+
+@pytest.fixture
+async def jobs(cluster):
+    async with cluster.client() as found:
+        yield found
+
+
+@pytest.fixture
+async def running(cluster):
+    """Run feeds for as long as the test."""
+    tasks = []
+
+    async def run(feed):
+        tasks.append(asyncio.ensure_future(feed.run()))
+        await cluster.clock.idle()
+        return feed
+
+    yield run
+    for task in tasks:
+        task.cancel()
+
+
+def read(cursor):
+    """The value of each section that has news."""
+    found = [frame.decode().split("\n") for frame in cursor.news()]
+    return {lines[0].removeprefix("event: "): json.loads(lines[1].removeprefix("data: ")) for lines in found}
+
+
+async def test_a_page_shows_the_job_its_replicas_and_its_first_failure(cluster, jobs, running):
+    job = cluster.job("j")
+    cluster.event(cluster.pod(job, "worker-0"), "FailedMount", "no secret \u202e<b>")
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+
+    first = read(page)
+    assert [row["state"] for row in first["replicas"]["rows"]] == ["has no pod", "is running"]
+    assert [entry["message"] for entry in first["timeline"]] == ["no secret ?<b>"]
+    assert first["job"]["waits"] == ["the operator, which has not seen it yet"]
+    assert read(page) == {}
+
+    ended = {"terminated": {"exitCode": 3, "finishedAt": "2026-01-01T00:00:09Z"}}
+    cluster.move("j-worker-0", "Failed", containerStatuses=[{"name": "tensorflow", "restartCount": 0, "state": ended}])
+    failure = {"pod": "j-worker-0", "exitCode": 3, "message": "no\x00 data"}
+    cluster.report("j", status=None, conditions=FAILED, firstFailure=failure)
+    await cluster.clock.advance(1)
+
+    second = read(page)
+    ended = {"ended": "ended with exit code 3", "message": "no? data", "time": None}
+    assert second["job"]["failure"] == {"pod": "j-worker-0", "replica": "worker-0", **ended}
+    assert (second["job"]["state"], second["job"]["chosen"]) == ("Failed", "worker-0")
+    assert [row["tone"] for row in second["replicas"]["rows"]] == ["idle", "bad"]
+    assert second["timeline"][0]["message"] == "It failed."
+
+
+async def test_a_job_that_is_deleted_or_was_never_there_is_said_to_be(cluster, jobs, running):
+    cluster.job("j")
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+    await jobs.delete("j")
+    await cluster.clock.advance(1)
+    assert (read(page)["job"]["state"], page.is_ended) == ("Deleted", True)
+
+    page = JobCursor(await running(JobFeed(jobs, "other", cluster.clock)))
+    assert (read(page)["problem"], page.is_ended) == ('tfjobs.kubeflow.org "other" not found; was it deleted?', True)
+
+
+async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, jobs, running, monkeypatch):
+    monkeypatch.setattr(log_feed, "_MOST_LINES", 3)
+    cluster.pod(cluster.job("j"), "worker-0")
+    cluster.logs["j-worker-0"] = [b"\x1b[31mred\x1b[0m <i>\n", b"x" * 5000 + b"\n"]
+    feed = await running(LogFeed(jobs, "j", ""))
+    page, late = LogCursor(feed), LogCursor(feed)
+
+    assert read(page)["lines"] == [["worker-0", "red <i>"], ["worker-0", f"{'x' * 3999}\u2026"]]
+    for number in range(5):
+        feed._add("worker-0", str(number))
+    found = read(page)
+    assert (found["skipped"], found["lines"]) == (2, [["worker-0", str(number)] for number in (2, 3, 4)])
+    assert (read(late)["lines"][0], len(feed.lines)) == (["worker-0", "2"], 3)
+
+
+async def test_long_lines_are_kept_by_their_size(cluster, jobs, running):
+    cluster.job("j")
+    feed = await running(LogFeed(jobs, "j", ""))
+    for _ in range(2000):
+        feed._add("worker-0", "x" * 4000)
+
+    assert sum(len(text) for _, text in feed.lines) <= log_feed._MOST_CHARACTERS
+
+
+async def test_of_a_large_job_one_log_is_read_and_a_bounded_number_of_replicas_shown(cluster, jobs, running):
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}
+    cluster.job("j", tfReplicaSpecs={"Worker": {"replicas": 1500, "template": template}})
+    logs = LogCursor(await running(LogFeed(jobs, "j", "")))
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+
+    assert read(logs)["log"]["replica"] == "chief-0"
+    shown = read(page)["replicas"]
+    assert (len(shown["rows"]), shown["count"]) == (1000, 1501)
+
+
+class Endless(LogFeed):
+    is_running = False
+
+    async def run(self):
+        self.is_running = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.is_running = False
+
+
+async def test_pages_of_one_job_share_what_they_read_until_the_last_one_is_closed(cluster, jobs):
+    async with asyncio.TaskGroup() as tasks:
+        feeds = SharedFeeds(tasks)
+        async with feeds.reading("j", lambda: Endless(jobs, "j", "")) as first:
+            async with feeds.reading("j", lambda: Endless(jobs, "j", "")) as second:
+                await cluster.clock.idle()
+            assert (first is second, first.is_running) == (True, True)
+        await cluster.clock.idle()
+        assert not first.is_running
+
+
+async def test_a_number_of_jobs_is_looked_at_and_no_more(jobs):
+    async with asyncio.TaskGroup() as tasks:
+        feeds = SharedFeeds(tasks)
+        opened = [feeds.reading(number, lambda: Endless(jobs, "j", "")) for number in range(MOST_FEEDS)]
+        for one in opened:
+            await one.__aenter__()
+        with pytest.raises(TooMany):
+            await feeds.reading("more", lambda: Endless(jobs, "j", "")).__aenter__()
+        for one in opened:
+            await one.__aexit__(None, None, None)

@@ -1,0 +1,108 @@
+"""What the pages of ``tfjob ui`` answer, request by request: data for the user's browser, and nothing for others."""
+
+import re
+from importlib import resources
+from unittest import mock
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from support.embedded_jobs import EmbeddedJobs
+from support.fake_clock import FakeClock
+from tf_operator.cli.ui import board, site
+from tf_operator.cli.ui.feed import SharedFeeds
+from tf_operator.cli.ui.guard import ASK_AGAIN, BrowserGuard
+from tf_operator.dialects import registry
+from tf_operator.machinery.transport.requests import EVERYWHERE
+
+JOB = "tfjob.kubeflow.org/default/j"
+
+
+class Browser:
+    """Asks a site, with the cookie that it has got."""
+
+    def __init__(self, made, guard):
+        self._site = made
+        self.guard = guard
+        self.headers = {"Host": "127.0.0.1:8090"}
+        self.entrance = guard.url.partition("8090")[2]
+
+    async def ask(self, path, method="GET", **headers):
+        request = make_mocked_request(method, path, {**self.headers, **headers})
+        return await self._site.request_handler(request)
+
+    async def enter(self):
+        answer = await self.ask(self.entrance)
+        self.headers["Cookie"] = answer.headers["Set-Cookie"].partition(";")[0]
+        return answer
+
+
+@pytest.fixture
+async def browser():
+    cluster = EmbeddedJobs(FakeClock())
+    cluster.job()
+    async with cluster.client() as jobs:
+        guard = BrowserGuard(8090)
+        scopes = {registry.DEFAULT: (EVERYWHERE,)}
+        shown = board.of(scopes, client=jobs.client, clock=cluster.clock, title="t")
+        feeds = SharedFeeds(mock.Mock())
+        yield Browser(site.Site(guard, board=shown, connect=jobs.of_kind, feeds=feeds, clock=cluster.clock), guard)
+
+
+PATHS = ["", "static/jobs.js", "stream", f"jobs/{JOB}", f"stream/{JOB}", f"yaml/{JOB}", "nothing"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_without_the_cookie_nothing_is_answered_even_at_the_right_path(browser, path):
+    answer = await browser.ask(browser.guard.path + path)
+
+    assert (answer.status, answer.text) == (403, f"{ASK_AGAIN}\n")
+
+
+async def test_the_token_gets_a_cookie_and_a_page_that_leads_on_once(browser):
+    first, second = await browser.enter(), await browser.ask(browser.entrance)
+
+    assert (first.status, f"url={browser.guard.path}" in first.text) == (200, True)
+    assert (second.status, "Set-Cookie" in second.headers) == (403, False)
+
+
+ANSWERS = {
+    ("GET", "{path}"): (200, "<h1>Jobs</h1>"),
+    ("HEAD", "{path}"): (200, ""),
+    ("GET", f"{{path}}jobs/{JOB}"): (200, "First failure"),
+    ("GET", f"{{path}}yaml/{JOB}"): (200, "kind: TFJob"),
+    ("GET", "{path}yaml/tfjob.kubeflow.org/default/other"): (404, "not found"),
+    ("GET", "{path}yaml/pod.v1/default/j"): (404, "there is no kind 'pod.v1'"),
+    ("GET", f"{{path}}stream/{JOB}?replica=../../x"): (400, "worker-0"),
+    ("GET", "{path}static/../guard.py"): (404, "no such page"),
+    ("GET", "{path}static/%2e%2e/guard.py"): (404, "no such page"),
+    ("GET", "{path}static//etc/passwd"): (404, "no such page"),
+    ("GET", "{path}yaml/tfjob.kubeflow.org/default/..%2f..%2fpods"): (404, "no such page"),
+    ("GET", "{path}yaml/tfjob.kubeflow.org/%2e%2e/j"): (404, "no such page"),
+    ("GET", "/elsewhere/"): (404, "no such page"),
+    ("POST", "{path}"): (405, "Nothing can be changed"),
+    ("DELETE", f"{{path}}yaml/{JOB}"): (405, "Nothing can be changed"),
+}
+
+
+@pytest.mark.parametrize(("asked", "outcome"), ANSWERS.items(), ids=map(str, ANSWERS))
+async def test_a_request_is_answered_without_a_way_out_of_the_pages(browser, asked, outcome):
+    await browser.enter()
+    method, path = asked
+
+    answer = await browser.ask(path.format(path=browser.guard.path), method)
+
+    assert (answer.status, outcome[1] in (answer.text or "")) == (outcome[0], True), answer.text
+    assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_pages_need_nothing_that_their_policy_forbids():
+    folder = resources.files("tf_operator.cli.ui").joinpath("static")
+    texts = {entry.name: entry.read_text() for entry in folder.iterdir()}
+
+    pages = "".join(text for name, text in texts.items() if name.endswith(".html"))
+    assert not re.search(r"<style|<script(?! type=\"module\" src=\")|\son\w+=|\sstyle=|javascript:", pages)
+    scripts = "".join(text for name, text in texts.items() if name.endswith(".js"))
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", scripts)
+    assert set(re.findall(r"https?://[^\"'/]+", pages + scripts + texts["style.css"])) == {"http://localhost:6006"}

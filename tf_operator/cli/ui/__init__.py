@@ -1,0 +1,8 @@
+"""``tfjob ui``: pages on loopback that show jobs as they run, with the rights of the user who starts it.
+
+    browser --> site: guard, files --> board: all jobs, one watch for each kind
+                                   +-> job_feed, log_feed: one job, for as long as somebody looks at it
+
+The server sends data only; the pages are static files, whose modules put each value into the document as text.
+Nothing can be changed: only GET is answered.
+"""

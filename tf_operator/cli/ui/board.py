@@ -1,0 +1,187 @@
+"""All jobs that the user may list, as rows: one watch for each kind, however many pages are open.
+
+Of a job only its row is kept, a few hundred bytes. A page gets all rows first, then those that change.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from tf_operator.cli import output
+from tf_operator.cli.ui import feed
+from tf_operator.cli.ui.feed import Feed
+from tf_operator.client.job import Job, read_job
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.machinery.cache.decoding import Decode
+from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.cache.reflector import WatchClient
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport.requests import Scope
+from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.meta import ObjectKey, resource_version_of, rfc3339
+
+_ROWS_AT_ONCE: Final = 500
+_MOST_MESSAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job, as the table shows it."""
+
+    metadata: ObjectMeta
+    text: bytes
+    """JSON."""
+
+
+def kind_name(api: ServedAPI) -> str:
+    """A kind, as users name it and as addresses of pages have it: ``tfjob.kubeflow.org``."""
+    return f"{api.resource.kind}.{api.resource.group}".lower()
+
+
+def row_reader(api: ServedAPI) -> Decode[JobRow]:
+    """From a job of this API to its row."""
+
+    def read(raw: msgspec.Raw) -> JobRow:
+        job = read_job(msgspec.json.decode(raw), api)
+        metadata = ObjectMeta(job.name, job.namespace, job.uid, resource_version_of(job.body))
+        return JobRow(metadata, msgspec.json.encode(row(job, kind_name(api))))
+
+    return read
+
+
+def row(job: Job, kind: str) -> Mapping[str, object]:
+    """One job for the table."""
+    return {
+        "id": f"{kind}/{job.namespace}/{job.name}",
+        "kind": kind,
+        "namespace": job.namespace,
+        "name": job.name,
+        "state": state(job),
+        "ready": output.ready(job),
+        "restarts": job.restarts,
+        "created": moment(job.created),
+        "message": feed.shown(job.message, _MOST_MESSAGE),
+    }
+
+
+def state(job: Job) -> str:
+    """Where a job is, in a word."""
+    return "Terminating" if job.spec.is_being_deleted else job.phase or "New"
+
+
+def moment(time: datetime | None) -> str | None:
+    """A time for scripts."""
+    return rfc3339(time) if time else None
+
+
+def of(
+    scopes: Mapping[ServedAPI, Sequence[Scope]], *, client: WatchClient, clock: Clock, title: str, note: str = ""
+) -> "Board":
+    """The board of these APIs, each in the namespaces that may be listed."""
+    informers = {
+        kind_name(api): Informer(api.resource, client=client, clock=clock, decode=row_reader(api), scopes=places)
+        for api, places in scopes.items()
+    }
+    return Board(informers, title=title, note=note)
+
+
+class Board(Feed):
+    """The rows of all kinds."""
+
+    def __init__(self, informers: Mapping[str, Informer[JobRow]], *, title: str, note: str = "") -> None:
+        """``informers`` are by the name of the kind; ``note``: what the user does not see, and why."""
+        super().__init__()
+        self.informers = informers
+        self.head = {"title": title, "note": note, "kinds": list(informers)}
+        self._cursors = set[BoardCursor]()
+        for kind, informer in informers.items():
+            informer.add_handler(_Handler(self, kind))
+
+    async def run(self) -> None:
+        """Keep the rows up to date until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self.informers.values():
+                tasks.create_task(informer.run())
+            for informer in self.informers.values():
+                await informer.wait_settled()
+            self.changed()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every job that was there has a row."""
+        return all(informer.has_settled for informer in self.informers.values())
+
+    def opened(self) -> "BoardCursor":
+        """What a new page reads; to be closed."""
+        cursor = BoardCursor(self)
+        self._cursors.add(cursor)
+        return cursor
+
+    def closed(self, cursor: "BoardCursor") -> None:
+        """A page is gone."""
+        self._cursors.discard(cursor)
+
+    def row_changed(self, kind: str, key: ObjectKey) -> None:
+        """A job has changed, come or gone."""
+        for cursor in self._cursors:
+            cursor.waiting[kind, key] = None
+        self.changed()
+
+
+class BoardCursor:
+    """What one page has still to be sent: names of jobs, each once, however often it has changed."""
+
+    is_ended = False
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self.waiting: dict[tuple[str, ObjectKey], None] = {
+            (kind, item.metadata.key): None for kind, informer in board.informers.items() for item in informer.store
+        }
+        self._has_begun = self._is_complete = False
+
+    def news(self) -> list[bytes]:
+        """The next frames."""
+        return list(self._frames())
+
+    def _frames(self) -> Iterator[bytes]:
+        if not self._has_begun:
+            self._has_begun = True
+            yield feed.frame("head", self._board.head)
+        taken = [key for key, _ in zip(self.waiting, range(_ROWS_AT_ONCE), strict=False)]
+        rows, gone = list[bytes](), list[bytes]()
+        for kind, key in taken:
+            del self.waiting[kind, key]
+            item = self._board.informers[kind].store.get(key)
+            gone += [] if item else [msgspec.json.encode(f"{kind}/{key}")]
+            rows += [item.text] if item else []
+        yield from _lists(("rows", rows), ("gone", gone))
+        if self._board.is_complete and not (self.waiting or self._is_complete):
+            self._is_complete = True
+            yield feed.frame("complete", value=True)
+
+
+def _lists(*found: tuple[str, Sequence[bytes]]) -> Iterator[bytes]:
+    return (feed.frame_of(event, encoded) for event, encoded in found if encoded)
+
+
+class _Handler:
+    """Notifies the board of what one informer sees."""
+
+    def __init__(self, board: Board, kind: str) -> None:
+        self._board = board
+        self._kind = kind
+
+    def on_add(self, item: JobRow) -> None:
+        self._board.row_changed(self._kind, item.metadata.key)
+
+    def on_update(self, old: JobRow, new: JobRow) -> None:
+        if old.text != new.text:
+            self._board.row_changed(self._kind, new.metadata.key)
+
+    def on_delete(self, last: JobRow, *, final_state_known: bool) -> None:  # noqa: ARG002 (it is gone either way)
+        self._board.row_changed(self._kind, last.metadata.key)

@@ -1,0 +1,165 @@
+"""What the page of one job shows, as values for its scripts: a pure function of what the API server says.
+
+Every text may have been written by a tenant. It is shortened and made printable here, and the scripts put it into the
+document as text.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from tf_operator.cli import explain, explain_ends, kube_yaml, output, run_view
+from tf_operator.cli.situation import Situation
+from tf_operator.cli.ui import board, feed
+from tf_operator.client import Job, JobEvent, JobPod, pods
+from tf_operator.job.record import FirstFailure
+from tf_operator.meta import Body, metadata_of, text_of
+
+MOST_REPLICAS: Final = 1000
+MOST_OF_TIMELINE: Final = 200
+Shown = Mapping[str, object]
+
+
+def overview(seen: Situation, *, note: str = "", is_deleted: bool = False) -> Shown:
+    """The job, why it is in its state, its first failure, its TensorBoard."""
+    job, said = seen.job, explain.explain(seen)
+    return {
+        "state": "Deleted" if is_deleted else board.state(job),
+        "explanation": "was deleted" if is_deleted else feed.shown(said.state),
+        "reasons": [] if is_deleted else _lines(said.reasons),
+        "waits": [] if is_deleted else _lines(said.waits),
+        "steps": [] if is_deleted else _lines(said.steps),
+        "created": board.moment(job.created),
+        "started": board.moment(job.started),
+        "finished": board.moment(job.finished),
+        "ready": output.ready(job),
+        "restarts": job.restarts,
+        "failure": _failure(job),
+        "tensorboard": _tensorboard(job),
+        "chosen": main_replica(job),
+        "note": note,
+    }
+
+
+def replicas(seen: Situation) -> Shown:
+    """Each replica that is wanted, with its pod, and each pod besides; of a large job those that do not run first."""
+    by_name = {pod.replica: pod for pod in seen.pods}
+    wanted = [f"{spec.type.label}-{index}" for spec in seen.job.spec.in_force().replicas for index in range(spec.count)]
+    names = list(dict.fromkeys((*wanted, *by_name)))
+    if len(names) > MOST_REPLICAS:
+        names.sort(key=lambda name: name in by_name and by_name[name].is_running)
+    completed = _completed(seen.job)
+    rows = [_replica(name, by_name.get(name), is_done=name in completed) for name in names[:MOST_REPLICAS]]
+    return {"rows": rows, "count": len(names), "running": sum(pod.is_running for pod in seen.pods)}
+
+
+def timeline(seen: Situation) -> list[Shown]:
+    """Conditions and events, the newest first."""
+    found = sorted([*_conditions(seen.job), *map(_event, seen.events)], key=lambda entry: str(entry["time"] or ""))
+    return found[: -MOST_OF_TIMELINE - 1 : -1]
+
+
+def manifest(body: Body) -> str:
+    """The object as YAML, without who has written which field; characters that cannot be seen are escaped."""
+    metadata = {name: value for name, value in metadata_of(body).items() if name != "managedFields"}
+    text = kube_yaml.write({**body, "metadata": metadata})
+    return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04x}" for char in text)
+
+
+def main_replica(job: Job) -> str:
+    """The replica whose log says most: the one that failed first, or the one that stands for the job."""
+    first = job.first_failure
+    if first and (name := _replica_of(job, first)):
+        return name
+    kind, index = job.spec.main_replica
+    return f"{kind.label}-{index}"
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    return [feed.shown(text) for text in texts]
+
+
+def _replica(name: str, pod: JobPod | None, *, is_done: bool) -> Shown:
+    if pod is None:
+        return {"name": name, "state": "has succeeded" if is_done else "has no pod", "tone": "idle"}
+    return {
+        "name": name,
+        "pod": pod.name,
+        "state": feed.shown(run_view.state_of(pod)),
+        "tone": _tone(pod),
+        "restarts": pod.restarts,
+        "node": feed.shown(pod.node),
+        "created": board.moment(pod.created),
+    }
+
+
+def _tone(pod: JobPod) -> str:
+    """How worrying the state is."""
+    if pod.phase == "Failed" or (pod.main and pod.main.exit_code):
+        return "bad"
+    if pod.is_running or pod.phase == "Succeeded":
+        return "good"
+    return "idle" if pod.is_starting or pod.is_terminating else "warn"
+
+
+def _completed(job: Job) -> set[str]:
+    return {
+        f"{spec.type.label}-{index}"
+        for spec in job.spec.replicas
+        for index in range(min(spec.count, MOST_REPLICAS))
+        if index in job.spec.record.of(spec.type).completed
+    }
+
+
+def _failure(job: Job) -> Shown | None:
+    first = job.first_failure
+    if first is None:
+        return None
+    ended = "" if first.exit_code is None else f"ended with {explain_ends.ending(first.exit_code, first.reason)}"
+    return {
+        "pod": feed.shown(first.pod),
+        "replica": _replica_of(job, first),
+        "ended": feed.shown(ended or first.reason or "failed"),
+        "message": feed.shown(first.message),
+        "time": board.moment(first.time),
+    }
+
+
+def _replica_of(job: Job, first: FirstFailure) -> str:
+    return next((name for name in pods.replicas_of(job) if first.pod == f"{job.name}-{name}"), "")
+
+
+def _tensorboard(job: Job) -> Shown | None:
+    """How to reach the TensorBoard that the operator runs for this job, if it asks for one."""
+    spec = job.spec
+    name = spec.tensorboard.name if spec.tensorboard else job.name if spec.tensorboard_spec is not None else ""
+    if not name:
+        return None
+    problems = _lines(spec.tensorboard.problems) if spec.tensorboard else []
+    return {"command": f"kubectl -n {job.namespace} port-forward service/{name} 6006:80", "problems": problems}
+
+
+def _conditions(job: Job) -> Iterator[Shown]:
+    status = job.body.get("status")
+    found = status.get("conditions") if isinstance(status, Mapping) else None
+    for entry in found if isinstance(found, list) else ():
+        if isinstance(entry, Mapping):
+            is_true = entry.get("status") == "True"
+            yield {
+                "time": feed.shown(text_of(entry, "lastTransitionTime") or text_of(entry, "lastUpdateTime"), 40)
+                or None,
+                "tone": "bad" if is_true and entry.get("type") == "Failed" else "state",
+                "what": feed.shown(f"{'' if is_true else 'no longer '}{text_of(entry, 'type')}", 100),
+                "about": "job",
+                "message": feed.shown(text_of(entry, "message")),
+            }
+
+
+def _event(event: JobEvent) -> Shown:
+    times = f" (x{event.count})" if event.count > 1 else ""
+    return {
+        "time": board.moment(event.time),
+        "tone": "warn" if event.is_warning else "idle",
+        "what": feed.shown(event.reason, 100),
+        "about": feed.shown(f"{event.kind.lower()}/{event.name}", 300),
+        "message": feed.shown(event.message) + times,
+    }

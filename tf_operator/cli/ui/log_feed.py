@@ -1,0 +1,114 @@
+"""What the replicas of one job print, for as long as somebody looks: the last lines of all, however much there is.
+
+A program may print faster than any browser shows it. What a page has not read when it is pushed out is counted.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import aclosing
+from itertools import islice
+from typing import Final
+
+from tf_operator.cli import failures
+from tf_operator.cli.ui import feed, job_page
+from tf_operator.cli.ui.feed import RunningFeed
+from tf_operator.cli.ui.job_feed import BROKEN
+from tf_operator.client import ApiError, AsyncTFJobs, NotPossible
+
+MOST_FOLLOWED: Final = 20
+"""Replicas of a job whose logs are read at once: each is a connection. Of a larger job, one at a time."""
+_MOST_LINES: Final = 4000
+_MOST_CHARACTERS: Final = 4 * 1024 * 1024
+_LONGEST_LINE: Final = 4000
+_TAIL: Final = 200
+"""Of each replica."""
+_LINES_AT_ONCE: Final = 1000
+
+
+class LogFeed(RunningFeed):
+    """The last lines of one replica, or of all."""
+
+    def __init__(self, jobs: AsyncTFJobs, name: str, replica: str) -> None:
+        """``replica``: as in ``worker-0``; empty for all, if they are few, or else for the one that says most."""
+        super().__init__()
+        self._jobs = jobs
+        self._name = name
+        self._replica = replica
+        self.lines = deque[tuple[str, str]]()
+        """Replica and text."""
+        self._characters = 0
+        self.count = 0
+        """Lines since the beginning."""
+        self.head = b""
+        self.end = b""
+
+    async def run(self) -> None:
+        """Read until the job has ended, and what its programs printed is read."""
+        try:
+            job = await self._jobs.get(self._name)
+            if not self._replica and job.spec.pod_count > MOST_FOLLOWED:
+                self._replica = job_page.main_replica(job)
+            self.head = feed.frame("log", {"replica": self._replica, "tail": _TAIL})
+            self.changed()
+            found = self._jobs.logs(job, replica=self._replica, follow=True, tail=_TAIL)
+            async with aclosing(found) as lines:
+                async for line in lines:
+                    self._add(line.replica, feed.shown(line.text, _LONGEST_LINE))
+            self._end("The job has ended, and so have its logs.")
+        except (ApiError, NotPossible) as error:
+            self._end(feed.shown(failures.sentence(error)))
+
+    def broke(self) -> None:
+        """Say so."""
+        self._end(BROKEN)
+
+    def _add(self, replica: str, text: str) -> None:
+        self.lines.append((replica, text))
+        self._characters += len(text)
+        self.count += 1
+        while len(self.lines) > _MOST_LINES or self._characters > _MOST_CHARACTERS:
+            self._characters -= len(self.lines.popleft()[1])
+        self.changed()
+
+    def _end(self, text: str) -> None:
+        self.end = feed.frame("logend", text)
+        self.changed()
+
+
+class LogCursor:
+    """What one page has read."""
+
+    def __init__(self, source: LogFeed) -> None:
+        self._source = source
+        self._read = 0
+        """Lines, of all that there were."""
+        self._said = set[bytes]()
+
+    def news(self) -> list[bytes]:
+        """The next frames."""
+        return list(self._frames())
+
+    def _frames(self) -> Iterator[bytes]:
+        source = self._source
+        yield from self._once(source.head)
+        first = source.count - len(source.lines)
+        if self._read < first:
+            if self._read:
+                yield feed.frame("skipped", first - self._read)
+            self._read = first
+        lines = list(islice(source.lines, self._read - first, self._read - first + _LINES_AT_ONCE))
+        if lines:
+            self._read += len(lines)
+            yield feed.frame("lines", lines)
+        elif source.end:
+            yield from self._once(source.end)
+
+    def _once(self, text: bytes) -> Iterator[bytes]:
+        if text and text not in self._said:
+            self._said.add(text)
+            yield text
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing follows."""
+        return False

@@ -1,0 +1,79 @@
+"""Where the user may list jobs: everywhere, or in some namespaces. The API server is asked, and says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound
+from tf_operator.client.changes import list_all
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.machinery.transport import requests
+from tf_operator.machinery.transport.requests import EVERYWHERE, Resource, Scope
+from tf_operator.meta import key_of
+
+MOST_NAMESPACES: Final = 50
+"""Each has a watch of its own."""
+_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What the user sees of the jobs of a cluster."""
+
+    scopes: Mapping[ServedAPI, tuple[Scope, ...]] = field(default_factory=dict)
+    """Of each API that is served."""
+    note: str = ""
+    """What is not seen, and why; for people."""
+
+
+async def visible(jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespace: str) -> Visible:
+    """What may be listed: in a namespace, or in all; an ``ApiError`` when nothing may."""
+    if namespace:
+        found, refusal = await _listable(jobs, apis, (namespace,))
+        return Visible(_some(found, refusal), f"Only namespace {namespace} is shown (--namespace).")
+    found, refusal = await _listable(jobs, apis, ("",))
+    if not isinstance(refusal, Forbidden):
+        return Visible(_some(found, refusal))
+    places = await _namespaces(jobs)
+    narrow, refusal = await _listable(jobs, tuple(api for api in apis if api not in found), places)
+    shown = sorted({scope.namespace for scopes in narrow.values() for scope in scopes})
+    note = f"You may not list jobs of all namespaces; shown: {', '.join(shown)}. --namespace names another."
+    return Visible(_some({**found, **narrow}, refusal), note if shown else "")
+
+
+async def _namespaces(jobs: AsyncTFJobs) -> tuple[str, ...]:
+    """Those that may be tried: that of the context first."""
+    try:
+        listed = await list_all(jobs.client, _NAMESPACES, EVERYWHERE)
+    except Forbidden:
+        return (jobs.namespace,)
+    names = dict.fromkeys((jobs.namespace, *(key_of(body).name for body in listed.items)))
+    return tuple(names)[:MOST_NAMESPACES]
+
+
+async def _listable(
+    jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespaces: tuple[str, ...]
+) -> tuple[dict[ServedAPI, tuple[Scope, ...]], ApiError | None]:
+    """The scopes of each API that may be listed, and a refusal of the others: Forbidden, if there is one."""
+    found = dict[ServedAPI, tuple[Scope, ...]]()
+    refusal: ApiError | None = None
+    for api in apis:
+        for namespace in namespaces:
+            try:
+                await jobs.client.send(requests.list_page(api.resource, Scope(namespace), limit=1))
+            except NotFound as error:
+                refusal = refusal or error
+                break
+            except Forbidden as error:
+                refusal = error
+            else:
+                found[api] = (*found.get(api, ()), Scope(namespace))
+    return found, refusal
+
+
+def _some(
+    found: Mapping[ServedAPI, tuple[Scope, ...]], refusal: ApiError | None
+) -> Mapping[ServedAPI, tuple[Scope, ...]]:
+    if not found and refusal:
+        raise refusal
+    return found

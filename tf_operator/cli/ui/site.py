@@ -1,0 +1,276 @@
+"""The pages over HTTP on loopback: files, and streams of events that keep them up to date.
+
+    /?token=...                      exchanges the token for the cookie, and leads to the table
+    PATH/                            the table of jobs
+    PATH/jobs/KIND/NAMESPACE/NAME    the page of one job
+    PATH/stream, PATH/stream/KIND/NAMESPACE/NAME, PATH/yaml/KIND/NAMESPACE/NAME: what they show
+
+Every answer forbids the browser to run or load anything that is not this server's own.
+"""
+
+import asyncio
+import logging
+import re
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from importlib import resources
+from typing import Final
+
+from aiohttp import web
+
+from tf_operator.cli import failures
+from tf_operator.cli.ui import feed, job_page
+from tf_operator.cli.ui.board import Board
+from tf_operator.cli.ui.feed import Cursor, Feed, SharedFeeds, TooMany
+from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
+from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
+from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
+from tf_operator.client import ApiError, AsyncTFJobs, NotFound
+from tf_operator.local.apiserver.http_connections import ConnectionPool
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.log import Logger
+
+MOST_STREAMS: Final = 64
+"""Pages that are looked at: one that is hidden has none."""
+WRITE_WITHIN: Final = 30.0
+"""Seconds in which a browser has to read what was sent; after that it begins again."""
+_PACE: Final = 0.25
+"""Seconds in which changes are collected."""
+_BEAT: Final = 15.0
+"""Seconds of silence after which a stream says that it lives."""
+_ENDED_WITHIN: Final = 1.0
+_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Server": "tfjob",
+}
+_JOB: Final = r"(?P<kind>[a-z0-9.]{1,100})/(?P<namespace>[a-z0-9][-a-z0-9]{0,62})/(?P<name>[a-z0-9][-a-z0-9.]{0,252})"
+_PAGE: Final = re.compile(rf"jobs/{_JOB}")
+_STREAM: Final = re.compile(rf"stream/{_JOB}")
+_YAML: Final = re.compile(rf"yaml/{_JOB}")
+_REPLICA: Final = re.compile(r"|[a-z]{1,20}-[0-9]{1,6}")
+# The page of ours from which the browser goes on: it sends no cookie with what the page of another site has led to,
+# such as the link in the terminal of a notebook, nor with where that is redirected.
+_ENTRANCE: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tfjob ui</title>
+<meta http-equiv="refresh" content="0;url={path}"><p><a href="{path}">Jobs</a></p></html>"""
+# What aiohttp reports are connections that broke and requests that are not HTTP.
+_SILENT = logging.getLogger("tf_operator.cli.ui.aiohttp")
+_SILENT.disabled = True
+
+_log = Logger(__name__)
+Connect = Callable[[str, str], AsyncTFJobs]
+"""The jobs of a kind and a namespace; ``ValueError`` for a kind that is not known."""
+
+
+class _Answer(Exception):
+    """Not what was asked for: a status, and a sentence."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@asynccontextmanager
+async def serving(
+    listener: socket.socket, *, guard: BrowserGuard, board: Board, connect: Connect, clock: Clock
+) -> AsyncIterator[None]:
+    """Serve at a socket that listens, until the block is left; the socket is closed then."""
+    listener.settimeout(0)
+    async with asyncio.TaskGroup() as tasks:
+        site = Site(guard, board=board, connect=connect, feeds=SharedFeeds(tasks), clock=clock)
+        accepting = tasks.create_task(site.pool.accept(listener))
+        try:
+            yield
+        finally:
+            accepting.cancel()
+            listener.close()
+            await site.end()
+
+
+class Site(web.Server):
+    """Answers requests."""
+
+    def __init__(
+        self, guard: BrowserGuard, *, board: Board, connect: Connect, feeds: SharedFeeds, clock: Clock
+    ) -> None:
+        super().__init__(self._answer, handler_cancellation=True)
+        self._guard = guard
+        self._board = board
+        self._connect = connect
+        self._feeds = feeds
+        self._clock = clock
+        self._files = _files()
+        self._streams = set[asyncio.Event]()
+        """What wakes each of them."""
+        self._is_ending = False
+        self.pool = ConnectionPool(self, None, clock)
+
+    def __call__(self) -> web.RequestHandler:
+        """The protocol of one connection."""
+        return web.RequestHandler(
+            self,
+            loop=asyncio.get_running_loop(),
+            logger=_SILENT,
+            access_log=None,  # type: ignore[arg-type] # None is allowed: there is no log of requests then
+            lingering_time=0,
+            max_headers=64,
+        )
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """The connection is closed, whoever closed it."""
+        super().connection_lost(handler, exc)
+        self.pool.lost(handler)
+
+    async def end(self) -> None:
+        """End streams, and close all connections."""
+        self._is_ending = True
+        for woken in self._streams:
+            woken.set()
+        self.pre_shutdown()
+        await self.shutdown(_ENDED_WITHIN)
+        self.pool.close()
+
+    async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._dispatch(http)
+        except NotLetIn as refusal:
+            answer = _Answer(403, str(refusal))
+        except _Answer as other:
+            answer = other
+        except ConnectionError:
+            raise
+        except Exception:  # noqa: BLE001 (the terminal says why)
+            _log.exception("a request failed", path=http.path)
+            answer = _Answer(500, "This cannot be shown; the terminal of tfjob ui says why.")
+        response = _text(str(answer), status=answer.status)
+        response.force_close()
+        return response
+
+    async def _dispatch(self, http: web.BaseRequest) -> web.StreamResponse:
+        self._guard.check_address(http.headers)
+        if http.method not in {"GET", "HEAD"}:
+            raise _Answer(405, "Nothing can be changed here.")
+        if http.path == "/":
+            cookie = self._guard.redeem(http.query)
+            self.pool.admit(http.protocol)
+            page = _ENTRANCE.format(path=self._guard.path)
+            return web.Response(
+                text=page, content_type="text/html", charset="utf-8", headers={**_HEADERS, "Set-Cookie": cookie}
+            )
+        self._guard.check_session(http.headers)
+        self.pool.admit(http.protocol)
+        if not http.path.startswith(self._guard.path):
+            raise _Answer(404, "There is no such page.")
+        return await self._page(http, http.path.removeprefix(self._guard.path))
+
+    async def _page(self, http: web.BaseRequest, path: str) -> web.StreamResponse:
+        if path == "stream":
+            cursor = self._board.opened()
+            try:
+                return await self._stream(http, {self._board: cursor})
+            finally:
+                self._board.closed(cursor)
+        if found := _STREAM.fullmatch(path):
+            return await self._job_stream(http, **found.groupdict())
+        if found := _YAML.fullmatch(path):
+            return await self._yaml(**found.groupdict())
+        name = "jobs.html" if path == "" else "job.html" if _PAGE.fullmatch(path) else path.removeprefix("static/")
+        if name not in self._files:
+            raise _Answer(404, "There is no such page.")
+        media, content = self._files[name]
+        return web.Response(body=content, content_type=media, charset="utf-8", headers=_HEADERS)
+
+    def _jobs(self, kind: str, namespace: str) -> AsyncTFJobs:
+        try:
+            return self._connect(kind, namespace)
+        except ValueError as error:
+            raise _Answer(404, str(error)) from error
+
+    async def _yaml(self, kind: str, namespace: str, name: str) -> web.StreamResponse:
+        try:
+            job = await self._jobs(kind, namespace).get(name)
+        except ApiError as error:
+            status = 404 if isinstance(error, NotFound) else 502
+            raise _Answer(status, feed.shown(failures.sentence(error))) from error
+        return _text(job_page.manifest(job.body))
+
+    async def _job_stream(self, http: web.BaseRequest, *, kind: str, namespace: str, name: str) -> web.StreamResponse:
+        jobs, replica = self._jobs(kind, namespace), http.query.get("replica", "")
+        if not _REPLICA.fullmatch(replica):
+            raise _Answer(400, "A replica is named as in worker-0.")
+        key = (kind, namespace, name)
+        async with AsyncExitStack() as stack:
+            try:
+                job = await stack.enter_async_context(
+                    self._feeds.reading(key, lambda: JobFeed(jobs, name, self._clock))
+                )
+                log = await stack.enter_async_context(
+                    self._feeds.reading((*key, replica), lambda: LogFeed(jobs, name, replica))
+                )
+            except TooMany:
+                raise _Answer(503, "Too many jobs are looked at: close some pages.") from None
+            return await self._stream(http, {job: JobCursor(job), log: LogCursor(log)})
+
+    async def _stream(self, http: web.BaseRequest, cursors: Mapping[Feed, Cursor]) -> web.StreamResponse:
+        """Send what the cursors have until the browser leaves or nothing follows."""
+        if len(self._streams) >= MOST_STREAMS:
+            raise _Answer(503, "Too many pages are open: close some.")
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"})
+        woken = asyncio.Event()
+        with ExitStack() as stack:
+            for source in cursors:
+                stack.enter_context(source.heard(woken.set))
+            self._streams.add(woken)
+            stack.callback(self._streams.discard, woken)
+            await response.prepare(http)
+            await self._write(response, b"retry: 2000\n\n")
+            await self._pump(response, tuple(cursors.values()), woken)
+        return response
+
+    async def _pump(self, response: web.StreamResponse, cursors: Sequence[Cursor], woken: asyncio.Event) -> None:
+        while not self._is_ending:
+            woken.clear()
+            is_ended = any(cursor.is_ended for cursor in cursors)
+            if frames := [text for cursor in cursors for text in cursor.news()]:
+                await self._write(response, b"".join(frames))
+                continue
+            if is_ended:
+                return
+            try:
+                async with self._clock.timeout(_BEAT):
+                    await woken.wait()
+            except TimeoutError:
+                await self._write(response, b": here\n\n")
+            await self._clock.sleep(_PACE)
+
+    async def _write(self, response: web.StreamResponse, data: bytes) -> None:
+        """What a browser does not read must not be kept for it."""
+        try:
+            async with self._clock.timeout(WRITE_WITHIN):
+                await response.write(data)
+        except TimeoutError as error:
+            raise ConnectionResetError("the browser does not read") from error
+
+
+def _text(text: str, *, status: int = 200) -> web.Response:
+    """Plain text: nothing in it is markup."""
+    return web.Response(text=f"{text}\n", status=status, content_type="text/plain", charset="utf-8", headers=_HEADERS)
+
+
+def _files() -> dict[str, tuple[str, bytes]]:
+    """The static files: what is not here, is not served, whatever a path says."""
+    folder = resources.files("tf_operator.cli.ui").joinpath("static")
+    found = {entry.name: entry for entry in folder.iterdir()}
+    return {
+        name: (_TYPES[ending], entry.read_bytes())
+        for name, entry in found.items()
+        if (ending := f".{name.rpartition('.')[2]}") in _TYPES
+    }

@@ -1,0 +1,138 @@
+// The page of one job.
+import { Log } from "./log.js";
+import { $, age, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
+
+const [kind, namespace, name] = location.pathname.split("/").slice(3).map(decodeURIComponent);
+const path = [kind, namespace, name].map(encodeURIComponent).join("/");
+const log = new Log(() => stream.restart());
+
+document.title = `${name} - job`;
+write($("name"), name);
+write($("kind"), `${kind} in namespace ${namespace}`);
+
+/** Names and values, without what is empty. */
+function facts(list, found) {
+  const wanted = found.filter(([, value]) => value !== "" && value !== null && value !== undefined && value.length !== 0);
+  const nodes = wanted.flatMap(([title, value]) => [
+    make("dt", {}, title),
+    ...(Array.isArray(value) ? value : [value]).map((each) => make("dd", {}, each)),
+  ]);
+  list.replaceChildren(...nodes);
+}
+
+function onJob(job) {
+  if ($("state").dataset.state !== job.state) {
+    $("state").dataset.state = job.state;
+    $("state").replaceChildren(...stateText(job.state));
+  }
+  write($("explanation"), `It ${job.explanation}.`);
+  show($("note"), job.note);
+  write($("note"), job.note);
+  const ran = job.started && job.finished ? age(job.started, Date.parse(job.finished)) : "";
+  facts($("facts"), [
+    ["Why", job.reasons],
+    ["Waits for", job.waits],
+    ["Next", job.steps],
+    ["Ready", job.ready],
+    ["Restarts", String(job.restarts)],
+    ["Created", moment(job.created)],
+    ["Started", job.started && moment(job.started)],
+    ["Ran for", ran],
+    ["Finished", job.finished && moment(job.finished)],
+  ]);
+  show($("failure"), job.failure);
+  if (job.failure) {
+    const failed = job.failure;
+    const button = failed.replica && make("button", { type: "button" }, `Show the log of ${failed.replica}`);
+    button?.addEventListener?.("click", () => log.choose(failed.replica));
+    facts($("failure-facts"), [
+      ["Replica", failed.replica],
+      ["Pod", failed.pod],
+      ["How", failed.ended],
+      ["Message", failed.message],
+      ["When", failed.time && moment(failed.time)],
+      ["Log", button],
+    ]);
+  }
+  onTensorBoard(job.tensorboard);
+  if (job.state === "Deleted") stream.end();
+}
+
+function onTensorBoard(found) {
+  if (!found) {
+    $("tensorboard").replaceChildren(make("p", {}, "This job asks for none."));
+    return;
+  }
+  const problems = found.problems.map((text) => make("p", { class: "note bad" }, text));
+  $("tensorboard").replaceChildren(
+    ...problems,
+    make("p", {}, "In a terminal: ", make("code", {}, found.command)),
+    make("p", {}, "Then open ", make("a", { href: "http://localhost:6006/", rel: "noreferrer", target: "_blank" }, "localhost:6006"), "."),
+  );
+}
+
+function onReplicas(found) {
+  const more = found.count - found.rows.length;
+  write($("replica-count"), `${found.running} of ${found.count} run${more > 0 ? `; ${found.rows.length} are shown, those that do not run first` : ""}`);
+  const rows = found.rows.map((replica) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row", title: replica.pod }, replica.name),
+      make("td", {}, make("span", { class: "tone", "data-tone": replica.tone }, replica.state)),
+      make("td", { class: "number" }, String(replica.restarts ?? "-")),
+      make("td", {}, replica.node || "-"),
+      make("td", {}, moment(replica.created)),
+    ),
+  );
+  $("replicas").replaceChildren(...rows);
+  log.setReplicas(found.rows.map((replica) => replica.name), found.count);
+}
+
+function onTimeline(entries) {
+  const items = entries.map((entry) =>
+    make(
+      "li",
+      { "data-tone": entry.tone },
+      moment(entry.time),
+      make("div", {}, make("strong", {}, entry.what), " ", make("span", { class: "quiet" }, entry.about), make("p", {}, entry.message)),
+    ),
+  );
+  $("timeline").replaceChildren(...(items.length ? items : [make("li", {}, "Nothing was reported yet.")]));
+}
+
+$("show-yaml").addEventListener("click", async () => {
+  const isShown = $("yaml").hidden;
+  show($("yaml"), isShown);
+  $("show-yaml").setAttribute("aria-expanded", String(isShown));
+  write($("show-yaml"), isShown ? "Hide" : "Show");
+  if (!isShown) return;
+  try {
+    write($("yaml"), await (await fetch(`${root}yaml/${path}`)).text());
+  } catch {
+    write($("yaml"), "It cannot be read: does tfjob ui still run?");
+  }
+});
+
+keepTimes();
+const stream = new Stream(
+  () => `${root}stream/${path}?replica=${encodeURIComponent(log.replica)}`,
+  {
+    job: onJob,
+    replicas: onReplicas,
+    timeline: onTimeline,
+    problem: (text) => {
+      write($("problem"), text);
+      show($("problem"), true);
+      if (!$("explanation").textContent) stream.end();
+    },
+    log: (value) => log.begin(value),
+    lines: (lines) => log.add(lines),
+    skipped: (count) => log.skipped(count),
+    logend: (text) => log.note(text),
+  },
+  () => {
+    show($("problem"), false);
+    log.clear();
+  },
+);

@@ -1,0 +1,112 @@
+"""``tfjob ui``: pages in a browser that show the jobs of a cluster, or of this machine, as they run."""
+
+import argparse
+import asyncio
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs, NotPossible
+from tf_operator.dialects import registry
+from tf_operator.machinery.clock import SystemClock
+
+if TYPE_CHECKING:
+    from tf_operator.cli.grammar import Commands
+
+# In a file, because everybody on this machine can see the arguments of a process.
+_OPENER: Final = """<!doctype html><meta charset="utf-8"><title>tfjob ui</title>
+<meta http-equiv="refresh" content="0;url={url}"><a href="{url}">Jobs</a>"""
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``ui`` into the grammar."""
+    parser = commands.add_parser(
+        "ui",
+        help="show jobs in a browser, as they run",
+        description="Shows jobs in a browser, as they run: a table, and for each job its replicas, events, logs and"
+        " first failure. Served on this machine only, with your own rights, until Ctrl-C; nothing can be changed."
+        " All kinds and all namespaces that you may list, or those that --kind and --namespace name.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on loopback; default: a free one")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    target.add_arguments(parser)
+    parser.set_defaults(run=_run, kind="")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    asked, arguments.kind = arguments.kind, arguments.kind or registry.DEFAULT.resource.kind
+
+    async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+        return await _serve(jobs, arguments, shows_all_kinds=not asked)
+
+    return session.run(arguments, verb)
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 65536:
+        raise ValueError(text)
+    return port
+
+
+async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_kinds: bool) -> int:
+    # Imported here: a grammar of all commands needs no server.
+    from tf_operator.cli.ui import board, scopes, site  # noqa: PLC0415
+    from tf_operator.cli.ui.guard import BrowserGuard  # noqa: PLC0415
+
+    stopped = _stopped()
+    clock = SystemClock()
+    apis = registry.SERVED if shows_all_kinds else (jobs.api,)
+    visible = await scopes.visible(jobs, apis, arguments.namespace)
+    shown = board.of(visible.scopes, client=jobs.client, clock=clock, title=jobs.host, note=visible.note)
+    with _listener(arguments.port) as listener:
+        guard = BrowserGuard(listener.getsockname()[1])
+        async with (
+            site.serving(listener, guard=guard, board=shown, connect=jobs.of_kind, clock=clock),
+            asyncio.TaskGroup() as tasks,
+        ):
+            following = tasks.create_task(shown.run())
+            sys.stdout.write(f"Jobs of {jobs.host}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
+            sys.stdout.flush()
+            with _opened(guard.url, is_wanted=not arguments.no_browser):
+                await stopped.wait()
+            following.cancel()
+    return 0
+
+
+def _stopped() -> asyncio.Event:
+    """Set by Ctrl-C, which is how this is meant to end."""
+    found, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, found.set)
+    return found
+
+
+def _listener(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise NotPossible(f"port {port} cannot be used ({error.strerror}): --port names another") from None
+
+
+@contextmanager
+def _opened(url: str, *, is_wanted: bool) -> Iterator[None]:
+    """Show it in the user's browser, if there is one."""
+    if not is_wanted:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="tfjob-ui-") as folder:
+        page = Path(folder) / "jobs.html"
+        page.write_text(_OPENER.format(url=url), encoding="utf-8")
+        # Some browsers run in the terminal, until they are left.
+        threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
+        yield
