@@ -30,6 +30,8 @@ LOCK: Final = ROOT / "hack/requirements/demo.txt"
 VENV: Final = Path(".venv-demo")
 PROGRAMS: Final = Path("manifests/examples/training")
 JOB: Final = PROGRAMS / "lost-worker.yaml"
+ARGUMENTS: Final = (str(JOB), "--mount", f"/training={PROGRAMS}")
+"""Of ``tfjob run``."""
 DESCRIPTION: Final = """\
 Trains a small network with TensorFlow on this machine: a chief, two workers and a parameter server; one worker is lost
 on the way. There is no cluster, no container and no image: the operator, an API server and a node that runs pods as
@@ -90,7 +92,7 @@ def prepare(progress: Progress) -> Path:
 
 
 def _run(progress: Progress) -> int:
-    command = ["tfjob", "run", str(JOB), "--mount", f"/training={PROGRAMS}", "-v"]
+    command = ["tfjob", "run", *ARGUMENTS, "-v"]
     progress.say(f"{shlex.join(command)}\n")
     with _running([str(VENV / "bin" / command[0]), *command[1:]]) as process:
         return process.wait()
