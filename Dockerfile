@@ -7,7 +7,7 @@
 #
 # checkov:skip=CKV_DOCKER_7:The base has a tag; it is in an argument, where checkov does not look.
 # checkov:skip=CKV_DOCKER_2:The kubelet asks /healthz and /readyz; an OCI image has no HEALTHCHECK.
-ARG BASE=python:3.13-slim-bookworm
+ARG BASE=docker.io/library/python:3.13-slim-bookworm
 
 FROM ${BASE} AS build
 WORKDIR /src

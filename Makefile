@@ -95,12 +95,26 @@ tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
 image: ## Build the operator's image with docker, podman or buildah (BASE=IMAGE: on that base)
 	@hack/image $(if $(BASE),--base $(BASE))
 
+# What .github/workflows/release.yaml runs, with the TAG, and PLATFORMS=linux/amd64,linux/arm64.
 .PHONY: release-dry-run
 release-dry-run: venv ## Build all that a release has into dist, twice, and compare (BASE=IMAGE: its image on that base)
-	hack/release check
+	hack/release check $(if $(TAG),--tag $(TAG))
 	rm -rf dist
-	hack/release dry-run dist
-	hack/check-image $(if $(BASE),--base $(BASE))
+	hack/release dry-run dist $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) \
+		$(if $(ENGINE),--engine $(ENGINE))
+	hack/check-image dist/tf-operator-*-image.tar
+
+# Or, with RELEASE=FOLDER, what is there.
+.PHONY: release-try
+release-try: venv ## Build a release on a base of Debian's packages, and try its wheel, its chart and its image (root on Linux)
+	$(if $(RELEASE),,hack/base-image && $(MAKE) --no-print-directory release-dry-run BASE=localhost/tf-operator-base)
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/packaging/test_wheel.py -k "not kubectl"
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/packaging/chart/test_life.py -k installed_again
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/cluster/e2e/test_install.py test/cluster/e2e/test_upgrade_and_removal.py
+
+.PHONY: release-notes
+release-notes: venv ## Print what the changelog says of a version (TAG=v0.1.0), or of what is not released yet
+	@hack/release notes $(TAG)
 
 .PHONY: generate
 generate: venv ## Write everything that is generated
@@ -109,7 +123,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it

@@ -1,14 +1,17 @@
 """What a release consists of, the same bytes for the same commit on every machine.
 
 ``check`` says whether a release can be made; ``build`` writes its files; ``notes`` prints what the changelog says; and
-``dry-run`` builds it twice, in two folders, and compares. Uploading is left to .github/workflows/release.yaml.
+``dry-run`` builds it twice, in two folders, and compares. Uploading is left to .github/workflows/release.yaml. What is
+not committed is in no build.
 """
 
 import argparse
 import gzip
 import hashlib
 import io
+import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -16,9 +19,12 @@ import sys
 import tarfile
 import tempfile
 from configparser import ConfigParser
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import oci_archive
+import sbom
 from lab.tools.get import programs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -27,6 +33,15 @@ _HEADING = re.compile(r"^## \[(?P<version>[^\]]+)\](?: - \d{4}-\d{2}-\d{2})?$", 
 
 class ReleaseError(Exception):
     """Why there can be no release."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBuild:
+    """For which platforms the image is built, on which base (the Dockerfile's if empty), by which engine (any)."""
+
+    platforms: str
+    base: str = ""
+    engine: str = ""
 
 
 def version_of(tree: Path) -> str:
@@ -62,43 +77,59 @@ def check(tree: Path, tag: str = "") -> None:
     notes(tree, version)
 
 
-def build(tree: Path, folder: Path) -> list[Path]:
-    """Write wheel, source distribution, chart, CRD and the list of contents, and their sums; nothing else is there."""
+def build(tree: Path, folder: Path, image: ImageBuild | None = None) -> str:
+    """Write all files of a release, with its image if asked for; return their sums. Nothing else is in the folder."""
     check(tree)
     if folder.exists():
         raise ReleaseError(f"{folder} exists")
+    folder = folder.resolve()
     folder.mkdir(parents=True)
     epoch = int(_run("git", "log", "-1", "--format=%ct", cwd=tree))
+    version = version_of(tree)
     with tempfile.TemporaryDirectory() as scratch:
         # setuptools leaves folders in the tree that it builds from, and takes files from them the next time.
         source = Path(scratch) / "tree"
         _run("git", "clone", "--quiet", "--no-hardlinks", str(tree), str(source), cwd=tree)
         _build_python(source, folder, epoch)
         _run(programs("helm")["helm"], "package", "charts/tf-operator", "--destination", str(folder), cwd=source)
-    for archive in folder.glob("*.*gz"):
-        repack(archive, epoch)
-    version = version_of(tree)
-    shutil.copyfile(tree / "manifests" / "crd" / "tfjobs.yaml", folder / f"tf-operator-{version}-crd.yaml")
-    (folder / f"tf-operator-{version}.cdx.json").write_text(
-        _run(str(tree / "hack" / "sbom"), cwd=tree), encoding="utf-8"
-    )
-    files = sorted(folder.iterdir())
-    sums = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+        for archive in folder.glob("*.*gz"):
+            repack(archive, epoch)
+        shutil.copyfile(source / "manifests" / "crd" / "tfjobs.yaml", folder / f"tf-operator-{version}-crd.yaml")
+        if image is not None:
+            _build_image(source, folder / f"tf-operator-{version}-image.tar", epoch, image)
+    sums = "".join(f"{_sum(file)}  {file.name}\n" for file in sorted(folder.iterdir()))
     (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
-    return [*files, folder / "SHA256SUMS"]
+    return sums
 
 
-def dry_run(tree: Path, folder: Path) -> None:
+def dry_run(tree: Path, folder: Path, image: ImageBuild | None = None) -> None:
     """Build twice, and raise what differs; the first build stays in the folder."""
     with tempfile.TemporaryDirectory() as scratch:
-        again = Path(scratch) / "a folder of another name" / "release"
-        first = {file.name: file.read_bytes() for file in build(tree, folder)}
-        second = {file.name: file.read_bytes() for file in build(tree, again)}
-    if first.keys() != second.keys():
-        raise ReleaseError(f"two builds have different files: {sorted(first.keys() ^ second.keys())}")
-    different = [name for name in first if first[name] != second[name]]
-    if different:
-        raise ReleaseError(f"two builds differ in {', '.join(different)}")
+        first = set(build(tree, folder, image).splitlines())
+        second = set(build(tree, Path(scratch) / "a folder of another name" / "release", image).splitlines())
+    if first != second:
+        raise ReleaseError(f"two builds differ in {', '.join(sorted({line.split()[1] for line in first ^ second}))}")
+
+
+def _build_image(source: Path, archive: Path, epoch: int, image: ImageBuild) -> None:
+    """The image as OCI archive, and for each platform the list of what is in it."""
+    version = version_of(source)
+    options = {"--platform": image.platforms, "--base": image.base, "--engine": image.engine}
+    arguments = [word for option, value in options.items() if value for word in (option, value)]
+    name = f"localhost/tf-operator:{version}"
+    # Whoever builds another release at the same time has a list of images of another name.
+    own = f"{name}-{os.getpid()}"
+    print("hack/release: building the image, which takes minutes", file=sys.stderr)
+    _run(str(source / "hack" / "image"), "--name", own, "--archive", str(archive), *arguments, cwd=source)
+    repack(archive, epoch, image_name=name)
+    for built in oci_archive.images(archive):
+        file = archive.with_name(f"tf-operator-{version}-{built.platform.replace('/', '-')}.cdx.json")
+        file.write_text(sbom.write(archive, built.platform), encoding="utf-8")
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _build_python(source: Path, folder: Path, epoch: int) -> None:
@@ -113,27 +144,50 @@ def _build_python(source: Path, folder: Path, epoch: int) -> None:
     _run(sys.executable, "-c", backend, "build_wheel", str(folder), cwd=unpacked, variables=variables)
 
 
-def repack(archive: Path, epoch: int) -> None:
-    """The same files in their order by name, with no trace of when, where and by whom they were packed."""
-    with tarfile.open(archive) as opened:
-        found = {entry.name: (entry, opened.extractfile(entry)) for entry in opened.getmembers()}
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as rewritten:
-            for name in sorted(found):
-                entry, content = found[name]
+def repack(archive: Path, epoch: int, *, image_name: str = "") -> None:
+    """The same files in their order by name, with no trace of when, where and by whom they were packed.
+
+    Those who load an archive of an image find it under *image_name*.
+    """
+    packed = archive.with_name(f"{archive.name}.repacked")
+    with tarfile.open(archive) as opened, packed.open("wb") as file:
+        zipped = (
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=epoch) if archive.name.endswith("gz") else file
+        )
+        with zipped, tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as rewritten:
+            for entry in sorted(opened.getmembers(), key=lambda entry: entry.name):
+                content = opened.extractfile(entry)
+                if image_name and entry.name == "index.json" and content is not None:
+                    named = _with_name(content.read(), image_name)
+                    entry.size, content = len(named), io.BytesIO(named)
                 entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = epoch, 0, 0, "", ""
                 entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
                 entry.pax_headers = {}
                 rewritten.addfile(entry, content)
-    with archive.open("wb") as file, gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=epoch) as zipped:
-        zipped.write(packed.getvalue())
+    packed.replace(archive)
+
+
+def _with_name(index: bytes, name: str) -> bytes:
+    """The index of an archive that has one image, or one list of images, with its name; no digest changes by that."""
+    body = json.loads(index)
+    (entry,) = body["manifests"]
+    entry["annotations"] = {
+        "io.containerd.image.name": name,
+        "org.opencontainers.image.ref.name": name.rpartition(":")[2],
+    }
+    return json.dumps(body, sort_keys=True).encode()
 
 
 def _run(*command: str, cwd: Path, variables: dict[str, str] | None = None) -> str:
     done = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ReleaseError(f"{' '.join(command[:4])}: {(done.stderr or done.stdout).strip()}")
+        raise ReleaseError(f"{' '.join(command[:4])}: {(done.stderr or done.stdout).strip()[-4000:]}")
     return done.stdout
+
+
+def _machine() -> str:
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return f"linux/{architecture}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -143,7 +197,11 @@ def main(arguments: list[str] | None = None) -> int:
     checking = commands.add_parser("check", help="whether all places have one version number")
     checking.add_argument("--tag", default="", help="that of the release, such as v0.1.0")
     for name, what in (("build", "write the files"), ("dry-run", "write the files, twice, and compare")):
-        commands.add_parser(name, help=what).add_argument("folder", type=Path, help="which must not exist")
+        building = commands.add_parser(name, help=what)
+        building.add_argument("folder", type=Path, help="which must not exist")
+        building.add_argument("--platforms", default=_machine(), help="of the image; without: %(default)s")
+        building.add_argument("--base", default="", help="of the image; without: that of the Dockerfile")
+        building.add_argument("--engine", default="", help="docker, podman or buildah; without: the one that works")
     commands.add_parser("notes", help="what the changelog says").add_argument(
         "version", nargs="?", default="Unreleased"
     )
@@ -154,7 +212,8 @@ def main(arguments: list[str] | None = None) -> int:
         elif asked.command == "notes":
             print(notes(ROOT, asked.version.removeprefix("v")), end="")
         else:
-            (build if asked.command == "build" else dry_run)(ROOT, asked.folder)
+            image = ImageBuild(asked.platforms, asked.base, asked.engine)
+            (build if asked.command == "build" else dry_run)(ROOT, asked.folder, image)
             print((asked.folder / "SHA256SUMS").read_text(encoding="utf-8"), end="")
     except ReleaseError as error:
         print(f"hack/release: {error}", file=sys.stderr)

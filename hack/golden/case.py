@@ -103,6 +103,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
     flags = {"terminating", "gone", "disrupted", "starting", "stopped"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
+    values |= {"clusterSize"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     service = naming.service_name(job, _TYPES[label], int(index))
@@ -129,6 +130,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         waits_since=parse_time(entry.get("waitsSince")),
         is_starting=entry.get("starting", False),
         created_at=_time(entry.get("created"), _BEGINNING),
+        cluster_size=entry.get("clusterSize", ""),
         version="8",
     )
 
@@ -205,7 +207,9 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
 def _settings(entry: Yaml) -> Settings:
     texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
     texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
-    _refuse_others(entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue"}, "settings")
+    _refuse_others(
+        entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue", "restartsInPlace"}, "settings"
+    )
     accelerators = tuple(_accelerator(name, found) for name, found in entry.get("accelerators", {}).items())
     given = {name: entry.get(field, "") for name, field in texts.items()}
     return Settings(
@@ -213,6 +217,7 @@ def _settings(entry: Yaml) -> Settings:
         accelerators=accelerators,
         without_tensorboards=entry.get("withoutTensorboards", {}),
         has_queue=entry.get("hasQueue", False),
+        restarts_in_place=entry.get("restartsInPlace", False),
     )
 
 

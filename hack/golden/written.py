@@ -59,7 +59,7 @@ def _action(action: Action) -> str | Yaml:
             return {f"create {kind}": action.body()}
         case Patch():
             place = f" {action.subresource}, unless it has changed" if action.subresource else ""
-            return {f"patch {kind} {action.name} ({action.uid}){place}": dict(action.body)}
+            return {f"patch {kind} {action.name} ({action.uid}){place}": dict(action.content())}
         case Delete():
             condition = ", unless it has changed" if action.version else ""
             why = f": {action.why}" if action.why else ""

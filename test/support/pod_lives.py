@@ -48,9 +48,13 @@ class PodLife:
 
     @property
     def configs(self) -> list[str]:
-        containers = self.versions[0].last_body["spec"]["containers"]
-        main = [entry for entry in containers if entry["name"] == MAIN_CONTAINER]
-        return [entry["value"] for found in main for entry in found.get("env", ()) if entry["name"] == "TF_CONFIG"]
+        body = self.versions[0].last_body
+        main = [entry for entry in body["spec"]["containers"] if entry["name"] == MAIN_CONTAINER]
+        entries = [entry for found in main for entry in found.get("env", ()) if entry["name"] == "TF_CONFIG"]
+        annotations = {
+            f"metadata.annotations['{name}']": text for name, text in body["metadata"].get("annotations", {}).items()
+        }
+        return [entry.get("value") or annotations[entry["valueFrom"]["fieldRef"]["fieldPath"]] for entry in entries]
 
     @property
     def restarts(self) -> int:
@@ -118,8 +122,12 @@ def _is_made_by_a_test(revision: Revision) -> bool:
 
 
 def _restarts(body: Json) -> Iterator[int]:
-    for group in ("containerStatuses", "initContainerStatuses"):
-        yield from (entry.get("restartCount", 0) for entry in body["status"].get(group, ()))
+    """Of each container, but for those by which a resize was carried out in place."""
+    entries = [
+        entry for group in ("containerStatuses", "initContainerStatuses") for entry in body["status"].get(group, ())
+    ]
+    resizes = sum(entry["restartCount"] for entry in entries if entry["name"] == "tf-operator-resize")
+    yield from (max(entry.get("restartCount", 0) - resizes, 0) for entry in entries)
 
 
 def _is_disrupted(body: Json) -> bool:

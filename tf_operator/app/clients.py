@@ -115,6 +115,17 @@ class Clients:
                 return version
         return state.VERSIONS[0]
 
+    async def can_restart_in_place(self) -> bool:
+        """Whether pods may have containers that restart all others."""
+        client = self.webhook()
+        while True:
+            try:
+                said = await discovery.version(client)
+                return tuple(map(_number, (said.get("major"), said.get("minor")))) >= (1, 36)
+            except errors.ApiError as error:
+                _log.warning("the API server's version cannot be found out yet", error=errors.one_line(str(error)))
+                await self._clock.sleep(SOME_TIME)
+
     async def may_read_nodes(self) -> bool:
         """Whether nodes may be listed."""
         return await self._is_served(NODES, Scope())
@@ -192,6 +203,12 @@ class Clients:
 def guard(election: ElectionThread | None) -> Callable[[], object]:
     """What raises ``NotLeading`` where only a leader may write."""
     return election.fence.check if election else no_guard
+
+
+def _number(text: object) -> int:
+    """The number of a release, of which some clouds write ``36+``."""
+    digits = str(text).rstrip("+")
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
 def release() -> str:

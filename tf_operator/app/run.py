@@ -137,6 +137,9 @@ async def _with_what_is_installed(options: Options, to_server: clients.Clients) 
     if options.kueue is Kueue.EXTERNAL:
         options = replace(options, kueue_version=await to_server.kueue_version())
         _log.info("queues of Kueue", version=options.kueue_version)
+    if options.restarts_in_place and not await to_server.can_restart_in_place():
+        _log.warning("before Kubernetes 1.36 no pod restarts in place; those of elastic jobs are replaced")
+        options = replace(options, restarts_in_place=False)
     return await _with_gang_scheduler(options, to_server)
 
 

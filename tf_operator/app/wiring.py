@@ -187,6 +187,7 @@ def settings(options: Options) -> Settings:
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
         has_queue=options.autoscale is not None,
+        restarts_in_place=options.restarts_in_place,
         without_tensorboards={
             api.resource.api_version: why
             for api in options.apis

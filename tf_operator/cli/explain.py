@@ -6,6 +6,7 @@ and causes of failures mean, ``explain_waits`` what keeps pods from running.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from tf_operator.cli import explain_ends, explain_waits, output, plan_sentences
@@ -15,6 +16,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.meta import labels_of, metadata_of
 
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+_KEEP: Final = "to look around after the end: tfjob local up, and tfjob run again; then pods, logs and events stay"
 _PATIENCE: Final = 10
 """Seconds within which an operator that is at work has written a status."""
 
@@ -24,9 +26,11 @@ def explain(situation: Situation) -> Explanation:
     return next(found for check in _CHECKS if (found := check(situation)))
 
 
-def text(situation: Situation) -> Iterator[str]:
-    """The explanation, line by line."""
+def text(situation: Situation, *, is_kept: bool = True) -> Iterator[str]:
+    """The explanation, line by line. Where nothing is kept, no step asks for what is gone."""
     found = explain(situation)
+    if not is_kept:
+        found = replace(found, steps=(*(step for step in found.steps if not step.startswith("tfjob ")), _KEEP))
     yield f"{situation.job.kind} {situation.job.namespace}/{situation.job.name} {output.printable(found.state)}.\n"
     for heading, lines in (("Why", found.reasons), ("Waits for", found.waits), ("Next", found.steps)):
         for number, line in enumerate(lines):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tf_operator.cli import explain, session, target
 from tf_operator.cli.situation import Situation
-from tf_operator.client import AsyncTFJobs, Forbidden
+from tf_operator.client import AsyncTFJobs, Forbidden, Job
 from tf_operator.machinery.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -27,13 +27,18 @@ def add_command(commands: "Commands") -> None:
     parser.set_defaults(run=lambda arguments: session.run(arguments, _explain))
 
 
-async def _explain(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.get(session.name_of(arguments.name, jobs))
+async def situation(jobs: AsyncTFJobs, job: Job) -> Situation:
+    """What there is to be explained about a job."""
     pods = await jobs.pods(job)
     try:
         events = await jobs.events(job)
     except Forbidden:
         session.say("Events may not be read here, so the explanation is made without them.")
         events = ()
-    sys.stdout.writelines(explain.text(Situation(job, pods, events, SystemClock().now())))
+    return Situation(job, pods, events, SystemClock().now())
+
+
+async def _explain(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    job = await jobs.get(session.name_of(arguments.name, jobs))
+    sys.stdout.writelines(explain.text(await situation(jobs, job)))
     return 0

@@ -4,7 +4,7 @@ The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one c
 ``plan_summary`` prints the sentences.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from tf_operator.cli.dry_run import DryRun
@@ -20,6 +20,7 @@ from tf_operator.job.training_job import (
     SuccessPolicy,
     TrainingJob,
 )
+from tf_operator.meta import text_of
 from tf_operator.planning import resizing
 
 _CLEAN_UP: Final = {
@@ -47,9 +48,20 @@ def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
     if found.extras:
         what = " and ".join(f"{create.resource.kind} {create.name}" for create in found.extras)
         yield "TensorBoard", f"{what}, if the operator runs with --tensorboards; until the job is deleted"
+    if images := _images(job):
+        here = "tfjob run without one takes programs and Python (--python) of this machine"
+        yield "Images", f"{', '.join(images)} in a cluster; {here}"
     if (size := found.gang_size) is not None:
         scheduler = job.run_policy.scheduling.scheduler or found.settings.gang_scheduler
         yield "Gang", f"{scheduler} starts {size} pods together, or none"
+
+
+def _images(job: TrainingJob) -> list[str]:
+    """The images of the templates, each once."""
+    specs = (spec.template.get("spec") for spec in job.replicas)
+    lists = (spec.get("containers") for spec in specs if isinstance(spec, Mapping))
+    images = (text_of(entry, "image") for found in lists if isinstance(found, list) for entry in found)
+    return list(dict.fromkeys(filter(None, images)))
 
 
 def _elastic(job: TrainingJob, found: ElasticRange) -> str:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
-from tf_operator.cli import log_lines, output, session
+from tf_operator.cli import explain, explain_command, log_lines, output, session
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_view import PlainView, RunView
+from tf_operator.cli.situation import Situation
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod
+from tf_operator.job.training_job import CleanPodPolicy
 from tf_operator.machinery.clock import Clock, SystemClock
 
 _QUESTION: Final = "\nStop and delete the job (s), leave it running (l), or go on (Enter)? "
@@ -87,7 +89,7 @@ class JobRun:
         if failed:  # raised here: above it would be one of a group
             raise failed
         self._view.close()
-        return self._end()
+        return await self._end()
 
     async def _follow_job(self) -> None:
         async with aclosing(self._jobs.watch(self._job)) as seen:
@@ -137,16 +139,30 @@ class JobRun:
         await self._unpaused.wait()
         return self._view
 
-    def _end(self) -> int:
-        job = self._job
+    async def _end(self) -> int:
+        job, is_kept = self._job, self._options.is_lasting
         if job.exit_code is None:
             return session.failed(f"{job.kind} {job.namespace}/{job.name} was deleted before it had ended")
-        took = f" after {output.duration(job.finished - job.started)}" if job.finished and job.started else ""
-        said = f": {output.printable(job.message)}" if job.message and job.exit_code else ""
-        session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{took}{said}")
+        try:
+            seen = await explain_command.situation(self._jobs, job)
+        except (ApiError, OSError):  # the job has its exit code all the same
+            seen = Situation(job, (), (), self._clock.now())
         if job.exit_code:
-            session.say(f"tfjob explain {job.name} says what to do next")
+            sys.stderr.writelines(explain.text(seen, is_kept=is_kept))
+        else:
+            took = f" after {output.duration(job.finished - job.started)}" if job.finished and job.started else ""
+            session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{took}")
+        self._report_left(", ".join(pod.replica for pod in seen.pods if pod.is_running))
         return job.exit_code
+
+    def _report_left(self, running: str) -> None:
+        """Say what becomes of programs that go on after the end, as parameter servers do by default."""
+        if not running or self._job.spec.run_policy.clean_pods is not CleanPodPolicy.NONE:
+            return
+        if self._options.is_lasting:
+            session.say(f"still running, by cleanPodPolicy None: {running}; tfjob delete {self._job.name} ends them")
+        else:
+            session.say(f"still running, and stopped now: {running}; in a cluster they go on, by cleanPodPolicy None")
 
     async def _wait_left(self) -> int:
         """Wait until the user does not want to follow the job any longer; the exit code."""

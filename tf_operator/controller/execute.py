@@ -218,7 +218,8 @@ class Executor:
         """Whether the object is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
         # An update of a main resource with another object's UID is refused; of a subresource, one of another version.
         only_at = {"resourceVersion": action.version} if action.version else {}
-        body = {**action.body, "metadata": {**action.body.get("metadata", {}), "uid": action.uid, **only_at}}
+        made = action.content()
+        body = {**made, "metadata": {**made.get("metadata", {}), "uid": action.uid, **only_at}}
         notes = self._notes(action)
         try:
             await self.writer.patch(owner, resource, action.name, body=body, subresource=action.subresource)

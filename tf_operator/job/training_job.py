@@ -157,6 +157,8 @@ class ElasticPolicy:
     """Workers, and parameter servers where the job has opted in."""
     metrics: tuple[Body, ...] = ()
     """Of a HorizontalPodAutoscaler, as users write them; with any, that alone resizes the job."""
+    restarts_in_place: bool = False
+    """Whether pods that train in another cluster after a resize are kept, and their containers start again."""
 
     def range_of(self, kind: ReplicaType) -> ElasticRange | None:
         """Within which counts a type may be resized; ``None`` for not at all."""

@@ -67,12 +67,17 @@ class Patch:
     uid: str
     what: str
     """The change in words, for messages."""
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+    """Where it is large, a function makes it when it is sent."""
     stage: Stage = Stage.DEPENDENCIES
     is_optional: bool = False
     version: str = ""
     """Of the object: it is changed only as it was then."""
     subresource: str = ""
+
+    def content(self) -> Mapping[str, Any]:
+        """The body, which may be made only now."""
+        return self.body() if callable(self.body) else self.body
 
 
 @dataclass(frozen=True, slots=True)

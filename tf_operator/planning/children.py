@@ -19,7 +19,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import admission, cluster_spec, default_server, gang_schedulers, json_logs
+from tf_operator.planning import admission, cluster_spec, default_server, gang_schedulers, json_logs, resize_sidecar
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.pod_state import kubelet_policy
@@ -59,7 +59,10 @@ class ChildBuilder:
         """The pod of one replica."""
         spec = self._spec(kind)
         metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
-        pod = {"metadata": metadata, "spec": self._pod_spec(spec, index)}
+        config = self._config(kind, index)
+        pod = {"metadata": metadata, "spec": self._pod_spec(spec, config)}
+        if config and resize_sidecar.is_offered(self.job, self.settings):
+            pod = resize_sidecar.added(pod, self.job, config)
         return json_logs.added(pod, self.job, kind, index) if json_logs.is_wanted(self.job) else pod
 
     def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
@@ -104,7 +107,14 @@ class ChildBuilder:
         kept = {"annotations": annotations, "finalizers": finalizers}
         return {field: value for field, value in kept.items() if value}
 
-    def _pod_spec(self, spec: ReplicaSpec, index: int) -> dict[str, Any]:
+    def _config(self, kind: ReplicaType, index: int) -> str:
+        """Its TF_CONFIG; empty when it gets none."""
+        if not cluster_spec.is_distributed(self.job):
+            return ""
+        cluster = "" if self.job.has_dynamic_workers else self._cluster
+        return cluster_spec.tf_config(self.job, kind, index, domain=self.settings.cluster_domain, cluster=cluster)
+
+    def _pod_spec(self, spec: ReplicaSpec, config: str) -> dict[str, Any]:
         pod = dict(spec.template.get("spec") or {})
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang:
@@ -115,10 +125,7 @@ class ChildBuilder:
             pod = admission.near(pod, node)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)
-        if cluster_spec.is_distributed(self.job):
-            domain = self.settings.cluster_domain
-            cluster = "" if self.job.has_dynamic_workers else self._cluster
-            config = cluster_spec.tf_config(self.job, spec.type, index, domain=domain, cluster=cluster)
+        if config:
             pod["containers"] = [self._configured(entry, config) for entry in pod["containers"]]
         return pod
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from tf_operator.job.record import JobPhase, JobRecord, PendingKind
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import children, failure_evidence, gang, gang_schedulers, pending, restarts
+from tf_operator.planning import children, failure_evidence, gang, gang_schedulers, in_place, pending, restarts
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -88,7 +88,11 @@ def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
         return
     changes = ", ".join(f"{found.type} from {found.before} to {found.after}" for found in view.resizes)
     replaces_pods = any(found.replaces_pods for found in view.resizes)
-    why = "; all pods are replaced, because they train in another cluster" if replaces_pods else ""
+    what = "all pods are replaced"
+    if in_place.is_wanted(view.snapshot):
+        replaced = "; pods that cannot are replaced" if any(replica.is_resized for replica in view.replicas) else ""
+        what = f"pods start again in place{replaced}"
+    why = f"; {what}, because they train in another cluster" if replaces_pods else ""
     yield Event(EventKind.RESIZED, f"{view.snapshot.job.profile.kind} {view.snapshot.job.key.name}: {changes}{why}")
 
 

@@ -12,7 +12,7 @@ from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import ReplicaType, RestartRecord
 from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.job.validation import validate
-from tf_operator.planning import gang, pod_state, resizing, stuck_pods
+from tf_operator.planning import gang, in_place, pod_state, resizing, stuck_pods
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.resizing import SizeChange
 from tf_operator.planning.snapshot import Pod, Snapshot
@@ -71,7 +71,12 @@ def view(snapshot: Snapshot) -> JobView:
     if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
         by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
     resizes = tuple(resizing.resizes(job))
-    if any(found.replaces_pods for found in resizes):
+    replaces_pods = any(found.replaces_pods for found in resizes)
+    if in_place.is_wanted(snapshot):
+        by_type = {
+            kind: tuple(in_place.resized(snapshot, found, is_new=replaces_pods)) for kind, found in by_type.items()
+        }
+    elif replaces_pods:
         by_type = {kind: tuple(replica.resized() for replica in found) for kind, found in by_type.items()}
     replicas = tuple(replica for found in by_type.values() for replica in found)
     return JobView(

@@ -17,6 +17,7 @@ from tf_operator.planning import (
     default_server,
     events_and_counts,
     gang,
+    in_place,
     job_tensorboard,
     job_view,
     pending,
@@ -87,8 +88,9 @@ def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, .
     rejected, is_waiting = view.snapshot.rejected, rejections.is_waiting(view.snapshot.rejected, view.snapshot.now)
     if is_waiting and rejected and rejected.cause is not Cause.UNCHANGED:
         return tuple(_removals(view, after))
-    group = () if is_waiting else gang.actions(view.snapshot)  # a group that stays as it was holds up nothing else
-    return (*_removals(view, after), *group, *_creations(view))
+    # A group, or a pod, that stays as it was holds up nothing else.
+    changes = () if is_waiting else (*gang.actions(view.snapshot), *in_place.actions(view.snapshot, view.replicas))
+    return (*_removals(view, after), *changes, *_creations(view))
 
 
 def _extras(view: JobView, found: Verdict, asked: Snapshot) -> Iterator[Action]:

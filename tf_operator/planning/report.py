@@ -20,6 +20,7 @@ from tf_operator.planning import (
     autoscalers,
     cleanup,
     failure_evidence,
+    in_place,
     job_tensorboard,
     job_view,
     pending,
@@ -86,6 +87,7 @@ def is_progress(view: JobView, new: JobRecord) -> bool:
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
+        and old.elastic.resized_at == new.elastic.resized_at
     )
 
 
@@ -190,6 +192,7 @@ def _going_on(view: JobView, record: JobRecord) -> JobRecord:
         restarting=_restarting(view, record) if phase is JobPhase.RESTARTING else None,
         first_failure=_first_failure(view, record),
         pending=pending.next_record(view),
+        elastic=in_place.recorded(view.snapshot, view.resizes, record.elastic),
     )
 
 

@@ -84,6 +84,8 @@ class Pod:
     is_starting: bool = False
     """Its node prepares it, which takes minutes where an image is large."""
     created_at: datetime | None = None
+    cluster_size: str = ""
+    """The sizes that its TF_CONFIG was last written for, of a pod that takes a new one without being replaced."""
     version: str = field(default="", compare=False)
     """Of the object. Two pods that differ in nothing else are the same to planning."""
 
@@ -175,6 +177,8 @@ class Settings:
     """Of default servers of jobs that name none; empty for that of the profile."""
     accelerators: tuple[Accelerator, ...] = ()
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
+    restarts_in_place: bool = False
+    """Whether pods may be changed, and the cluster restarts the containers of one in place."""
     has_queue: bool = False
     """Whether jobs wait until the operator's own queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)

@@ -17,6 +17,9 @@
 {{- if .Values.elastic.horizontalPodAutoscalers }}
 - --horizontal-pod-autoscalers=true
 {{- end }}
+{{- if .Values.elastic.restartInPlace }}
+- --restart-in-place=true
+{{- end }}
 {{- if include "tf-operator.config" . }}
 - --controller-config-file={{ .Values.config.file }}
 {{- end }}

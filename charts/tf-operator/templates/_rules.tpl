@@ -173,6 +173,13 @@
   verbs: [get, list, watch, create, patch, delete]
 {{- end -}}
 
+{{- define "tf-operator.inPlaceRules" -}}
+# TF_CONFIG is an annotation of the pods of a job that keeps them in a resize.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch]
+{{- end -}}
+
 {{- define "tf-operator.tensorboardViewRules" -}}
 - apiGroups: [tensorstack.dev]
   resources: [tensorboards, tensorboards/status]

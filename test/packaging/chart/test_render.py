@@ -35,7 +35,7 @@ PROFILES = {
         "test": {"enabled": False},
     },
     "further APIs": {"apis": {"mlkube": {"enabled": True}, "t9k": {"enabled": True}, "tensorboards": "serve"}},
-    "elastic": {"elastic": {"horizontalPodAutoscalers": True}},
+    "elastic": {"elastic": {"horizontalPodAutoscalers": True, "restartInPlace": True}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
     "monitored": {
         "metrics": {
@@ -214,7 +214,7 @@ def test_every_flag_can_be_chosen(helm_3):
             "kueue": "external",
             "queue": {"enabled": True},
         },
-        "elastic": {"horizontalPodAutoscalers": True},
+        "elastic": {"horizontalPodAutoscalers": True, "restartInPlace": True},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
     with_certificate = {**chosen, "apis": {**chosen["apis"], "webhook": {"certificateSecret": "certificate"}}}
@@ -279,7 +279,7 @@ def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
-ELASTIC_ROLES = ("cluster-role.yaml", "elastic/cluster-role.yaml")
+ELASTIC_ROLES = ("cluster-role.yaml", "elastic/cluster-role.yaml", "in-place/cluster-role.yaml")
 FOLDERS = (".", "mlkube", "t9k", "tensorboard")
 
 
@@ -298,10 +298,11 @@ def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the
     assert "--tensorboards=serve" in container_of(objects)["args"]
 
 
-def test_rights_for_autoscalers_are_those_of_the_manifests_and_there_only_when_needed(helm_3):
+def test_rights_for_elastic_jobs_are_those_of_the_manifests_and_there_only_when_needed(helm_3):
     rules = [yaml.safe_load((ROOT / f"manifests/rbac/{file}").read_text())["rules"] for file in ELASTIC_ROLES]
 
-    assert one(helm_3.objects(PROFILES["elastic"]), "ClusterRole", "tf-tf-operator")["rules"] == [*rules[0], *rules[1]]
+    granted = one(helm_3.objects(PROFILES["elastic"]), "ClusterRole", "tf-tf-operator")["rules"]
+    assert granted == [*rules[0], *rules[1], *rules[2]]
     assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == rules[0]
 
 

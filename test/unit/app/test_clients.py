@@ -1,6 +1,7 @@
 """What the clients of the process find out before it starts."""
 
 import asyncio
+import json
 
 import pytest
 from structlog.testing import capture_logs
@@ -38,6 +39,20 @@ async def test_workloads_of_kueue_are_used_in_the_newest_version_that_is_served(
     await clock.idle()
 
     assert finding.result() == version
+
+
+@pytest.mark.parametrize(
+    ("version", "can"),
+    [("1.36", True), ("1.36+", True), ("1.35", False), ("2.0", True), ("1.x", False)],
+)
+async def test_pods_restart_in_place_from_kubernetes_1_36_on(kubeconfig, monkeypatch, version, can):
+    clock = FakeClock()
+    major, minor = version.split(".")
+    server = ScriptedTransport(clock)
+    server.script, server.position = [json.dumps({"major": major, "minor": minor}).encode()], SERVED
+    monkeypatch.setattr(Clients, "webhook", lambda _: client_of(server, clock))
+
+    assert await Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).can_restart_in_place() is can
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ def test_a_job_is_summed_up():
         "  Failures:   Chief (OnFailure): containers are restarted in place; a pod that fails or is lost is replaced\n"
         "  Clean-up:   cleanPodPolicy Running: pods that still run and all Services are deleted;"
         " what has ended stays, for its logs\n"
+        "  Images:     training:test in a cluster;"
+        " tfjob run without one takes programs and Python (--python) of this machine\n"
     )
 
 

@@ -209,8 +209,13 @@ async def test_run_follows_a_job_to_its_end(run):
         "process started",
     ]
     notes = [line for line in lines if " ms  " not in line]
-    assert notes[-2:] == ["TFJob default/j has failed: It is Failed.", "tfjob explain j says what to do next"]
-    assert sorted(notes[:-2]) == [
+    at = notes.index("TFJob default/j has failed.")
+    assert notes[at + 1 :] == [
+        "  Why:       It is Failed.",
+        "             the first failure: pod j-chief-0 ended with exit code 3",
+        "  Next:      tfjob logs j --replica chief-0",
+    ]
+    assert sorted(notes[:at]) == [
         "TFJob default/j is running",
         "TFJob default/j submitted",
         "chief-0: ended with exit code 3",
@@ -218,6 +223,29 @@ async def test_run_follows_a_job_to_its_end(run):
         "chief-0: is starting",
         "warning: no quota",
     ]
+
+
+@pytest.mark.parametrize(
+    ("is_lasting", "phase", "said"),
+    [
+        (True, "Succeeded", "still running, by cleanPodPolicy None: ps-0; tfjob delete j ends them"),
+        (False, "Succeeded", "still running, and stopped now: ps-0; in a cluster they go on, by cleanPodPolicy None"),
+        (False, "Failed", "to look around after the end: tfjob local up, and tfjob run again"),
+    ],
+)
+async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(run, is_lasting, phase, said):
+    cluster, begin, printed = run
+    running = begin(is_lasting=is_lasting)
+    await cluster.clock.idle()
+    cluster.pod(cluster.find(TFJOBS, "j"), "ps-0")
+    cluster.move("j-ps-0", "Running", containerStatuses=[{"name": "tensorflow", "state": {"running": {}}}])
+    cluster.report("j", phase)
+    await cluster.clock.advance(3)
+    await running
+
+    errors = printed().err
+    assert said in errors
+    assert is_lasting or "tfjob logs" not in errors
 
 
 LEFT = "goes on. Follow it: tfjob logs j -f -n default\nStop it: tfjob delete j -n default\n"

@@ -21,6 +21,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import FieldError, RestartPolicy
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import ObjectKey, parse_time, rfc3339
+from tf_operator.planning import resize_sidecar
 from tf_operator.planning.snapshot import MainContainer, PodGroup, Service
 
 ONE = (v1.API,)
@@ -204,6 +205,39 @@ def test_a_pod_is_stopped_when_its_deadline_is_at_once(seconds, is_stopped):
     body["spec"]["activeDeadlineSeconds"] = seconds
 
     assert READ_POD(raw(body)).pod.is_stopped is is_stopped
+
+
+def entry(name, restarts, state):
+    return {"name": name, "restartCount": restarts, "state": state}
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "main", "restarts"),
+    [
+        (entry(resize_sidecar.SIDECAR, 0, {"running": {}}), 2, 2),
+        (entry(resize_sidecar.SIDECAR, 1, {"running": {}}), 1, 0),
+        (entry(resize_sidecar.SIDECAR, 2, {"running": {}}), 3, 1),
+        (entry(resize_sidecar.SIDECAR, 0, {"terminated": {"exitCode": resize_sidecar.EXIT_CODE}}), 1, 0),
+        (entry(resize_sidecar.SIDECAR, 0, {"terminated": {"exitCode": 137}}), 1, 1),
+        (entry("init", 1, {"running": {}}), 1, 2),
+    ],
+    ids=["a failure", "a resize", "both", "a resize that begins", "a sidecar that failed", "no sidecar"],
+)
+def test_restarts_by_a_resize_in_place_are_no_restarts(sidecar, main, restarts):
+    body = pod(containerStatuses=[entry("tensorflow", main, {"running": {}})], initContainerStatuses=[sidecar])
+    body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: "Worker=2"}
+
+    found = READ_POD(raw(body)).pod
+
+    assert (found.restarts, found.cluster_size) == (restarts, "Worker=2")
+
+
+def test_a_pod_whose_containers_the_kubelet_restarts_has_not_ended():
+    restarting = {"type": "AllContainersRestarting", "status": "True"}
+    body = pod(containerStatuses=[entry("tensorflow", 0, {"terminated": {"exitCode": 137}})], conditions=[restarting])
+    body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: "Worker=2"}
+
+    assert READ_POD(raw(body)).pod.main is None
 
 
 @pytest.mark.parametrize("name", ["other-worker-1", "j-worker-01", "j-worker", "j-worker-1-x", "j-boss-0"])

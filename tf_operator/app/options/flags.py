@@ -119,6 +119,15 @@ FLAGS: tuple[Flag, ...] = (
         "Make a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
     ),
     Flag(
+        "restart-in-place",
+        SERVE,
+        flag_types.switch,
+        "false",
+        "",
+        "Keep the pods of jobs with elasticPolicy.restartInPlace in a resize: their containers start again. Needs "
+        "Kubernetes 1.36, and the right to patch pods.",
+    ),
+    Flag(
         "kueue",
         SERVE,
         flag_types.choice("none", "external"),

@@ -112,6 +112,8 @@ class Options:
     tensorboards: Tensorboards = Tensorboards.NONE
     makes_autoscalers: bool = False
     """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
+    restarts_in_place: bool = False
+    """Whether jobs that want it keep their pods in a resize, and their containers start again."""
     kueue: Kueue = Kueue.NONE
     kueue_version: str = state.VERSIONS[0]
     """In which Workloads are read and written."""
@@ -176,6 +178,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, found["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(found["tensorboards"]),
         makes_autoscalers=found["horizontal-pod-autoscalers"],
+        restarts_in_place=found["restart-in-place"],
         kueue=Kueue(found["kueue"]),
         autoscale=_autoscale(found) if found["autoscale"] else None,
         workers=found["controller-threads"],

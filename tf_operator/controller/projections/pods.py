@@ -25,7 +25,7 @@ from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
-from tf_operator.planning import cleanup
+from tf_operator.planning import cleanup, resize_sidecar
 from tf_operator.planning.snapshot import Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
@@ -87,8 +87,18 @@ class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     init_container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
+class _Annotations(msgspec.Struct, frozen=True, gc=False):
+    """Of the annotations of a pod, the one that something is derived from."""
+
+    cluster_size: Interned[str] = msgspec.field(name=resize_sidecar.SIZES_ANNOTATION, default="")
+
+
+class _PodMeta(ChildMeta, frozen=True, rename="camel"):
+    annotations: _Annotations = _Annotations()
+
+
 class _RawPod(msgspec.Struct, frozen=True):
-    metadata: ChildMeta
+    metadata: _PodMeta
     spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
 
@@ -145,6 +155,9 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
     main = deciders[0] if deciders else None
     disruption = _disruption(status)
     wait = _wait(status, found.spec) if status.phase == "Pending" else _NO_WAIT
+    size = found.metadata.annotations.cluster_size
+    if size and _restarts_in_place(status):
+        main = None  # the kubelet has ended its containers itself, and starts them again
     return Pod(
         name=core.name,
         uid=core.uid,
@@ -163,14 +176,34 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         max_exit_code=_worst_exit(status.container_statuses),
         last_termination=_last_end(main) if main else None,
         others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
-        restarts=sum(entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses)),
+        restarts=_restarts(status, resizes=_resizes(status) if size else 0),
         is_stopped=found.spec.active_deadline_seconds == cleanup.STOP_AFTER,
         pending_reason=wait.reason,
         waits_since=wait.since,
         is_starting=wait.is_starting,
         created_at=found.metadata.creation_timestamp,
+        cluster_size=size,
         version=core.resource_version,
     )
+
+
+def _restarts_in_place(status: _PodStatus) -> bool:
+    return any(entry.type == "AllContainersRestarting" and entry.status == "True" for entry in status.conditions)
+
+
+def _resizes(status: _PodStatus) -> int:
+    """How often the sidecar of resizes has had the kubelet restart all containers; it is counted when it has exited."""
+    for entry in status.init_container_statuses:
+        if entry.name == resize_sidecar.SIDECAR:
+            ended = entry.state.terminated
+            return entry.restart_count + (ended is not None and ended.exit_code == resize_sidecar.EXIT_CODE)
+    return 0
+
+
+def _restarts(status: _PodStatus, *, resizes: int) -> int:
+    """Of all containers, without those by resizes."""
+    counts = (entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses))
+    return sum(max(count - resizes, 0) for count in counts)
 
 
 def _main(state: _State) -> MainContainer | None:

@@ -89,7 +89,8 @@ class TensorBoardReconciler:
             case Create():
                 await self.writer.create(owner, action.resource, action.body())
             case Patch():
-                body = {**action.body, "metadata": {**action.body["metadata"], "uid": action.uid}}
+                content = action.content()
+                body = {**content, "metadata": {**content["metadata"], "uid": action.uid}}
                 await self.writer.patch(owner, action.resource, action.name, body=body)
             case Delete():
                 await self.writer.delete(owner, action.resource, name=action.name, uid=action.uid)

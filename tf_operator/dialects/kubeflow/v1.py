@@ -135,7 +135,8 @@ def _read_elastic(spec: Fields) -> ElasticPolicy | None:
     if policy.body.get("parameterServers") is not None:
         found[ReplicaType.PS] = policy.below("parameterServers")
     ranges = tuple(_read_range(kind, fields) for kind, fields in found.items())
-    return ElasticPolicy(ranges, metrics=tuple(metric.body for metric in policy.items("metrics")))
+    metrics = tuple(metric.body for metric in policy.items("metrics"))
+    return ElasticPolicy(ranges, metrics=metrics, restarts_in_place=policy.flag("restartInPlace"))
 
 
 def _read_range(kind: ReplicaType, policy: Fields) -> ElasticRange:

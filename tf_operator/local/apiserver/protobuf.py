@@ -104,7 +104,10 @@ def to_json(body: bytes) -> bytes:
         header = envelope.get("typeMeta", {})
         kind = header.get("kind", "")
         if kind not in _OBJECTS:
-            message = f"a {kind or 'body'} in protobuf is not read here; send JSON, as kubectl does with -f FILE"
+            message = (
+                f"a {kind or 'body'} in protobuf is not read here; JSON is: add --dry-run=client -o yaml to this"
+                " command of kubectl, and pipe it into: kubectl create -f -"
+            )
             raise ApiFailure(415, "UnsupportedMediaType", message)
         return msgspec.json.encode(header | _message(envelope.get("raw", b""), kind))
     except (ValueError, IndexError) as error:  # a UnicodeDecodeError is a ValueError

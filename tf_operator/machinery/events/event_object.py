@@ -5,9 +5,10 @@ APIs, core/v1 and events.k8s.io/v1; but one that was written through the new API
 times nor a count for clients of the old one, and those are what users have: the Kubeflow SDKs, dashboards, scripts
 that sort by ``lastTimestamp``. kubectl shows both alike. All of it was tried on a real apiserver.
 
-The name is a function of what the Event is about. So there is one for each object, related object and reason, whoever
-writes it: after a restart, or when the reply to a create was lost, it exists already and is counted up. client-go
-puts the time into the name, and begins another row in the same list.
+The name is a function of what the Event is about. So there is one for each object, related object, reason and text,
+whoever writes it: after a restart, or when the reply to a create was lost, it exists already and is counted up.
+client-go puts the time into the name, and begins another row in the same list. As there, texts beyond the first few
+(``recorder``) share an Event, which says so: ``combined``.
 """
 
 import hashlib
@@ -25,6 +26,8 @@ MOST_BYTES = 1024
 
 Severity = Literal["Normal", "Warning"]
 
+_COMBINED = "(combined from similar events): "
+"""As client-go has it: the count is not that of the text."""
 _LONGEST_NAME = 253
 _ELLIPSIS = "..."
 
@@ -64,11 +67,14 @@ class EventKey:
     regarding: Reference
     reason: str
     related: Reference | None = None
+    text: str | None = None
+    """``None``: the texts differ."""
 
     def event_key(self, reporter: Reporter) -> ObjectKey:
         """Where the Event lives. For an object without a namespace that is ``default``, as everywhere."""
         related = self.related.uid if self.related else ""
-        parts = "\0".join((self.regarding.uid, related, self.reason, reporter.component))
+        text = () if self.text is None else (self.text,)
+        parts = "\0".join((self.regarding.uid, related, self.reason, reporter.component, *text))
         digest = hashlib.blake2b(parts.encode(errors="replace"), digest_size=8).hexdigest()
         name = self.regarding.key.name[: _LONGEST_NAME - len(digest) - 1].rstrip("-.")
         return ObjectKey(self.regarding.key.namespace or "default", f"{name}.{digest}")
@@ -127,6 +133,11 @@ def counted_before(found: Body, tally: EventSeries, reporter: Reporter) -> int:
         return 0
     counted = found.get("count")
     return counted if type(counted) is int and counted > 0 else 1
+
+
+def combined(text: str) -> str:
+    """The text of an Event that stands for several: the latest of theirs."""
+    return printable(_COMBINED + text)
 
 
 def printable(text: str) -> str:

@@ -17,7 +17,7 @@ import random
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from tf_operator.machinery.clock import Clock
@@ -50,6 +50,9 @@ class RecorderLimits:
     tries: int = 6
     """With growing delays between them: an apiserver may be away for half a minute."""
     senders: int = 4
+    texts: int = 3
+    """Of the same kind, that have an Event each: those after them share one. client-go: 10. So few, because together
+    with the burst they leave room for what else happens to the object."""
 
 
 @dataclass(slots=True)
@@ -62,6 +65,14 @@ class _Entry:
     """How many it had counted before the tally began."""
     failures: int = 0
     posted_at: float = 0.0
+
+
+@dataclass(slots=True)
+class _Texts:
+    """The texts that have an Event each, and when there was the last one."""
+
+    digests: set[int] = field(default_factory=set)
+    at: float = 0.0
 
 
 class EventRecorder:
@@ -90,10 +101,12 @@ class EventRecorder:
         self._line: list[tuple[float, int, _Entry]] = []
         """A heap: when each is due."""
         self._order = count()
-        # By hand: two bounded maps of three lines each are no reason to depend on cachetools.
+        # By hand: three bounded maps of three lines each are no reason to depend on cachetools.
         self._posted: OrderedDict[EventKey, _Entry] = OrderedDict()
         self._pace: OrderedDict[str, float] = OrderedDict()
         """By UID of an object: when it will have its whole burst again."""
+        self._texts: OrderedDict[EventKey, _Texts] = OrderedDict()
+        """By what is alike but for the text."""
         self._complaint = ""
         self._is_closed = False
         self._line_changed = asyncio.Event()
@@ -111,14 +124,12 @@ class EventRecorder:
     ) -> None:
         """Note down that something happened to ``regarding``. Returns at once, and never raises.
 
-        With the same ``related`` (a pod, say) and the same reason it is the same Event, counted up, and shows the
-        latest message.
+        With the same ``related`` (a pod, say), reason and message it is the same Event, counted up. Messages
+        beyond the first few share one, which shows the latest.
         """
-        now = self._clock.now()
-        topic, tally = (
-            EventKey(regarding, reason, related),
-            EventSeries(severity, event_object.printable(message), now, now),
-        )
+        now, text = self._clock.now(), event_object.printable(message)
+        topic = self._topic(EventKey(regarding, reason, related), text)
+        tally = EventSeries(severity, text if topic.text is not None else event_object.combined(text), now, now)
         if entry := self._waiting.get(topic):
             entry.tally = entry.tally.followed_by(tally)
         elif cause := self._refusal(regarding):
@@ -147,6 +158,19 @@ class EventRecorder:
         for entry in list(self._waiting.values()):
             self._give_up(entry, "shutdown")
         self._line.clear()
+
+    def _topic(self, alike: EventKey, text: str) -> EventKey:
+        """The Event of a text: its own, or after the first few that of all further ones."""
+        now, known = self._clock.monotonic(), self._texts.pop(alike, None)
+        if known is None or now - known.at >= self._limits.remembered_for:
+            known = _Texts()
+        known.at, digest = now, hash(text)
+        if len(known.digests) < self._limits.texts:
+            known.digests.add(digest)
+        self._texts[alike] = known
+        if len(self._texts) > self._limits.remembered:
+            self._texts.popitem(last=False)
+        return replace(alike, text=text) if digest in known.digests else alike
 
     def _refusal(self, regarding: Reference) -> str:
         """Why no further event about this object is taken; empty when it is."""

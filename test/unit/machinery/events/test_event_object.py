@@ -54,11 +54,12 @@ def test_an_event_about_a_cluster_scoped_object_lives_in_default():
 def test_the_name_is_the_same_for_the_same_key_and_different_for_every_other():
     other_job = Reference(JOB.api_version, JOB.kind, JOB.key, "another-uid")
     keys = [EventKey(JOB, "A"), EventKey(JOB, "B"), EventKey(JOB, "A", POD), EventKey(other_job, "A")]
+    keys += [EventKey(JOB, "A", text=text) for text in ("", "a")]
 
     names = {key.event_key(REPORTER).name for key in keys}
     other_names = {key.event_key(Reporter("other", "tf-operator-0")).name for key in keys}
 
-    assert len(names | other_names) == 8
+    assert len(names | other_names) == 12
     assert EventKey(JOB, "A").event_key(REPORTER) == EventKey(JOB, "A").event_key(
         Reporter("tfjob-controller", "another")
     )

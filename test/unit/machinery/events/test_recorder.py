@@ -146,27 +146,45 @@ async def test_an_event_is_posted_in_the_background(recorder, api, clock, counte
 
 
 async def test_repetitions_while_an_event_waits_cost_no_further_call(recorder, api, clock, counted):
-    for turn in range(500):
-        say(recorder, message=f"turn {turn}")
+    for _ in range(500):
+        say(recorder)
 
     await clock.advance(60)
 
-    assert api.counts == {("Created", "turn 499"): 500}
+    assert api.counts == {("Created", "hello"): 500}
     assert api.verbs == ["create"]
     assert not counted.losses
 
 
 async def test_repetitions_while_an_event_is_being_posted_are_posted_after_it(recorder, api, clock):
     api.takes = 1
-    say(recorder, message="one")
+    say(recorder)
     await clock.advance(0.5)
-    say(recorder, message="two")
-    say(recorder, message="three")
+    say(recorder)
+    say(recorder)
 
     await clock.advance(10)
 
-    assert api.counts == {("Created", "three"): 3}
+    assert api.counts == {("Created", "hello"): 3}
     assert api.verbs == ["create", "patch"]
+
+
+async def test_the_first_texts_have_an_event_each_and_all_others_share_one_that_says_so(recorder, api, clock, counted):
+    for turn in range(500):
+        say(recorder, message=f"turn {turn}")
+        say(recorder, message="turn 1")
+
+    await clock.advance(60)
+
+    shared = ("Created", "(combined from similar events): turn 499")
+    assert api.counts == {("Created", "turn 0"): 1, ("Created", "turn 1"): 501, ("Created", "turn 2"): 1, shared: 497}
+    assert api.verbs == ["create"] * 4
+    assert not counted.losses
+
+    await clock.advance(600)
+    say(recorder, message="after a quiet time")
+    await clock.advance(0)
+    assert api.counts["Created", "after a quiet time"] == 1
 
 
 async def test_there_is_one_event_for_each_object_related_object_and_reason(recorder, api, clock):
@@ -229,7 +247,7 @@ async def test_memory_is_bounded(make_recorder, clock):
         say(recorder, regarding=about(f"job-{number}"))
         await clock.advance(1)
 
-    assert len(recorder._posted) == len(recorder._pace) == 10
+    assert len(recorder._posted) == len(recorder._pace) == len(recorder._texts) == 10
     assert not recorder._waiting
     assert not recorder._line
 
@@ -290,12 +308,12 @@ async def test_an_event_that_the_apiserver_has_forgotten_is_made_again(recorder,
     say(recorder)
     await clock.advance(10)
     api.events.clear()
-    say(recorder, message="again")
+    say(recorder)
 
     await clock.advance(10)
 
     assert api.verbs == ["create", "patch", "create"]
-    assert api.counts == {("Created", "again"): 2}
+    assert api.counts == {("Created", "hello"): 2}
 
 
 @pytest.mark.parametrize(
@@ -304,13 +322,13 @@ async def test_an_event_that_the_apiserver_has_forgotten_is_made_again(recorder,
 async def test_an_event_that_exists_already_is_counted_on(make_recorder, api, clock, instance, seconds):
     first = make_recorder(instance="before")
     for pause in (10, 10, seconds):
-        say(first, message="before")
+        say(first)
         await clock.advance(pause)
-    say(first if instance == "before" else make_recorder(instance=instance), message="after")
+    say(first if instance == "before" else make_recorder(instance=instance))
 
     await clock.advance(10)
 
-    assert api.counts == {("Created", "after"): 4}
+    assert api.counts == {("Created", "hello"): 4}
     assert api.verbs[-3:] == ["create", "look", "patch"]
 
 

@@ -1,0 +1,102 @@
+"""Resizes of jobs that want their pods kept: the containers start again in place, with another TF_CONFIG.
+
+``resize_sidecar`` has what their pods need for it. A resize is recorded, with its time, and then written to the
+annotations of all pods. They are compared with the job in every reconcile, so an operator that is killed in between
+goes on where it was. Whoever changes them by hand restarts pods that are theirs to change, and they are written again.
+Pods that were made without them are replaced, as are all pods where operator or cluster cannot do it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+from tf_operator.job import constants
+from tf_operator.job.record import ElasticRecord, ReplicaType
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.planning import cluster_spec, resize_sidecar, resizing
+from tf_operator.planning.actions import Patch
+from tf_operator.planning.children import PODS
+from tf_operator.planning.replicas import Replica
+from tf_operator.planning.resizing import SizeChange
+from tf_operator.planning.snapshot import Pod, Snapshot
+
+
+def is_wanted(snapshot: Snapshot) -> bool:
+    """Whether the job is resized so."""
+    return resize_sidecar.is_offered(snapshot.job, snapshot.settings)
+
+
+def recorded(snapshot: Snapshot, resizes: Iterable[SizeChange], record: ElasticRecord) -> ElasticRecord:
+    """The record with the time of the resize, before any pod is changed."""
+    if not is_wanted(snapshot) or not any(found.replaces_pods for found in resizes):
+        return record
+    return replace(record, resized_at=snapshot.now)
+
+
+def actions(snapshot: Snapshot, replicas: Iterable[Replica]) -> Iterator[Patch]:
+    """Tell each pod that stays of the cluster in which it trains now."""
+    if not is_wanted(snapshot):
+        return
+    job, domain = snapshot.job, snapshot.settings.cluster_domain
+    cluster = cache(partial(cluster_spec.full_cluster, job, domain))
+    for replica in replicas:
+        pod = replica.pod
+        if pod and pod.is_there and not (replica.is_completed or replica.is_resized) and is_outdated(job, pod):
+            body = _Change(resize_sidecar.sizes_of(job), pod, job, domain, cluster)
+            yield Patch(PODS, pod.name, pod.uid, f"the change of TF_CONFIG of pod {pod.name}", body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Makes what is written to a pod when it is sent: the TF_CONFIGs of a thousand workers are 45 MB."""
+
+    sizes: str
+    pod: Pod
+    job: TrainingJob = field(compare=False, repr=False)
+    domain: str
+    cluster: Callable[[], str] = field(compare=False, repr=False)
+
+    def __call__(self) -> dict[str, Any]:
+        job, pod = self.job, self.pod
+        known = "" if job.has_dynamic_workers else self.cluster()
+        config = cluster_spec.tf_config(job, pod.type, pod.index, domain=self.domain, cluster=known)
+        return {"metadata": {"annotations": resize_sidecar.annotations(job, config)}}
+
+
+def is_outdated(job: TrainingJob, pod: Pod) -> bool:
+    """Whether a pod trains in a cluster of other sizes, so that it has to start again."""
+    if not pod.cluster_size:
+        return False
+    entries = (entry.partition("=") for entry in pod.cluster_size.split(","))
+    told = {kind: count for kind, _, count in entries}
+    return any(_replaces(job, kind, told.get(kind, ""), count) for kind, count in resizing.sizes(job).items())
+
+
+def _replaces(job: TrainingJob, kind: ReplicaType, told: str, count: int) -> bool:
+    if told == str(count):
+        return False
+    before = int(told) if told.isascii() and told.isdigit() and len(told) < len(str(constants.MOST_REPLICAS)) + 1 else 0
+    return resizing.replaces_pods(job, kind, is_growth=count > before)
+
+
+def resized(snapshot: Snapshot, replicas: Iterable[Replica], *, is_new: bool) -> Iterator[Replica]:
+    """The replicas of a job that is resized in place.
+
+    ``is_new``: the resize is not recorded yet, so that pods which cannot take it are given up. So are those whose
+    program ended with an error because the others went to another cluster, before its own turn came.
+    """
+    for replica in replicas:
+        pod = replica.pod
+        if pod and has_lost_its_cluster(pod, snapshot):
+            yield replace(replica, loss=None).resized()
+        else:
+            yield replica.resized() if pod and is_new and not pod.cluster_size else replica
+
+
+def has_lost_its_cluster(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether its program was started before the last resize, and ended with an error after it."""
+    resized_at, main = snapshot.job.record.elastic.resized_at, pod.main
+    if not (pod.cluster_size and resized_at and main and main.exit_code and main.started_at and main.finished_at):
+        return False
+    return main.started_at <= resized_at <= main.finished_at

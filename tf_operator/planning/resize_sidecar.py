@@ -1,0 +1,100 @@
+"""What the pod of a replica has so that its containers can start again in another cluster.
+
+TF_CONFIG is an annotation of the pod, which the kubelet reads whenever it starts a container. Another annotation
+has the sizes that it is about. A native sidecar, from the image of the training, sees the second one change and exits
+with ``EXIT_CODE``, and by its restart rule the kubelet then restarts all containers of the pod (from Kubernetes 1.36).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tf_operator.job import constants
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.planning import resizing
+from tf_operator.planning.snapshot import Settings
+
+CONFIG_ANNOTATION: Final = "tf-operator.kubeflow.org/tf-config"
+SIZES_ANNOTATION: Final = "tf-operator.kubeflow.org/cluster-size"
+SIDECAR: Final = "tf-operator-resize"
+EXIT_CODE: Final = 75
+"""EX_TEMPFAIL: what the sidecar exits with when there is another size, and never else."""
+_FOLDER: Final = "/etc/tf-operator/resize"
+_SIZES_VARIABLE: Final = "CLUSTER_SIZE"
+_SCRIPT: Final = f"""\
+trap 'exit 0' TERM
+while sleep 1 & wait $!; do
+  read -r now < {_FOLDER}/cluster-size || [ "$now" ] || continue
+  [ "$now" = "${_SIZES_VARIABLE}" ] || exit {EXIT_CODE}
+done
+"""
+"""An empty or absent file says nothing: it is being replaced. What the kubelet writes ends without a newline."""
+_AMOUNTS: Final = {"cpu": "10m", "memory": "32Mi"}
+
+
+def is_offered(job: TrainingJob, settings: Settings) -> bool:
+    """Whether the job wants it, and operator and cluster can do it."""
+    return settings.restarts_in_place and job.elastic is not None and job.elastic.restarts_in_place
+
+
+def sizes_of(job: TrainingJob) -> str:
+    """The sizes of a job as a pod has them, such as ``Worker=4,PS=2``."""
+    return ",".join(f"{kind}={count}" for kind, count in resizing.sizes(job).items())
+
+
+def annotations(job: TrainingJob, config: str) -> dict[str, str]:
+    """What a pod knows of the cluster in which it trains."""
+    return {CONFIG_ANNOTATION: config, SIZES_ANNOTATION: sizes_of(job)}
+
+
+def added(pod: Mapping[str, Any], job: TrainingJob, config: str) -> dict[str, Any]:
+    """The pod with what it needs for it, if its deciding container has this TF_CONFIG."""
+    metadata, spec, name = pod["metadata"], pod["spec"], job.profile.container
+    main = next((entry for entry in spec["containers"] if isinstance(entry, Mapping) and entry.get("name") == name), {})
+    if {"name": constants.TF_CONFIG, "value": config} not in _listed(main, "env"):
+        return dict(pod)
+    containers = [_informed(entry, config) if entry is main else entry for entry in spec["containers"]]
+    items = [{"path": "cluster-size", "fieldRef": _annotation(SIZES_ANNOTATION)}]
+    return {
+        **pod,
+        "metadata": {**metadata, "annotations": metadata.get("annotations", {}) | annotations(job, config)},
+        "spec": {
+            **spec,
+            "initContainers": [_sidecar(main), *_listed(spec, "initContainers")],
+            "containers": containers,
+            "volumes": [*_listed(spec, "volumes"), {"name": SIDECAR, "downwardAPI": {"items": items}}],
+        },
+    }
+
+
+def _informed(container: Mapping[str, Any], config: str) -> dict[str, Any]:
+    """The container with TF_CONFIG from the annotation."""
+    source = {"name": constants.TF_CONFIG, "valueFrom": {"fieldRef": _annotation(CONFIG_ANNOTATION)}}
+    known = {"name": constants.TF_CONFIG, "value": config}
+    return {**container, "env": [source if entry == known else entry for entry in container["env"]]}
+
+
+def _sidecar(main: Mapping[str, Any]) -> dict[str, Any]:
+    """What restarts the others. It may do what the training may, and runs nothing but a shell and ``sleep``."""
+    kept = {name: main[name] for name in ("image", "imagePullPolicy", "securityContext") if name in main}
+    return {
+        "name": SIDECAR,
+        **kept,
+        "command": ["/bin/sh", "-c", _SCRIPT],
+        "restartPolicy": "Always",
+        "restartPolicyRules": [
+            {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [EXIT_CODE]}}
+        ],
+        "env": [{"name": _SIZES_VARIABLE, "valueFrom": {"fieldRef": _annotation(SIZES_ANNOTATION)}}],
+        "resources": {"requests": _AMOUNTS, "limits": _AMOUNTS},
+        "volumeMounts": [{"name": SIDECAR, "mountPath": _FOLDER, "readOnly": True}],
+    }
+
+
+def _annotation(name: str) -> dict[str, str]:
+    return {"fieldPath": f"metadata.annotations['{name}']"}
+
+
+def _listed(body: Mapping[str, Any], field: str) -> list[Any]:
+    """A list of the template; what is no list has been refused by the schema, or is by the API server."""
+    found = body.get(field)
+    return found if isinstance(found, list) else []
