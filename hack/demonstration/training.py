@@ -38,7 +38,8 @@ on the way. There is no cluster, no container and no image: the operator, an API
 processes live in the command. With --real (and then --help) the operator runs on a real control plane instead."""
 OVERTURE: Final = """\
 A TFJob without a cluster: a chief, two workers and a parameter server learn to read digits, as processes of this
-machine; one worker is killed on the way. The first time, TensorFlow is downloaded before: 700 MB on disk, minutes.
+machine; one worker is killed on the way. The first time, TensorFlow is downloaded before:
+400 MB, 2 GB on disk, minutes.
 """
 NEXT: Final = f"""
 What to type next:
