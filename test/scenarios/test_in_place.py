@@ -57,7 +57,7 @@ def _told(pod):
 
 
 async def _restart_all(job_namespace, name):
-    """As a kubelet reports it: each container has been started once more."""
+    """As a kubelet reports it: each container has been started again."""
     path = PODS.path(job_namespace.namespace, name)
     status = (await job_namespace.admin.get(path))["status"]
     (main,) = status["containerStatuses"]

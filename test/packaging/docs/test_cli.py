@@ -15,7 +15,7 @@ from tf_operator.machinery.clock import SystemClock
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-EXAMPLE = re.compile(r"^```\n\$ tfjob (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
+EXAMPLE = re.compile(r"^```text\n\$ tfjob (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_python_of_the_page_runs_a_job(capsys):
 
 
 def test_the_first_commands_of_the_page_can_be_typed(folder):
-    block = re.search(r"^```\n(tfjob (?:.*\n)*?)```$", PAGE, re.MULTILINE)
+    block = re.search(r"^```sh\n(tfjob (?:.*\n)*?)```$", PAGE, re.MULTILINE)
     typed = [line.partition("#")[0].split() for line in block[1].splitlines()]
 
     assert [words[:3] for words in typed] == [["tfjob", "init", "job.yaml"], ["tfjob", "run", "job.yaml"]]

@@ -1,0 +1,104 @@
+"""The pages of the documentation as tests read them: their fenced blocks, and what is said of each.
+
+Blocks of language ``sh`` are commands, and are run; ``yaml`` is a manifest, if it has a kind. Comments say the rest:
+
+- ``<!-- not run: REASON; checked by PATH[::TEST] -->`` before a block that cannot be run or applied here;
+- ``<!-- run before: COMMANDS -->`` before a block whose reader has something that the page does not make;
+- ``<!-- runs on: a control plane -->`` anywhere on a page, if its commands do not show it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from textwrap import dedent
+from typing import Final
+
+import yaml
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LANGUAGES: Final = frozenset({"sh", "text", "yaml", "json", "python", "promql", "lua", "mermaid"})
+_FENCE: Final = re.compile(
+    r"""^(?:[ ]*<!--\ not\ run:\ (?P<reason>[^>]*?)\ -->\n)?
+        (?:[ ]*<!--\ run\ before:\s(?P<before>.*?)\s-->\n)?
+        (?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+_RUNS_ON: Final = re.compile(r"<!-- runs on: (.*?) -->")
+_CHECKED_BY: Final = re.compile(r"checked by ([\w./-]+)(?:::(\w+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block."""
+
+    page: "Page"
+    line: int
+    language: str
+    text: str
+    not_run: str
+    """Why, and what checks it; empty if it is run or applied."""
+    before: str
+    """Commands for what the reader has at this point."""
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def is_checked_elsewhere(self) -> bool:
+        """Whether what is named as checking it exists."""
+        if not (found := _CHECKED_BY.search(self.not_run)):
+            return False
+        path, test = ROOT / found[1], found[2]
+        return path.exists() and (not test or f"def {test}(" in path.read_text(encoding="utf-8"))
+
+    def manifests(self) -> list[dict[str, object]]:
+        """The objects that it shows."""
+        documents = yaml.safe_load_all(self.text) if self.language == "yaml" else ()
+        return [one for one in documents if isinstance(one, dict) and {"apiVersion", "kind"} <= one.keys()]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, by its path in the repository."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def runs_on(self) -> str:
+        """Where the commands run that it has: what it says itself, else what they need."""
+        said = _RUNS_ON.search((ROOT / self.path).read_text(encoding="utf-8"))
+        words = {word for block in self.commands() for word in block.text.split()}
+        where = "a control plane" if "helm" in words else "a local server" if "kubectl" in words else "this machine"
+        return said[1] if said else where
+
+    def commands(self) -> list[Block]:
+        """What is run, in this order."""
+        return [block for block in blocks(self) if block.language == "sh" and not block.not_run]
+
+
+@cache
+def blocks(page: Page) -> tuple[Block, ...]:
+    """Every fenced block."""
+    text = (ROOT / page.path).read_text(encoding="utf-8")
+    return tuple(
+        Block(
+            page,
+            text.count("\n", 0, found.start("language")) + 1,
+            found["language"],
+            dedent(found["text"]),
+            found["reason"] or "",
+            dedent(found["before"] or ""),
+        )
+        for found in _FENCE.finditer(text)
+    )
+
+
+def pages() -> Iterator[Page]:
+    """All that users read, but the README, whose commands have a test of their own."""
+    found = {*(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md"), *(ROOT / "charts").rglob("README.md")}
+    yield from (Page(str(path.relative_to(ROOT))) for path in sorted({*found, *ROOT.glob("CONTRIBUTING.md")}))
