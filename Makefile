@@ -53,14 +53,20 @@ faults: venv ## Run the fault catalogue: real servers and connections, broken on
 .PHONY: venv
 venv: $(VENV)/.installed ## Make .venv with exactly what the lock says
 
+# The lock has everything, so pip resolves nothing (--no-deps). Python compiles what is imported, when it is (--no-compile):
+# pip would compile all, on one core.
+$(VENV)/.installed: PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 $(VENV)/.installed: hack/requirements/ci.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "make venv: Python 3.11 or newer is needed; set PYTHON=... to one" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "make venv: this Python cannot make virtual environments (Debian: apt install python3-venv)" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r hack/requirements/ci.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "venv: making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "venv: installing the packages of $< (a download of 110 MB, unless pip has kept them)"
+	@$(PIP) --no-compile --no-deps --require-hashes -r $<
+	@echo "venv: installing tf-operator, to be run from this folder"
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 .PHONY: fmt
@@ -98,6 +104,14 @@ release-dry-run: venv ## Build all that a release has into dist, twice, and comp
 		$(if $(ENGINE),--engine $(ENGINE))
 	hack/check-image dist/tf-operator-*-image.tar
 
+# Or, with RELEASE=FOLDER, what is there.
+.PHONY: release-try
+release-try: venv ## Build a release on a base of Debian's packages, and try its wheel, its chart and its image (root on Linux)
+	$(if $(RELEASE),,hack/base-image && $(MAKE) --no-print-directory release-dry-run BASE=localhost/tf-operator-base)
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/packaging/test_wheel.py -k "not kubectl"
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/packaging/chart/test_life.py -k installed_again
+	RELEASE=$(or $(RELEASE),dist) $(BIN)/pytest test/cluster/e2e/test_install.py test/cluster/e2e/test_upgrade_and_removal.py
+
 .PHONY: release-notes
 release-notes: venv ## Print what the changelog says of a version (TAG=v0.1.0), or of what is not released yet
 	@hack/release notes $(TAG)
@@ -109,7 +123,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels trainings local-trainings conversions histories local-server parity quiet kueue pages soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue pages soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it

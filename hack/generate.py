@@ -27,6 +27,8 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "docs": ("hack/requirements/docs.in",),
     "browser": ("hack/requirements/browser.in",),
     "pictures": ("hack/requirements/pictures.in",),
+    "partners": ("hack/requirements/partners.in",),
+    "pipelines": ("hack/requirements/pipelines.in",),
     "demo": ("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls", "hack/requirements/training.in"),
     "training": ("hack/requirements/training.in",),
 }

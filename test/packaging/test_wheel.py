@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.tools.get import programs
+from support import release_files
 
 ROOT = Path(__file__).parents[2]
 JOB = """\
@@ -37,7 +38,9 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built from what git knows, in a copy: setuptools leaves a folder in the tree, from which it takes files later."""
+    """The release's, or one of what git knows, in a copy: setuptools leaves files in a tree, and takes them later."""
+    if released := release_files.find("tf_operator-*.whl"):
+        return released
     folder = tmp_path_factory.mktemp("source")
     files = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", cwd=ROOT).split("\0")
     with tarfile.open(folder / "tree.tar", "w") as archive:

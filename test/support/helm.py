@@ -14,8 +14,11 @@ from typing import Any, Final
 import yaml
 
 from lab.tools.get import programs
+from support import release_files
 
 CHART: Final = Path(__file__).resolve().parents[2] / "charts" / "tf-operator"
+INSTALLED: Final = release_files.find("tf-operator-*.tgz") or CHART
+"""What the tests of a release's life install: the release's own chart, if there is one."""
 # Their names in hack/lab/tools/tools.toml.
 PROGRAMS: Final = {"helm-3": "helm", "helm-4": "helm4"}
 

@@ -56,8 +56,9 @@ class OperatorFixture:
         namespace = self._free.pop(0)
         return JobNamespace(self.plane, self.admin, Kubelet(self.nodes, namespace), namespace)
 
-    async def start(self, *, until: str = "workers started") -> None:
-        self._shift = await operator_process.start(self.plane, namespaces=self.namespaces, **self.options)
+    async def start(self, *, until: str = "workers started", tree: Path = operator_process.ROOT) -> None:
+        """Start this version, or the one in *tree*."""
+        self._shift = await operator_process.start(self.plane, namespaces=self.namespaces, tree=tree, **self.options)
         if until:
             await self._shift.wait_for(until, within=60.0)
 

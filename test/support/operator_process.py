@@ -21,7 +21,7 @@ from lab.control_plane.plane import ControlPlane
 from support.resources import Json
 from support.settle import eventually
 
-_ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 _START_SECONDS = 60.0
 _END_SECONDS = 20.0
 
@@ -131,7 +131,7 @@ async def start(
     user: str = "operator",
     environment: Mapping[str, str] | None = None,
     kubeconfig: Path | None = None,
-    tree: Path = _ROOT,
+    tree: Path = ROOT,
     module: str = "tf_operator",
     probe: Mapping[str, object] | None = None,
     wrapper: Sequence[str] = (),
@@ -156,7 +156,7 @@ async def start(
         cwd=tree,
         env={
             **os.environ,
-            **({} if probe is None else {"PYTHONPATH": f"{tree}:{_ROOT / 'test'}"}),
+            **({} if probe is None else {"PYTHONPATH": f"{tree}:{ROOT / 'test'}"}),
             **(environment or {}),
         },
         limit=4 * 1024 * 1024,

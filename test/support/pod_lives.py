@@ -122,8 +122,12 @@ def _is_made_by_a_test(revision: Revision) -> bool:
 
 
 def _restarts(body: Json) -> Iterator[int]:
-    for group in ("containerStatuses", "initContainerStatuses"):
-        yield from (entry.get("restartCount", 0) for entry in body["status"].get(group, ()))
+    """Of each container, but for those by which a resize was carried out in place."""
+    entries = [
+        entry for group in ("containerStatuses", "initContainerStatuses") for entry in body["status"].get(group, ())
+    ]
+    resizes = sum(entry["restartCount"] for entry in entries if entry["name"] == "tf-operator-resize")
+    yield from (max(entry.get("restartCount", 0) - resizes, 0) for entry in entries)
 
 
 def _is_disrupted(body: Json) -> bool:

@@ -1,6 +1,7 @@
 """Jobs with the status that the operator gives them: from a golden case, or from a life in the simulator."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(path.name.removesuffix(".plan.yaml") for path in (ROOT / "test/golden").glob("*.plan.yaml"))
 
 
+@cache
 def golden(case: str) -> Json:
-    """The job of a case as it is stored after the plan."""
+    """The job of a case as it is stored after the plan; shared, so nobody changes it."""
     job: Json = _read(f"{case}.input.yaml")["job"]
     status = _read(f"{case}.plan.yaml")["status"]
     job["metadata"]["creationTimestamp"] = "2026-03-01T08:00:00Z"

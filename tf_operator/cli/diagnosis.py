@@ -11,6 +11,7 @@ from tf_operator.meta import Body, key_of, metadata_of, parse_time
 
 INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/default"
 UPGRADE_CRD: Final = "upgrade the operator's chart, or run tf-operator crd --apply"
+RESTART_SERVER: Final = "the server is of another release than this tfjob: tfjob local down, then tfjob local up"
 _MOST_FIELDS: Final = 3
 _RIGHTS: Final = (
     ("", "create list watch patch delete"),
@@ -86,18 +87,19 @@ def of_rights(denied: Collection[Right], namespace: str) -> Finding:
     return Finding.wrong(f"you may not, in namespace {namespace}: {listed}", step)
 
 
-def of_crd(api: ServedAPI, crd: Body) -> Finding:
+def of_crd(api: ServedAPI, crd: Body, *, is_local: bool = False) -> Finding:
     """Whether the definition in the cluster is that of this release."""
+    step = RESTART_SERVER if is_local else UPGRADE_CRD
     version = api.resource.version
     stored, ours = _schema(crd, version), _schema(api.crd.load(), version)
     if stored is None or ours is None:
-        return Finding.wrong(f"the CRD {api.resource} does not serve {version}", UPGRADE_CRD)
+        return Finding.wrong(f"the CRD {api.resource} does not serve {version}", step)
     missing = sorted(set(_fields(ours)) - set(_fields(stored)))
     if missing:
         listed = ", ".join(missing[:_MOST_FIELDS])
         more = f" and {len(missing) - _MOST_FIELDS} more" if len(missing) > _MOST_FIELDS else ""
         what = f"the CRD {api.resource} is older, or another product's: it lacks {listed}{more}"
-        return Finding.wrong(what, UPGRADE_CRD)
+        return Finding.wrong(what, step)
     return Finding.well(f"the CRD {api.resource} is that of this release, or newer")
 
 

@@ -62,8 +62,9 @@ async def findings(jobs: AsyncTFJobs, chosen: Target) -> AsyncIterator[Finding]:
     """What was found, in the order in which things depend on each other."""
     said = await discovery.version(jobs.client)
     yield Finding.well(f"the API server {said.get('gitVersion', '')} at {jobs.host} answers; it is {chosen.why}")
-    yield await _crd(jobs)
-    if target.is_local(chosen, jobs.host):
+    is_local = target.is_local(chosen, jobs.host)
+    yield await _crd(jobs, is_local=is_local)
+    if is_local:
         yield Finding.well("the operator is part of this server")
     else:
         async for finding in _operator(jobs):
@@ -71,10 +72,10 @@ async def findings(jobs: AsyncTFJobs, chosen: Target) -> AsyncIterator[Finding]:
     yield await _rights(jobs)
 
 
-async def _crd(jobs: AsyncTFJobs) -> Finding:
+async def _crd(jobs: AsyncTFJobs, *, is_local: bool) -> Finding:
     key = ObjectKey("", diagnosis.crd_name(jobs.api))
     try:
-        return diagnosis.of_crd(jobs.api, await jobs.client.get(_CRDS, key))
+        return diagnosis.of_crd(jobs.api, await jobs.client.get(_CRDS, key), is_local=is_local)
     except NotFound:
         return Finding.wrong(f"{jobs.api.resource} are not served: there is no such CRD", diagnosis.INSTALL)
     except Forbidden:

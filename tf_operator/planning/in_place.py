@@ -28,7 +28,7 @@ def is_wanted(snapshot: Snapshot) -> bool:
 
 
 def recorded(snapshot: Snapshot, resizes: Iterable[SizeChange], record: ElasticRecord) -> ElasticRecord:
-    """The record with the time of the resize, before any pod learns of it."""
+    """The record with the time of the resize, before any pod is changed."""
     if not is_wanted(snapshot) or not any(found.replaces_pods for found in resizes):
         return record
     return replace(record, resized_at=snapshot.now)
@@ -83,7 +83,7 @@ def _replaces(job: TrainingJob, kind: ReplicaType, told: str, count: int) -> boo
 def resized(snapshot: Snapshot, replicas: Iterable[Replica], *, is_new: bool) -> Iterator[Replica]:
     """The replicas of a job that is resized in place.
 
-    ``is_new``: the resize is not recorded yet, so that pods which cannot learn of it are given up. So are those whose
+    ``is_new``: the resize is not recorded yet, so that pods which cannot take it are given up. So are those whose
     program ended with an error because the others went to another cluster, before its own turn came.
     """
     for replica in replicas:

@@ -37,12 +37,12 @@ def is_offered(job: TrainingJob, settings: Settings) -> bool:
 
 
 def sizes_of(job: TrainingJob) -> str:
-    """What a pod learns about the sizes of a job, such as ``Worker=4,PS=2``."""
+    """The sizes of a job as a pod has them, such as ``Worker=4,PS=2``."""
     return ",".join(f"{kind}={count}" for kind, count in resizing.sizes(job).items())
 
 
 def annotations(job: TrainingJob, config: str) -> dict[str, str]:
-    """What a pod learns about the cluster in which it trains."""
+    """What a pod knows of the cluster in which it trains."""
     return {CONFIG_ANNOTATION: config, SIZES_ANNOTATION: sizes_of(job)}
 
 

@@ -5,9 +5,11 @@ it, the cluster is somebody else's: E2E_OPERATOR_IMAGE and E2E_TRAINING_IMAGE sa
 E2E_STORAGE_CLASS or E2E_VOLUMES where volumes come from that several pods can write to: see CONTRIBUTING.md.
 """
 
+import json
 import os
 import re
 import secrets
+import tarfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,8 @@ import pytest
 
 from lab.cluster import image_archives
 from lab.cluster.given import GivenCluster
-from support.helm import CHART, Helm
+from support import release_files
+from support.helm import INSTALLED, Helm
 from support.kubectl import Kubectl
 from support.real_namespace import Program, RealNamespace
 from support.report import report
@@ -64,9 +67,18 @@ def images(cluster):
     """The images, on every node."""
     if GivenCluster.from_environment() is not None:
         return Images(os.environ["E2E_OPERATOR_IMAGE"], os.environ["E2E_TRAINING_IMAGE"])
-    for name in image_archives.RECIPES:
-        cluster.load(image_archives.archive(name))
-    return Images(*(recipe.name for recipe in image_archives.RECIPES.values()))
+    training = image_archives.RECIPES["training"].name
+    cluster.load(image_archives.archive("training"))
+    released = release_files.find("tf-operator-*-image.tar")
+    cluster.load(released or image_archives.archive("operator"))
+    return Images(_name(released) if released else image_archives.RECIPES["operator"].name, training)
+
+
+def _name(archive):
+    """What an OCI archive's image is called."""
+    with tarfile.open(archive) as opened:
+        (image,) = json.load(opened.extractfile("index.json"))["manifests"]
+    return image["annotations"]["io.containerd.image.name"]
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +111,7 @@ def operator_release(cluster, images, admin, tmp_path_factory):
     """Helm, and the values with which the operator is installed."""
     repository, _, tag = images.operator.rpartition(":")
     helm = Helm("helm-4", tmp_path_factory.mktemp("helm"), kubeconfig=Path(cluster.kubeconfig))
-    values = {"image": {"repository": repository, "tag": tag}, "apis": APIS}
+    values = {"image": {"repository": repository, "tag": tag}, "apis": APIS, "elastic": {"restartInPlace": True}}
     there = [name for name in CRDS if admin.get("customresourcedefinition", name) is not None]
     assert there == [], "this cluster has training jobs already: the tests want one where nobody is disturbed"
     yield Operator(helm, admin.within(HOME), values)
@@ -112,7 +124,7 @@ def operator_release(cluster, images, admin, tmp_path_factory):
 def installed(operator_release):
     """The operator, installed by Helm and ready; the test of its removal is the last one."""
     told = operator_release.helm.ok(
-        *("install", RELEASE, CHART, "--namespace", HOME, "--create-namespace", "--wait", "--timeout", "90s"),
+        *("install", RELEASE, INSTALLED, "--namespace", HOME, "--create-namespace", "--wait", "--timeout", "90s"),
         values=operator_release.values,
     )
     assert "STATUS: deployed" in told

@@ -1,6 +1,6 @@
 """A release is upgraded, rolled back and removed, and a job that runs does not notice. Last, because it removes."""
 
-from support.helm import CHART
+from support.helm import INSTALLED
 from support.real_namespace import small_job
 
 HERE = ("--namespace", "tf-operator")
@@ -12,7 +12,7 @@ async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, 
     await here.wait_state("j", "Running")
     before = here.uids("j")
 
-    helm.ok("upgrade", "tf", CHART, *HERE, *wait, values=operator.values | {"logs": {"level": "debug"}})
+    helm.ok("upgrade", "tf", INSTALLED, *HERE, *wait, values=operator.values | {"logs": {"level": "debug"}})
     await operator.wait_ready()
     helm.ok("rollback", "tf", *HERE, *wait)
     await operator.wait_ready()
@@ -22,6 +22,6 @@ async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, 
     assert (here.state("j"), here.uids("j")) == ("Running", before)
     assert here.pods("j")["worker-0"]["status"]["phase"] == "Running"
     here.end("j", "worker-0")
-    helm.ok("install", "tf", CHART, *HERE, *wait, values=operator.values)
+    helm.ok("install", "tf", INSTALLED, *HERE, *wait, values=operator.values)
     await here.wait_state("j", "Succeeded", within=90)
     assert here.uids("j") == before

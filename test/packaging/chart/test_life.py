@@ -13,7 +13,7 @@ import pytest
 
 from lab.control_plane.api import ApiRefusedError
 from support import builders
-from support.helm import CHART, PROGRAMS, Helm, parsed
+from support.helm import CHART, INSTALLED, PROGRAMS, Helm, parsed
 from support.resources import CRDS, TFJOBS
 from support.settle import eventually
 
@@ -106,7 +106,7 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
     release, plane, namespace, next_chart, kubectl
 ):
     admin, here = plane.admin, ("--namespace", namespace)
-    notes = release.ok("install", "tf", CHART, *here)
+    notes = release.ok("install", "tf", INSTALLED, *here)
     assert f"kubectl --namespace {namespace} rollout status deployment/tf-tf-operator" in notes
     await eventually(lambda: len(pods(plane, namespace)) == 2, within=30)
     uid = admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())["metadata"]["uid"]
@@ -122,7 +122,7 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
     assert is_gone(admin, "/apis/rbac.authorization.k8s.io/v1/clusterroles/tf-tf-operator")
     assert admin.get(TFJOBS.path(namespace, "j"))["metadata"]["uid"] == uid
 
-    release.ok("install", "tf", CHART, *here)
+    release.ok("install", "tf", INSTALLED, *here)
     assert admin.get(TFJOBS.path(namespace, "j"))["metadata"]["uid"] == uid
 
 

@@ -27,7 +27,6 @@ from support.plane_node import plane_node
 NOT_YET = (
     "docs/migration.md",
     "docs/monitoring.md",
-    "docs/release.md",
     "docs/troubleshooting.md",
     "manifests/examples/training/README.md",
 )

@@ -57,6 +57,7 @@ def test_a_crd_that_lacks_fields_of_this_release_is_found():
     assert "it lacks spec.runPolicy.startupDeadlineSeconds" in str(diagnosis.of_crd(API, crd))
     crd["spec"]["versions"][0]["served"] = False
     assert "does not serve v1" in str(diagnosis.of_crd(API, crd))
+    assert diagnosis.of_crd(API, crd, is_local=True).step.endswith("tfjob local down, then tfjob local up")
 
 
 def test_rights_that_are_missing_are_named():

@@ -1,0 +1,97 @@
+"""``tfjob ui`` as its user sees it: jobs of a local server in a browser, live, by day, by night and on a telephone."""
+
+import re
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest_asyncio
+import yaml
+
+from support.browser import NARROW, ONE_BROWSER, WIDE, Visitor, audit, scrolls_sideways
+from support.local_machine import LocalMachine
+from support.settle import eventually
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page
+
+pytestmark = ONE_BROWSER
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+TRAINS = "for step in $(seq 1000); do echo step $step; sleep 0.1; done"
+FAILS = f"echo reading; echo '{HOSTILE}'; exit 3"
+
+
+def job(name: str, script: str, workers: int, policy: str) -> str:
+    container = {"name": "tensorflow", "image": "none", "command": ["sh", "-c", script]}
+    template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 1}}
+    replicas = {"Worker": {"replicas": workers, "restartPolicy": policy, "template": template}}
+    spec = {"tfReplicaSpecs": replicas, "runPolicy": {"cleanPodPolicy": "None"}}
+    return yaml.dump({"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}, "spec": spec})
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def machine(tmp_path: Path) -> AsyncIterator[LocalMachine]:
+    """A server that stays."""
+    made = LocalMachine(tmp_path)
+    assert (await made.run("local", "up"))[0] == 0
+    yield made
+    assert (await made.run("local", "down", "--purge"))[0] == 0
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def link(machine: LocalMachine) -> AsyncIterator[str]:
+    """What ``tfjob ui`` prints; at the end it is interrupted."""
+    process = await machine.start("ui", "--no-browser")
+    said = await process.stdout.readuntil(b"Ctrl-C ends.\n")
+    yield re.search(r"http://\S+", said.decode())[0]
+    process.send_signal(signal.SIGINT)
+    assert (await process.wait(), await process.stderr.read()) == (0, b"")
+
+
+async def is_fit(page: "Page") -> None:
+    """Whether everybody can read a page, by day and by night."""
+    for look, size in (("dark", NARROW), ("light", WIDE)):
+        await page.emulate_media(color_scheme=look)
+        await page.set_viewport_size(size)
+        assert (await audit(page), await scrolls_sideways(page)) == ([], False)
+
+
+async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: str, visitor: Visitor) -> None:
+    page = await visitor.open(link)
+    await page.get_by_text("There is no job yet").wait_for()
+
+    assert (await machine.run("submit", "-", manifest=job("trains", TRAINS, 2, "OnFailure")))[0] == 0
+    await page.get_by_role("row", name=re.compile("trains .*Running")).wait_for()
+    assert (await machine.run("submit", "-", manifest=job("fails", FAILS, 1, "Never")))[0] == 0
+    await page.get_by_role("row", name=re.compile("fails .*Failed")).wait_for()
+    assert await page.get_by_role("row").nth(1).get_by_role("link").inner_text() == "fails"
+    await page.get_by_role("button", name="Name", exact=True).press("Enter")
+    assert await page.get_by_role("columnheader", name="Name", exact=True).get_attribute("aria-sort") == "ascending"
+    await page.get_by_label("State").select_option("Running")
+    assert await page.get_by_role("link").all_inner_texts() == ["trains"]
+    await is_fit(page)
+
+    await page.get_by_role("link", name="trains").click()
+    log = page.get_by_role("region", name="Log lines")
+    await log.get_by_text("worker-1 step 1").first.wait_for()
+    before = await log.locator("div").count()
+    await eventually(lambda: _has_more(log, before))
+    await page.get_by_role("row", name=re.compile("worker-1 is running 0 local")).wait_for()
+    await page.get_by_role("button", name="Show").click()
+    await page.get_by_text("cleanPodPolicy: None").wait_for()
+    await is_fit(page)
+
+    await page.get_by_role("link", name="All jobs").click()
+    await page.get_by_role("link", name="fails").click()
+    await page.get_by_role("heading", name="First failure").wait_for()
+    await page.get_by_text("ended with exit code 3").first.wait_for()
+    await page.get_by_role("button", name="Show the log of worker-0").click()
+    await log.get_by_text(HOSTILE).wait_for()
+    assert await page.locator("img").count() == 0
+    await is_fit(page)
+
+
+async def _has_more(log: "Locator", before: int) -> bool:
+    return await log.locator("div").count() > before + 10
