@@ -79,8 +79,9 @@ def test_its_pods_are_what_pod_security_calls_restricted(render, plane, overlay)
 
 def test_the_commands_for_kubectl_install_the_image_of_the_reader(kubectl, plane, tmp_path):
     page = (ROOT / "docs" / "install.md").read_text()
-    (block,) = [text for text in page.split("```")[1::2] if "kubectl apply --server-side -k" in text]
-    commands, _, apply = block.removeprefix("sh\n").replace("REGISTRY", "registry.example").rpartition("kubectl apply --server-side -k ")
+    (block,) = [block for block in page.split("```")[1::2] if "kubectl apply --server-side -k" in block]
+    text = block.removeprefix("sh\n").replace("REGISTRY", "registry.example")
+    commands, _, apply = text.rpartition("kubectl apply --server-side -k ")
     shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
     shutil.copytree(CHART, tmp_path / "charts" / "tf-operator")
 
