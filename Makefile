@@ -128,11 +128,15 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue pages soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it
 	$(BIN)/pytest test/schedulers/kueue -m nightly
+
+.PHONY: pages
+pages: venv ## The pages whose commands install the operator, or train, and what kind makes of the page on it
+	$(BIN)/pytest test/packaging/docs -m nightly
 
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
