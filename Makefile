@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo $$n)
-# One more than there are cores, because tests on a real server wait for a third of their time.
-WORKERS ?= $(shell echo $$(($(CORES) + 1)))
+# One more than there are cores, because tests on a real server wait for a third of their time; two more on the embedded
+# one, where they wait for more than half of it.
+SPARE := 1
+WORKERS ?= $(shell echo $$(($(CORES) + $(SPARE))))
 # Whole files, in the order that test/conftest.py gives them.
 BY_FILE := --dist loadfile --no-loadscope-reorder
-PYTEST := $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
+PYTEST = $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 # The API server of `make test`: the embedded one, which needs no program of Kubernetes, or a real one.
 SERVER ?= embedded
 # Chart and monitoring are stages of their own.
@@ -37,6 +39,7 @@ demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a clu
 	@PYTHON=$(PYTHON) hack/demo $(if $(REAL),--real)
 
 .PHONY: test
+test: SPARE := 2
 test: venv ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
 	@rm -f .coverage .coverage.*
 	$(PYTEST) --server=$(SERVER) -m 'not nightly' $(if $(COVER),$(MEASURED)) test/unit test/simulation $(INTEGRATION)
@@ -168,9 +171,11 @@ conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones,
 	ROTATION_REQUESTS=1000 $(BIN)/pytest -q --timeout 0 test/scenarios/app/test_older_versions.py
 
 .PHONY: histories
-histories: venv ## 1,000 random histories of jobs of each kind, and lives with an operator that is killed at every write
+histories: venv ## 1,000 random histories of jobs and leaders, lives with an operator killed at every write, any object
 	HISTORIES=1000 CRASHES=all $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py \
-		test/simulation/test_job_histories.py test/simulation/test_lives.py test/simulation/test_queue_day.py
+		test/simulation/test_job_histories.py test/simulation/test_lives.py test/simulation/test_queue_day.py \
+		test/simulation/test_leaderelection.py
+	ANY_OBJECTS=5000 $(BIN)/pytest -q --timeout 0 test/simulation/test_any_object.py
 
 .PHONY: parity
 parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the embedded API server and to kube-apiserver
