@@ -244,7 +244,7 @@ monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a l
 	$(BIN)/pytest test/packaging/monitoring
 
 .PHONY: browser
-browser: venv ## What people see, in a headless Chromium: with axe, in dark and light, on wide and narrow screens
+browser: docs ## What people see, in a headless Chromium: the site and tfjob ui, with axe, dark and light, wide and narrow
 	@hack/browser >/dev/null && hack/environment browser >/dev/null
 	$(BIN)/pytest --server=embedded test/browser
 
