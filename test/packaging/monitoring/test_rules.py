@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from support.helm import CHART, Helm, one
-from support.idle import full_registry
+from pages.all_metrics import full_registry
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "manifests" / "monitoring" / "alerts.yaml"

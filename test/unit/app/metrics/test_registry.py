@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from support.fake_clock import FakeClock
-from support.idle import Idle
+from pages.all_metrics import Idle
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.machinery.queue.workqueue import WorkQueue
 
