@@ -27,10 +27,17 @@ class Browser:
         self.guard = guard
         self.headers = {"Host": "127.0.0.1:8090"}
         self.entrance = guard.url.partition("8090")[2]
+        self.streams = []
 
     async def ask(self, path, method="GET", *, writer=None):
         request = make_mocked_request(method, path, self.headers, writer=writer)
         return await self.site.request_handler(request)
+
+    def follow(self, path):
+        """Ask for a stream; what comes."""
+        wire = Wire()
+        self.streams.append(asyncio.ensure_future(self.ask(self.guard.path + path, writer=wire.writer)))
+        return wire
 
     async def enter(self):
         answer = await self.ask(self.entrance)
@@ -53,8 +60,10 @@ async def browser(cluster):
         shown = board.of({registry.DEFAULT: (EVERYWHERE,)}, client=jobs.client, clock=cluster.clock, title="t")
         running = tasks.create_task(shown.run())
         feeds = SharedFeeds(tasks)
-        yield Browser(site.Site(guard, board=shown, connect=jobs.of_kind, feeds=feeds, clock=cluster.clock), guard)
-        running.cancel()
+        made = Browser(site.Site(guard, board=shown, connect=jobs.of_kind, feeds=feeds, clock=cluster.clock), guard)
+        yield made
+        for task in (running, *made.streams):
+            task.cancel()
 
 
 class Wire:
@@ -73,11 +82,7 @@ class Wire:
 
 async def test_a_stream_goes_on_until_the_server_ends(browser, cluster):
     await browser.enter()
-    wire, of_job = Wire(), Wire()
-    streams = [
-        asyncio.ensure_future(browser.ask(f"{browser.guard.path}{path}", writer=to.writer))
-        for path, to in (("stream", wire), (f"stream/{JOB}", of_job))
-    ]
+    wire, of_job = browser.follow("stream"), browser.follow(f"stream/{JOB}")
     await cluster.clock.advance(1)
     assert wire.data.startswith(b'retry: 2000\n\nevent: head\ndata: {"title":"t"')
     assert b'event: rows\ndata: [{"id":"tfjob.kubeflow.org/default/j"' in wire.data
@@ -90,7 +95,7 @@ async def test_a_stream_goes_on_until_the_server_ends(browser, cluster):
 
     ending = asyncio.ensure_future(browser.site.end())
     await cluster.clock.advance(5)
-    assert [answer.status for answer in await asyncio.gather(*streams)] == [200, 200]
+    assert [stream.done() for stream in browser.streams] == [True, True]
     await ending
 
 
