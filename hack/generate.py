@@ -29,6 +29,7 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "pictures": ("hack/requirements/pictures.in",),
     "partners": ("hack/requirements/partners.in",),
     "pipelines": ("hack/requirements/pipelines.in",),
+    "tensorboard": ("hack/requirements/tensorboard.in",),
     "demo": ("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls", "hack/requirements/training.in"),
     "training": ("hack/requirements/training.in",),
 }

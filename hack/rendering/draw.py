@@ -7,24 +7,32 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import EngFormatter, FuncFormatter
 from PIL import Image
 
 from rendering import queries
-from rendering.queries import Answered, Line, Prometheus, QueryError, Span
+from rendering.queries import Answered, Body, Line, Prometheus, QueryError, Span
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "charts/tf-operator/dashboards"
 _COLUMNS: Final = 24
-_INCHES_PER_ROW: Final = 0.42
+_INCHES_PER_ROW: Final = 0.38
+_WIDTH: Final = 16.0
+_HEAD: Final = 0.45
+"""Inches of the line with title, choices and times."""
 _MOST_NAMES: Final = 8
 _MOST_ROWS: Final = 12
+_MOST_TIMES: Final = 5
+_LEGEND_ROWS: Final = 2
+_LETTERS_PER_INCH: Final = 15
+"""Of a legend."""
 _UNITS: Final = {"s": "s", "bytes": "B", "Bps": "B/s"}
 _TIMES: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _POINTS: Final = 240
@@ -42,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wishes, scrape = dict(options.set), options.scrape_interval
             panels = queries.ask(body, prometheus, span, scrape_seconds=scrape, wishes=wishes)
             target = options.output / f"{path.stem}.png"
-            save(picture(body["title"], panels, span), target)
+            save(picture(body, panels, span, wishes), target)
             empty = [panel.title for panel in panels if not panel.lines]
             print(
                 f"hack/render-dashboards: wrote {target}", f"; no data for: {', '.join(empty)}" if empty else "", sep=""
@@ -53,17 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def picture(title: str, panels: Sequence[Answered], span: Span) -> Figure:
-    """All panels of a dashboard, where ``gridPos`` says."""
-    rows = max(panel.panel["gridPos"]["y"] + panel.panel["gridPos"]["h"] for panel in panels)
-    figure = Figure(figsize=(16, rows * _INCHES_PER_ROW), layout="constrained", dpi=90)
-    figure.suptitle(title, x=0.01, ha="left", weight="bold")
-    grid = figure.add_gridspec(rows, _COLUMNS)
+def picture(body: Body, panels: Sequence[Answered], span: Span, wishes: Mapping[str, str]) -> Figure:
+    """All panels of a dashboard, where ``gridPos`` says. Its layouts let panels collapse: places are computed."""
+    sheet = Sheet(max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in body["panels"]))
+    sheet.write(body["title"], 0.1, -_HEAD + 0.1, size=13)
+    times = "to".join(f" {datetime.fromtimestamp(at, UTC):%H:%M} " for at in (span.start, span.end))
+    sheet.write(f"{'    '.join(_choices(body, wishes))}   {times}UTC", _WIDTH - 0.1, -_HEAD + 0.1, size=9, ha="right")
+    for row in (panel for panel in body["panels"] if panel["type"] == "row"):
+        sheet.write(row["title"], 0.1, row["gridPos"]["y"] * _INCHES_PER_ROW + 0.1, size=11)
     for panel in panels:
-        place = panel.panel["gridPos"]
-        x, y = place.get("x", 0), place["y"]
-        axes = figure.add_subplot(grid[y : y + place["h"], x : x + place["w"]])
-        axes.set_title(panel.title, fontsize=8, loc="left")
+        axes = sheet.card(panel)
         if not panel.lines:
             _text(axes, ["no data"])
         elif panel.panel["type"] == "timeseries":
@@ -74,7 +81,43 @@ def picture(title: str, panels: Sequence[Answered], span: Span) -> Figure:
             _table(axes, panel)
         else:
             _numbers(axes, panel)
-    return figure
+    return sheet.figure
+
+
+def _choices(body: Body, wishes: Mapping[str, str]) -> Iterator[str]:
+    """What is chosen in the variables of the dashboard, as Grafana shows it above the panels."""
+    for variable in body["templating"]["list"]:
+        if variable["type"] != "datasource":
+            yield f"{variable['label']}: {wishes.get(variable['name'], 'All' if variable.get('includeAll') else '')}"
+
+
+class Sheet:
+    """A picture on which things are placed in inches from its upper left corner, below a line for the title."""
+
+    def __init__(self, rows: int) -> None:
+        self._height = rows * _INCHES_PER_ROW + _HEAD
+        self.figure = Figure(figsize=(_WIDTH, self._height), dpi=90, facecolor="#f4f5f5")
+
+    def write(self, text: str, x: float, y: float, *, size: float, ha: str = "left") -> None:
+        """A line of text, whose upper corner is there."""
+        place = (x / _WIDTH, 1 - (y + _HEAD) / self._height)
+        self.figure.text(*place, text, fontsize=size, ha=ha, va="top", weight="bold" if ha == "left" else "normal")
+
+    def card(self, panel: Answered) -> Axes:
+        """The place of a panel: a card with its title, and axes with room for what stands around them."""
+        place, column = panel.panel["gridPos"], _WIDTH / _COLUMNS
+        x, width = place.get("x", 0) * column + 0.04, place["w"] * column - 0.08
+        y, height = place["y"] * _INCHES_PER_ROW + 0.04, place["h"] * _INCHES_PER_ROW - 0.08
+        self.figure.add_artist(Rectangle(*self._box(x, y, width, height), fc="white", ec="#dcdfe3", zorder=-1))
+        self.write(panel.title, x + 0.1, y + 0.08, size=9)
+        has_scale = panel.lines and panel.panel["type"] in {"timeseries", "heatmap"}
+        left, below = (0.65, 0.62 if panel.panel["type"] == "timeseries" else 0.3) if has_scale else (0.1, 0.05)
+        corner, *size = self._box(x + left, y + 0.34, width - left - 0.15, height - 0.34 - below)
+        return self.figure.add_axes((*corner, *size))
+
+    def _box(self, x: float, y: float, width: float, height: float) -> tuple[tuple[float, float], float, float]:
+        corner = (x / _WIDTH, 1 - (y + _HEAD + height) / self._height)
+        return corner, width / _WIDTH, height / self._height
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -90,19 +133,35 @@ def _lines(axes: Axes, panel: Answered, span: Span) -> None:
     steps = range(round((span.end - span.start) / span.step) + 1)
     times = [datetime.fromtimestamp(span.start + step * span.step, UTC) for step in steps]
     values = [_on_steps(line, span, len(steps)) for line in panel.lines]
-    names = [line.name if index < _MOST_NAMES else "_" for index, line in enumerate(panel.lines)]
+    columns = _columns(axes, [line.name for line in panel.lines])
+    shown = [line.name for line in panel.lines[: columns * _LEGEND_ROWS] if line.name]
+    names = [*shown, *("_" for _ in panel.lines[len(shown) :])]
     if defaults.get("custom", {}).get("stacking", {}).get("mode") == "normal":
         axes.stackplot(times, [[0.0 if math.isnan(value) else value for value in row] for row in values], labels=names)
     else:
         for name, row in zip(names, values, strict=True):
             axes.plot(times, row, label=name, linewidth=1)
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    known = [value for row in values for value in row if not math.isnan(value)]
+    axes.set_ylim(bottom=min(0.0, *known), top=None if any(known) else 1.0)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value, defaults.get("unit", ""))))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{datetime.fromtimestamp(at * 86400, UTC):%H:%M}"))
-    axes.tick_params(labelsize=6)
+    axes.tick_params(labelsize=7, length=0)
     axes.grid(alpha=0.3)
-    if any(names):
-        axes.legend(fontsize=6, ncols=2, frameon=False, loc="upper left")
+    axes.spines[:].set_visible(False)
+    axes.margins(x=0)
+    every = 60 * math.ceil((span.end - span.start) / 60 / _MOST_TIMES)
+    ticks = range(math.ceil(span.start / every) * every, math.floor(span.end) + 1, every)
+    axes.set_xticks([datetime.fromtimestamp(at, UTC) for at in ticks])
+    if shown:
+        axes.legend(
+            fontsize=7, ncols=columns, frameon=False, loc="upper left", bbox_to_anchor=(-0.02, -0.12), handlelength=1
+        )
+
+
+def _columns(axes: Axes, names: Sequence[str]) -> int:
+    """How many columns a legend below the axes has room for."""
+    inches = axes.get_position().width * _WIDTH
+    return max(1, min(len(names), int(inches * _LETTERS_PER_INCH / (max(map(len, names), default=0) + 4))))
 
 
 def _shades(axes: Axes, lines: Sequence[Line], span: Span) -> None:
@@ -117,7 +176,8 @@ def _shades(axes: Axes, lines: Sequence[Line], span: Span) -> None:
     axes.pcolormesh(cells, cmap="Blues")
     axes.set_xticks([])
     every = math.ceil(len(buckets) / _MOST_NAMES)
-    axes.set_yticks(range(0, len(buckets), every), [line.labels.get("le", "") for line in buckets[::every]], fontsize=6)
+    axes.set_yticks(range(0, len(buckets), every), [line.labels.get("le", "") for line in buckets[::every]], fontsize=7)
+    axes.spines[:].set_visible(False)
 
 
 def _numbers(axes: Axes, panel: Answered) -> None:
@@ -142,14 +202,14 @@ def _table(axes: Axes, panel: Answered) -> None:
         cells, colLabels=[titles[name] for name in (key, *values)], loc="upper center", edges="horizontal"
     )
     table.auto_set_font_size(value=False)
-    table.set_fontsize(7)
+    table.set_fontsize(8)
 
 
 def _text(axes: Axes, lines: Sequence[str]) -> None:
     axes.set_axis_off()
     shown = [*lines[:_MOST_ROWS], *([f"and {len(lines) - _MOST_ROWS} more"] if len(lines) > _MOST_ROWS else ())]
-    size = 16 if len(shown) == 1 else 7
-    axes.text(0.02, 0.5, "\n".join(shown), fontsize=size, va="center", transform=axes.transAxes, clip_on=True)
+    size, x, ha = (20, 0.5, "center") if len(shown) == 1 else (9, 0.02, "left")
+    axes.text(x, 0.5, "\n".join(shown), fontsize=size, va="center", ha=ha, transform=axes.transAxes, clip_on=True)
 
 
 def written(value: float, unit: str) -> str:
@@ -159,7 +219,7 @@ def written(value: float, unit: str) -> str:
     if math.isnan(value) or math.isinf(value):
         return "no value"
     name = unit.removeprefix("suffix:") if unit.startswith("suffix:") else _UNITS.get(unit, "")
-    return str(EngFormatter(unit=name)(value))
+    return str(EngFormatter(unit=name)(float(f"{value:.3g}")))
 
 
 def _on_steps(line: Line, span: Span, steps: int) -> list[float]:

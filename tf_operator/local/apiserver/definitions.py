@@ -223,15 +223,8 @@ class _CustomObjects:
         # Rules may ask for the name, so metadata stays for them; a schema cannot say more about it than the server.
 
     def prepare(self, body: Json, _: Body | None, __: datetime) -> Json:
-        """Prune and fill."""
+        """Fill what was pruned as it was sent (``unknown_fields``), or was stored."""
         object_meta.decode(body["metadata"])
-        try:
-            list(schemas.prune(body, self._schema))
-        except schemas.NumberError:
-            kind, version = body["kind"], body["apiVersion"].rpartition("/")[2]
-            why = "json: cannot unmarshal number into Go value of type float64"
-            message = f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
-            raise ApiFailure(400, "BadRequest", message) from None
         schemas.fill(body, self._schema)
         return body
 
@@ -243,13 +236,15 @@ class _CustomObjects:
         schemas.fill(body, self._schema)
         return body
 
-    def unknown_fields(self, sent: Body) -> tuple[str, ...]:
-        """What ``prepare`` will remove."""
-        copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
+    def unknown_fields(self, sent: Json) -> tuple[str, ...]:
+        """Prune what was sent; what of it is unknown."""
         try:
-            found = (*schemas.prune(copy, self._schema), *object_meta.unknown(copy.get("metadata")))
-        except schemas.NumberError:  # prepare reports it
-            return ()
+            found = (*schemas.prune(sent, self._schema), *object_meta.unknown(sent.get("metadata")))
+        except schemas.NumberError:
+            kind, version = sent["kind"], sent["apiVersion"].rpartition("/")[2]
+            why = "json: cannot unmarshal number into Go value of type float64"
+            message = f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+            raise ApiFailure(400, "BadRequest", message) from None
         return tuple(f'unknown field "{path}"' for path in found)
 
     def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:

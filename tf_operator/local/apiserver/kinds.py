@@ -111,8 +111,9 @@ class Kind:
     ``ApiFailure`` if the object may not be deleted."""
     defines: Callable[[Body], tuple["Kind", ...]] | None = None
     """The kinds that an object of this one brings with it, as a CRD does."""
-    unknown_fields: Callable[[Body], tuple[str, ...]] | None = None
-    """What ``prepare`` will remove, as ``fieldValidation`` reports it: ``unknown field "spec.foo"``."""
+    unknown_fields: Callable[[Json], tuple[str, ...]] | None = None
+    """What is unknown of what was sent, as ``fieldValidation`` reports it: ``unknown field "spec.foo"``. Custom
+    resources lose it by that, other kinds in ``prepare``."""
     admit: Callable[[Json, Listing], None] | None = None
     """Completes a prepared body (an address, a priority), or raises ``ApiFailure`` if an object may not be created
     because of others: a quota, a namespace that ends."""

@@ -140,10 +140,11 @@ class ObjectWriter:
 
     def _framed(self, kind: Kind, sent: object, options: WriteOptions) -> Json:
         framed = bodies.framed(kind, sent, self._registry)
-        if kind.unknown_fields is not None and options.field_validation != "Ignore":
+        is_ignored, known = options.field_validation == "Ignore", set(options.warnings)
+        if kind.unknown_fields is not None and (kind.is_custom or not is_ignored):
             # Of what was sent: nothing but the known fields of metadata is taken along.
-            known = set(options.warnings)
-            options.warnings.extend(text for text in kind.unknown_fields(framed) if text not in known)
+            found = kind.unknown_fields(framed)
+            options.warnings.extend(text for text in found if not is_ignored and text not in known)
         return stamps.ordered(framed)
 
     def _replace(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:

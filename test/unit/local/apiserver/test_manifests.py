@@ -26,9 +26,9 @@ TEMPLATE = "spec.tfReplicaSpecs.Worker.template"
 def _causes(kind: Kind, body: dict[str, Any], *, is_strict: bool = False) -> Iterator[FieldCause]:
     assert kind.prepare is not None
     assert kind.validate is not None
-    for text in kind.unknown_fields(body) if kind.unknown_fields and is_strict else ():
-        yield FieldCause(text.removeprefix("unknown field ").strip('"'), "", text)
     try:
+        for text in kind.unknown_fields(body) if kind.unknown_fields and is_strict else ():
+            yield FieldCause(text.removeprefix("unknown field ").strip('"'), "", text)
         yield from kind.validate(kind.prepare({"metadata": {}} | body, None, NOW), None)
     except ApiFailure as failure:
         yield FieldCause("metadata.labels" if "metadata" in str(failure) else "spec", failure.reason, str(failure))
