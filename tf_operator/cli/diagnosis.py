@@ -9,7 +9,7 @@ from tf_operator.cli import output
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import Body, key_of, metadata_of, parse_time
 
-INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/default"
+INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/overlays/cluster-wide"
 UPGRADE_CRD: Final = "upgrade the operator's chart, or run tf-operator crd --apply"
 RESTART_SERVER: Final = "the server is of another release than this tfjob: tfjob local down, then tfjob local up"
 _MOST_FIELDS: Final = 3
