@@ -29,6 +29,7 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "pictures": ("hack/requirements/pictures.in",),
     "partners": ("hack/requirements/partners.in",),
     "pipelines": ("hack/requirements/pipelines.in",),
+    "tensorboard": ("hack/requirements/tensorboard.in",),
     "demo": ("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls", "hack/requirements/training.in"),
     "training": ("hack/requirements/training.in",),
 }
@@ -39,6 +40,8 @@ Writes what is generated:
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
   commands    what docs/cli.md says of each command, from the parser of tfjob
+  reference   docs/reference, from the program: flags, metrics, events; and the TF_CONFIG of an example
+  pictures    docs/concepts/*.svg, from hack/pages/concepts.py
   dashboards  charts/tf-operator/dashboards, from hack/dashboards
   golden      the plan of each case in test/golden; read the difference, because it is a change of behaviour
   lock        hack/requirements/*.txt, from setup.cfg and the *.in files; a pin that still fits stays as it is
@@ -110,6 +113,20 @@ def commands(root: Path) -> Files:
     return Files({reference.PAGE: reference.fill((root / reference.PAGE).read_text(encoding="utf-8"))})
 
 
+def pictures(root: Path) -> Files:  # noqa: ARG001 (they follow from code alone)
+    """The pictures of docs/concepts."""
+    from pages import concepts  # noqa: PLC0415
+
+    return Files(concepts.render(), owned=f"{concepts.FOLDER}/*.svg")
+
+
+def reference(root: Path) -> Files:
+    """The pages of docs/reference, and the example of TF_CONFIG."""
+    from pages import reference as described  # noqa: PLC0415
+
+    return Files(described.render(root), owned=f"{described.FOLDER}/*.md")
+
+
 def dashboards(root: Path) -> Files:  # noqa: ARG001 (they follow from code alone)
     """The Grafana dashboards."""
     from dashboards import files  # noqa: PLC0415
@@ -164,7 +181,8 @@ def kinds(root: Path) -> Files:
 
 # In this order: the chart is made of what the first two write.
 GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
-    made.__name__: made for made in (core, kinds, tools, crd, rules, chart, commands, dashboards, golden, lock)
+    made.__name__: made
+    for made in (core, kinds, tools, crd, rules, chart, commands, reference, pictures, dashboards, golden, lock)
 }
 ON_REQUEST: Final = ("core", "tools")
 

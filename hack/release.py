@@ -23,8 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import krew
 import oci_archive
 import sbom
+from chart import address
 from lab.tools.get import programs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -77,24 +79,26 @@ def check(tree: Path, tag: str = "") -> None:
     notes(tree, version)
 
 
-def build(tree: Path, folder: Path, image: ImageBuild | None = None) -> str:
+def build(tree: Path, folder: Path, image: ImageBuild | None = None, *, revision: str = "HEAD") -> str:
     """Write all files of a release, with its image if asked for; return their sums. Nothing else is in the folder."""
     check(tree)
     if folder.exists():
         raise ReleaseError(f"{folder} exists")
     folder = folder.resolve()
     folder.mkdir(parents=True)
-    epoch = int(_run("git", "log", "-1", "--format=%ct", cwd=tree))
+    epoch = int(_run("git", "log", "-1", "--format=%ct", revision, cwd=tree))
     version = version_of(tree)
     with tempfile.TemporaryDirectory() as scratch:
         # setuptools leaves folders in the tree that it builds from, and takes files from them the next time.
         source = Path(scratch) / "tree"
         _run("git", "clone", "--quiet", "--no-hardlinks", str(tree), str(source), cwd=tree)
+        _run("git", "checkout", "--quiet", "--detach", revision, cwd=source)
         _build_python(source, folder, epoch)
         _run(programs("helm")["helm"], "package", "charts/tf-operator", "--destination", str(folder), cwd=source)
         for archive in folder.glob("*.*gz"):
             repack(archive, epoch)
         shutil.copyfile(source / "manifests" / "crd" / "tfjobs.yaml", folder / f"tf-operator-{version}-crd.yaml")
+        krew.write(source, folder, at=address.read(source))
         if image is not None:
             _build_image(source, folder / f"tf-operator-{version}-image.tar", epoch, image)
     sums = "".join(f"{_sum(file)}  {file.name}\n" for file in sorted(folder.iterdir()))
@@ -104,9 +108,12 @@ def build(tree: Path, folder: Path, image: ImageBuild | None = None) -> str:
 
 def dry_run(tree: Path, folder: Path, image: ImageBuild | None = None) -> None:
     """Build twice, and raise what differs; the first build stays in the folder."""
+    # Somebody may commit while the first one is made.
+    revision = _run("git", "rev-parse", "HEAD", cwd=tree).strip()
     with tempfile.TemporaryDirectory() as scratch:
-        first = set(build(tree, folder, image).splitlines())
-        second = set(build(tree, Path(scratch) / "a folder of another name" / "release", image).splitlines())
+        again = Path(scratch) / "a folder of another name" / "release"
+        first = set(build(tree, folder, image, revision=revision).splitlines())
+        second = set(build(tree, again, image, revision=revision).splitlines())
     if first != second:
         raise ReleaseError(f"two builds differ in {', '.join(sorted({line.split()[1] for line in first ^ second}))}")
 

@@ -8,7 +8,7 @@ from typing import Final
 from tf_operator.cli import completion, main
 
 PAGE: Final = Path("docs/cli.md")
-BEGIN: Final = "<!-- {name}: written by hack/generate commands -->"
+BEGIN: Final = "<!-- {name}: written by hack/generate {by} -->"
 END: Final = "<!-- end of {name} -->"
 SHARED: Final = "cluster"
 """The title of the options that all commands have which ask a cluster."""
@@ -25,7 +25,7 @@ def fill(page: str) -> str:
     parts = {f"tfjob {name}": "\n".join(_command(parser)) for name, parser in parsers.items()}
     parts["options for a cluster"] = "\n".join(_table(shared._group_actions))
     for name, content in parts.items():
-        page = _between(page, name, content)
+        page = between(page, name, content, by="commands")
     return page
 
 
@@ -92,10 +92,11 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|").replace("<", r"\<")
 
 
-def _between(page: str, name: str, content: str) -> str:
-    begin, end = BEGIN.format(name=name), END.format(name=name)
+def between(page: str, name: str, content: str, *, by: str = "reference") -> str:
+    """The page with a part between its markers; by which generator, they say."""
+    begin, end = BEGIN.format(name=name, by=by), END.format(name=name)
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):
-        raise PartMissingError(f"{PAGE} lacks the line {end if found else begin!r}")
+        raise PartMissingError(f"the page lacks the line {end if found else begin!r}")
     return f"{before}{begin}\n\n{content.strip()}\n\n{end}{after}"

@@ -10,7 +10,6 @@ import contextlib
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -62,9 +61,9 @@ def _minutes(text: str) -> int:
 
 def _perform(options: argparse.Namespace) -> int:
     progress = Progress(sys.stderr, prefix="demo-dashboards")
-    with tempfile.TemporaryDirectory(prefix="tf-operator-demo-") as scratch, stages.built(progress) as stage:
+    with stages.built(progress) as stage, stages.with_node(stage, progress):
         try:
-            with _watched(stage, Path(scratch)) as prometheus:
+            with _watched(stage, stage.folder) as prometheus:
                 what = f"letting jobs come and go for {options.minutes} minutes"
                 with progress.step(what):
                     _Life(stage, 60.0 * options.minutes).live()

@@ -9,7 +9,6 @@ import signal
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
-from demonstration.play import NoEndError
 from demonstration.stage import StageFailedError
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.directory import DirectoryRefusedError
@@ -22,7 +21,6 @@ KNOWN: Final = (
     ApiRefusedError,
     DirectoryRefusedError,
     SupervisorLostError,
-    NoEndError,
     OSError,
     RefusedError,
     ServerFailedError,

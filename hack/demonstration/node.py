@@ -1,13 +1,15 @@
-"""The node of the demo's cluster: that of ``tfjob run``, here as a program of its own on a real API server.
+"""The node of a demonstration: that of ``tfjob run``, on a real API server.
 
-    hack/python -m demonstration.node KUBECONFIG FOLDER
-
-It runs until SIGTERM; then no process of a pod is left.
+As a program of its own, ``hack/python -m demonstration.node KUBECONFIG FOLDER``, it runs until SIGTERM; then no process
+of a pod is left.
 """
 
 import asyncio
 import math
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,26 +23,45 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.connection import Connection
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
 from tf_operator.machinery.transport.shared_config import SharedConfig
+from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import ObjectKey, rfc3339
 
 _BEAT_SECONDS: Final = 10.0
 """The controller-manager takes a node for lost that is silent for 40 s."""
 
 
-async def live(kubeconfig: str, folder: Path) -> None:
-    """Run pods until a signal."""
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """The node, and the way to its API server."""
+
+    node: ProcessNode
+    transport: Transport
+    clock: SystemClock
+
+
+@asynccontextmanager
+async def living(kubeconfig: Path, folder: Path) -> AsyncIterator[LiveNode]:
+    """Run pods until the block is left."""
     clock = SystemClock()
-    config = SharedConfig(KubeConfig(kubeconfig), clock=clock)
+    config = SharedConfig(KubeConfig(str(kubeconfig)), clock=clock)
     connection = Connection(config, clock=clock, user_agent="demo-node", pool_size=0)
-    with signals.stopping() as stop:
-        async with connection as transport, asyncio.TaskGroup() as tasks:
-            client = ApiClient(transport, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
-            settings = NodeSettings(folder, this_interpreter(), machine_capacity())
-            node = ProcessNode(client, clock=clock, settings=settings)
-            parts = [tasks.create_task(node.run()), tasks.create_task(_beat(client, settings, clock))]
-            await stop.wait()
+    async with connection as transport, asyncio.TaskGroup() as tasks:
+        client = ApiClient(transport, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
+        settings = NodeSettings(folder, this_interpreter(), machine_capacity())
+        node = ProcessNode(client, clock=clock, settings=settings)
+        parts = [tasks.create_task(node.run()), tasks.create_task(_beat(client, settings, clock))]
+        try:
+            yield LiveNode(node, transport, clock)
+        finally:
             for part in parts:
                 part.cancel()
+
+
+async def live(kubeconfig: Path, folder: Path) -> None:
+    """Run pods until a signal."""
+    with signals.stopping() as stop:
+        async with living(kubeconfig, folder):
+            await stop.wait()
 
 
 async def _beat(client: ApiClient, settings: NodeSettings, clock: SystemClock) -> None:
@@ -51,4 +72,4 @@ async def _beat(client: ApiClient, settings: NodeSettings, clock: SystemClock) -
 
 
 if __name__ == "__main__":
-    asyncio.run(live(sys.argv[1], Path(sys.argv[2])))
+    asyncio.run(live(Path(sys.argv[1]), Path(sys.argv[2])))

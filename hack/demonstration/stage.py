@@ -1,4 +1,4 @@
-"""What the demo runs on: a control plane, a node that runs pods as processes, and the operator with its own rights.
+"""What a demonstration runs on: a control plane, the operator with its own rights, a node that runs pods as processes.
 
 Everything is in one temporary folder. A normal end, an exception and a signal (which ``command`` makes an
 exception) end all of it; if the demo is killed, the kernel and the supervisor of the control plane do.
@@ -63,22 +63,17 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster in which TFJobs are run."""
+    """A cluster in which TFJobs are run, once it has a node."""
 
     plane: ControlPlane
     kubectl: str
     operator: Program
-    node: Program
+    folder: Path
 
     @property
     def kubeconfig(self) -> Path:
         """The administrator's."""
         return self.plane.kubeconfig("admin")
-
-    def check(self) -> None:
-        """Raise StageFailedError when a program has ended."""
-        self.operator.check()
-        self.node.check()
 
 
 @contextlib.contextmanager
@@ -89,14 +84,20 @@ def built(progress: Progress) -> Iterator[Stage]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-demo-")))
         with progress.step("starting a control plane (etcd, kube-apiserver, controller-manager)"):
             plane = stack.enter_context(ControlPlane.up(folder / "plane", FEATURES))
-        with progress.step("adding a node, which runs pods as processes"):
-            plane.admin.wait_for(_SERVICE_ACCOUNT)
-            node = stack.enter_context(running("the node", _node(plane, folder / "pods"), folder))
-            _wait_until("the node is ready", lambda: _is_ready(plane, _NODE), node)
         operator = stack.enter_context(running("the operator", operator_command(plane), folder))
         with progress.step("starting the operator, with the rights of manifests/rbac and no others"):
             _wait_until("the operator works", lambda: '"workers started"' in operator.log.read_text(), operator)
-        yield Stage(plane, tools["kubectl"], operator, node)
+        plane.admin.wait_for(_SERVICE_ACCOUNT)
+        yield Stage(plane, tools["kubectl"], operator, folder)
+
+
+@contextlib.contextmanager
+def with_node(stage: Stage, progress: Progress) -> Iterator[None]:
+    """Add a node, as a program of its own."""
+    with running("the node", _node(stage.plane, stage.folder / "pods"), stage.folder) as node:
+        with progress.step("adding a node, which runs pods as processes"):
+            _wait_until("the node is ready", lambda: _is_ready(stage.plane, _NODE), node)
+        yield
 
 
 def _node(plane: ControlPlane, folder: Path) -> list[str]:

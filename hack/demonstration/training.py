@@ -30,13 +30,16 @@ LOCK: Final = ROOT / "hack/requirements/demo.txt"
 VENV: Final = Path(".venv-demo")
 PROGRAMS: Final = Path("manifests/examples/training")
 JOB: Final = PROGRAMS / "lost-worker.yaml"
+ARGUMENTS: Final = (str(JOB), "--mount", f"/training={PROGRAMS}")
+"""Of ``tfjob run``."""
 DESCRIPTION: Final = """\
 Trains a small network with TensorFlow on this machine: a chief, two workers and a parameter server; one worker is lost
 on the way. There is no cluster, no container and no image: the operator, an API server and a node that runs pods as
 processes live in the command. With --real (and then --help) the operator runs on a real control plane instead."""
 OVERTURE: Final = """\
 A TFJob without a cluster: a chief, two workers and a parameter server learn to read digits, as processes of this
-machine; one worker is killed on the way. The first time, TensorFlow is downloaded before: 700 MB on disk, minutes.
+machine; one worker is killed on the way. The first time, TensorFlow is downloaded before:
+400 MB, 2 GB on disk, minutes.
 """
 NEXT: Final = f"""
 What to type next:
@@ -90,7 +93,7 @@ def prepare(progress: Progress) -> Path:
 
 
 def _run(progress: Progress) -> int:
-    command = ["tfjob", "run", str(JOB), "--mount", f"/training={PROGRAMS}", "-v"]
+    command = ["tfjob", "run", *ARGUMENTS, "-v"]
     progress.say(f"{shlex.join(command)}\n")
     with _running([str(VENV / "bin" / command[0]), *command[1:]]) as process:
         return process.wait()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import pytest_asyncio
 import yaml
 
@@ -14,13 +15,16 @@ from support.local_machine import LocalMachine
 from support.settle import eventually
 
 if TYPE_CHECKING:
-    from playwright.async_api import Locator, Page
+    from playwright.async_api import Locator, Page, ViewportSize
 
-pytestmark = ONE_BROWSER
+# Most of it is axe, which reads each page from end to end.
+pytestmark = [ONE_BROWSER, pytest.mark.timeout(400)]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 TRAINS = "for step in $(seq 1000); do echo step $step; sleep 0.1; done"
 FAILS = f"echo reading; echo '{HOSTILE}'; exit 3"
+DAY = ("light", WIDE)
+NIGHT = ("dark", NARROW)
 
 
 def job(name: str, script: str, workers: int, policy: str) -> str:
@@ -50,9 +54,9 @@ async def link(machine: LocalMachine) -> AsyncIterator[str]:
     assert (await process.wait(), await process.stderr.read()) == (0, b"")
 
 
-async def is_fit(page: "Page") -> None:
-    """Whether everybody can read a page, by day and by night."""
-    for look, size in (("dark", NARROW), ("light", WIDE)):
+async def is_fit(page: "Page", *looks: tuple[str, "ViewportSize"]) -> None:
+    """Whether everybody can read a page."""
+    for look, size in looks:
         await page.emulate_media(color_scheme=look)
         await page.set_viewport_size(size)
         assert (await audit(page), await scrolls_sideways(page)) == ([], False)
@@ -71,7 +75,7 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     assert await page.get_by_role("columnheader", name="Name", exact=True).get_attribute("aria-sort") == "ascending"
     await page.get_by_label("State").select_option("Running")
     assert await page.get_by_role("link").all_inner_texts() == ["trains"]
-    await is_fit(page)
+    await is_fit(page, DAY, NIGHT)
 
     await page.get_by_role("link", name="trains").click()
     log = page.get_by_role("region", name="Log lines")
@@ -81,7 +85,7 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await page.get_by_role("row", name=re.compile("worker-1 is running 0 local")).wait_for()
     await page.get_by_role("button", name="Show").click()
     await page.get_by_text("cleanPodPolicy: None").wait_for()
-    await is_fit(page)
+    await is_fit(page, DAY)
 
     await page.get_by_role("link", name="All jobs").click()
     await page.get_by_role("link", name="fails").click()
@@ -90,7 +94,7 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await page.get_by_role("button", name="Show the log of worker-0").click()
     await log.get_by_text(HOSTILE).wait_for()
     assert await page.locator("img").count() == 0
-    await is_fit(page)
+    await is_fit(page, NIGHT)
 
 
 async def _has_more(log: "Locator", before: int) -> bool:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import json
 import shutil
 import subprocess
 import tarfile
@@ -86,6 +87,21 @@ def test_when_and_by_whom_an_archive_was_packed_cannot_be_seen(tmp_path):
     assert (tmp_path / "one.tgz").read_bytes() == (tmp_path / "two.tgz").read_bytes()
     with tarfile.open(tmp_path / "one.tgz") as archive:
         assert [(entry.name, entry.mtime) for entry in archive] == [("a", 1_900_000_000), ("b", 1_900_000_000)]
+
+
+def test_those_who_load_an_image_find_it_under_its_name(tmp_path):
+    index = json.dumps({"manifests": [{"digest": "sha256:abc"}]}).encode()
+    with tarfile.open(tmp_path / "image.tar", "w") as archive:
+        entry = tarfile.TarInfo("index.json")
+        entry.size = len(index)
+        archive.addfile(entry, io.BytesIO(index))
+
+    release.repack(tmp_path / "image.tar", 1_900_000_000, image_name="localhost/op:1.2")
+
+    with tarfile.open(tmp_path / "image.tar") as archive:
+        (found,) = json.load(archive.extractfile("index.json"))["manifests"]
+    names = {"io.containerd.image.name": "localhost/op:1.2", "org.opencontainers.image.ref.name": "1.2"}
+    assert found == {"digest": "sha256:abc", "annotations": names}
 
 
 @pytest.mark.nightly

@@ -90,6 +90,20 @@ async def test_running_jobs_grow_in_turn_into_what_is_idle(job_namespace):
     await job_namespace.wait_pods(*_workers("first", 4), *_workers("second", 3))
 
 
+async def test_a_job_whose_workers_know_each_other_grows_by_new_pods(job_namespace):
+    nodes = await _nodes(job_namespace, one=4)
+    await job_namespace.submit(_job(job_namespace, "j", 2).elastic(1, 4))
+    before = await _run(job_namespace, nodes["one"], *_workers("j", 2))
+    await job_namespace.wait_event("Resized", "Worker from 2 to 4; all pods are replaced")
+    for pod in before.values():
+        await job_namespace.kubelet.end(pod)
+    await job_namespace.wait_pods(*_workers("j", 4))
+    after = await _run(job_namespace, nodes["one"], *_workers("j", 4))
+    assert not {pod["metadata"]["uid"] for pod in before.values()} & {pod["metadata"]["uid"] for pod in after.values()}
+    job = await job_namespace.wait("j", "Running")
+    assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
+
+
 async def _nodes(job_namespace, **slots):
     """Nodes for this test alone, by short names, with so many slots."""
     names = {short: f"{job_namespace.namespace}-{short}" for short in slots}

@@ -63,6 +63,40 @@ async def test_the_group_outlives_a_restart_and_goes_once_at_the_end(job_namespa
     assert not tally[Tally("patch", VOLCANO.qualified, 200)]
 
 
+async def test_a_gang_is_made_whole_once_although_the_operator_is_killed_meanwhile(operator_fixture, job_namespace):
+    await job_namespace.submit(builders.tfjob("j").workers(40))
+    group = await _group(job_namespace)
+    await _set_phase(job_namespace, "Inqueue")
+
+    async def has_begun():
+        return len(await job_namespace.pods()) >= 3
+
+    await eventually(has_begun, within=PATIENCE, every=0.01)
+    await operator_fixture.restart()
+    await job_namespace.wait_pods(*(f"j-worker-{index}" for index in range(40)))
+    await job_namespace.quiet()
+    assert (await _group(job_namespace))["metadata"]["uid"] == group["metadata"]["uid"]
+    tally = job_namespace.sent().tally()
+    assert (tally[Tally("create", VOLCANO.qualified, 201)], tally[Tally("create", "pods", 201)]) == (1, 40)
+    assert not tally[Tally("patch", VOLCANO.qualified, 200)]
+
+
+async def test_the_group_follows_the_size_of_an_elastic_job_by_one_write_a_resize(job_namespace):
+    await job_namespace.submit(builders.tfjob("j").workers(2).elastic(1, 4).dynamic_workers())
+    await _group(job_namespace)
+    await _set_phase(job_namespace, "Running")
+    await job_namespace.wait_pods("j-worker-0", "j-worker-1")
+    await job_namespace.run("j-worker-0", "j-worker-1")
+    for count in (4, 3):
+        await job_namespace.edit({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}})
+        await job_namespace.wait_pods(*(f"j-worker-{index}" for index in range(count)))
+        await job_namespace.run("j-worker-2")
+        await job_namespace.wait_counts("Worker", active=count if count == 3 else 3)
+        await job_namespace.quiet()
+        assert (await _group(job_namespace))["spec"]["minMember"] == count
+    assert job_namespace.sent().tally()[Tally("patch", VOLCANO.qualified, 200)] == 2
+
+
 async def test_the_coscheduling_plugin_gets_its_own_kind_of_group(control_plane):
     """Its scheduler holds pods back itself, so that they are made at once. It is found where none is named."""
     namespaces = await make_namespaces(control_plane, "coscheduling", 1)

@@ -25,6 +25,8 @@ CONFIG = """\
     kind: KubeSchedulerConfiguration
     leaderElection: {{leaderElect: false}}
     clientConnection: {{kubeconfig: {kubeconfig}, qps: 500, burst: 1000}}
+    podInitialBackoffSeconds: 1
+    podMaxBackoffSeconds: 2
     profiles:
     - schedulerName: {name}
       plugins:
@@ -38,7 +40,7 @@ CONFIG = """\
         args: {{permitWaitingTimeSeconds: 10}}
 """
 """A gang that does not become whole gives its places back after ten seconds: what others hold for so long is room for
-nobody."""
+nobody. Its pods must all come back within that time, so the longest backoff is shorter: by default it is as long."""
 
 
 @pytest.fixture(scope="module", params=["native", PLUGINS_NAME], ids=["native", "scheduler-plugins"])

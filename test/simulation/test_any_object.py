@@ -5,10 +5,11 @@ becomes a message, or is left to the apiserver to refuse.
 """
 
 import json
+import os
 from copy import deepcopy
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.builders import tfjob
@@ -20,6 +21,7 @@ from tf_operator.planning.actions import Create
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import Pod, PodGroup, RejectedWrite, Service, Settings, Snapshot
 
+ANY_OBJECTS = int(os.environ.get("ANY_OBJECTS", "150"))
 LEAF = (
     st.none()
     | st.booleans()
@@ -95,6 +97,7 @@ def paths(value, above=()):
 
 
 PATHS = sorted(paths(WHOLE), key=str)
+PORT_NAME = ("spec", "tfReplicaSpecs", "Worker", "template", "spec", "containers", 0, "ports", 0, "name")
 
 
 def put(body, path, value):
@@ -137,17 +140,18 @@ def carry_out(body, scheduler=""):
         json.dumps([child.body() for child in create.in_order()])
 
 
-@settings(max_examples=200)
+@settings(max_examples=ANY_OBJECTS)
 @given(ANY_JSON.filter(lambda body: isinstance(body, dict)))
 def test_a_plan_is_made_of_any_object_at_all(body):
     carry_out(body)
 
 
-@settings(max_examples=600)
+@settings(max_examples=2 * ANY_OBJECTS)
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), ANY_JSON), min_size=1, max_size=3),
     st.sampled_from(["", "volcano", "scheduler-plugins"]),
 )
+@example([(PORT_NAME, [None])], "")
 def test_a_plan_is_made_whatever_stands_in_any_field(changes, scheduler):
     body = deepcopy(WHOLE)
     for path, value in changes:

@@ -20,7 +20,7 @@ from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Request
 
-BAD_REQUESTS = int(os.environ.get("BAD_REQUESTS", "300"))
+BAD_REQUESTS = int(os.environ.get("BAD_REQUESTS", "100"))
 NAMESPACE = "/api/v1/namespaces/team"
 STORED = f"{NAMESPACE}/configmaps/stored"
 _SERVER = ApiServer(FakeClock(), kinds=built_in.KINDS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tf_operator.app.webhook import review
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER, convert
 
-ROUND_TRIPS = int(os.environ.get("ROUND_TRIPS", "100"))
+ROUND_TRIPS = int(os.environ.get("ROUND_TRIPS", "50"))
 REVIEW = 10
 """Objects of a review: a list asks for many at once, and one that failed would break it for everybody."""
 VERSIONS = ("v1", *OLDER)

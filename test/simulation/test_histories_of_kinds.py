@@ -16,7 +16,7 @@ from support.pod_histories import POLICIES, PodHistories
 from support.simulator import simulated
 from tf_operator.dialects import registry
 
-EXAMPLES = int(os.environ.get("HISTORIES", "10"))
+EXAMPLES = int(os.environ.get("HISTORIES", "6"))
 LIMITS = st.none() | st.integers(0, 3)
 
 

@@ -185,4 +185,4 @@ class Histories(PodHistories):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=int(os.environ.get("HISTORIES", "40")), stateful_step_count=25)
+TestHistories.settings = settings(max_examples=int(os.environ.get("HISTORIES", "20")), stateful_step_count=25)

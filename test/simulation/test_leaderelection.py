@@ -10,6 +10,7 @@ then, replies that arrive wait, its fence is judged as it would be if it were co
 
 import asyncio
 import math
+import os
 import random
 
 from hypothesis import HealthCheck, settings
@@ -311,4 +312,8 @@ class Election(RuleBasedStateMachine):
 
 
 TestElection = Election.TestCase
-TestElection.settings = settings(max_examples=30, stateful_step_count=25, suppress_health_check=list(HealthCheck))
+TestElection.settings = settings(
+    max_examples=int(os.environ.get("HISTORIES", "15")),
+    stateful_step_count=25,
+    suppress_health_check=list(HealthCheck),
+)

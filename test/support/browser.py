@@ -6,31 +6,26 @@ not complain: what it should not have done is an error of the test that opened i
 
 import functools
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 
-from lab.tools.environment import python_of
+from lab.tools.chromium import chromium, packages
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, Route
+    from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
 
 ONE_BROWSER: Final = pytest.mark.asyncio(loop_scope="module")
 """The mark of a module whose tests share a Chromium: everything of it happens in one event loop."""
 WIDE: Final = {"width": 1280, "height": 800}
 NARROW: Final = {"width": 360, "height": 740}
 SEVERE: Final = frozenset({"serious", "critical"})
-_HACK: Final = Path(__file__).resolve().parents[2] / "hack"
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-_PATIENCE_MILLISECONDS: Final = 15_000
+_PATIENCE_MILLISECONDS: Final = 30_000
 _SCROLLS_SIDEWAYS: Final = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
 
 
@@ -48,8 +43,8 @@ class Visitor:
         context = await self.browser.new_context(**look, reduced_motion="reduce")
         self._contexts.append(context)
         context.set_default_timeout(_PATIENCE_MILLISECONDS)
-        await context.route("**/*", self._judge)
         page = await context.new_page()
+        page.on("request", lambda request: self._judge(page, request))
         page.on("console", lambda message: self._listen(page, message))
         page.on("pageerror", lambda error: self._complain(page, str(error)))
         page.on("response", lambda response: self._look_at(page, response))
@@ -64,13 +59,10 @@ class Visitor:
         complaints, self.complaints = self.complaints, []
         assert not complaints, "\n".join(complaints[:10])
 
-    async def _judge(self, route: "Route") -> None:
-        address = urlsplit(route.request.url)
-        if address.scheme in {"file", "data", "blob"} or address.hostname in _LOCAL:
-            await route.continue_()
-        else:
-            self.complaints.append(f"a page asks for {route.request.url}, which is not on this machine")
-            await route.abort()
+    def _judge(self, page: "Page", request: "Request") -> None:
+        address = urlsplit(request.url)
+        if address.scheme in {"http", "https", "ws", "wss"} and address.hostname not in _LOCAL:
+            self._complain(page, f"asks for {request.url}, which is not on this machine")
 
     def _listen(self, page: "Page", message: "ConsoleMessage") -> None:
         if message.type == "error":
@@ -89,31 +81,19 @@ class Visitor:
         self.complaints.append(f"{page.url}: {text}")
 
 
-@asynccontextmanager
-async def chromium() -> AsyncIterator["Browser"]:
-    """Start a Chromium, which ends with the block."""
-    _add_playwright()
-    from playwright.async_api import async_playwright  # noqa: PLC0415 (it is in a venv of its own)
-
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=_program())
-        yield browser
-        await browser.close()
-
-
 async def audit(
-    page: "Page", *, within: str = "html", only: Collection[str] = (), impacts: Collection[str] = SEVERE
+    page: "Page", *, within: str = "html", only: Collection[str] = (), without: Collection[str] = ()
 ) -> list[str]:
     """What axe finds in a page: a line for each element that breaks a rule, with the rule and the way to fix it."""
     await page.evaluate(_axe())
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in without}}
     if only:
         options["runOnly"] = sorted(only)
     found = await page.evaluate(f"axe.run({json.dumps(within)}, {json.dumps(options)})")
     return [
         f"{page.url}: {rule['id']} ({rule['impact']}): {' '.join(map(str, node['target']))}: {node['failureSummary']}"
         for rule in found["violations"]
-        if rule["impact"] in impacts
+        if rule["impact"] in SEVERE
         for node in rule["nodes"]
     ]
 
@@ -123,27 +103,9 @@ async def scrolls_sideways(page: "Page") -> bool:
     return bool(await page.evaluate(_SCROLLS_SIDEWAYS))
 
 
-def _add_playwright() -> None:
-    # After all others, so that it adds packages and replaces none.
-    if str(_packages()) not in sys.path:
-        sys.path.append(str(_packages()))
-
-
-def _program() -> str:
-    return subprocess.run([_HACK / "browser"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-
-
-@functools.cache
-def _packages() -> Path:
-    """Where the packages of hack/requirements/browser.txt are, whose Python is that of this process."""
-    python = python_of("browser")
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return python.parents[1] / "lib" / version / "site-packages"
-
-
 @functools.cache
 def _axe() -> str:
-    return (_packages() / "axe_playwright_python" / "axe.min.js").read_text(encoding="utf-8")
+    return (packages() / "axe_playwright_python" / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -67,7 +67,10 @@ def _images(job: TrainingJob) -> list[str]:
 def _elastic(job: TrainingJob, found: ElasticRange) -> str:
     more, fewer = (resizing.replaces_pods(job, found.type, is_growth=grows) for grows in (True, False))
     when = {(True, True): "a change", (True, False): "growth"}.get((more, fewer), "nothing")
-    return f"from {found.least} to {found.most} replicas of {found.type} while it runs; {when} replaces the other pods"
+    what = "replaces the other pods"
+    if job.elastic and job.elastic.restarts_in_place:
+        what = "restarts the other pods in place, or replaces them without --restart-in-place"
+    return f"from {found.least} to {found.most} replicas of {found.type} while it runs; {when} {what}"
 
 
 def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -95,7 +96,8 @@ def _listener(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise NotPossible(f"port {port} cannot be used ({error.strerror}): --port names another") from None
+        why = os.strerror(error.errno or 0)
+        raise NotPossible(f"port {port} cannot be used ({why}): --port names another") from None
 
 
 @contextmanager

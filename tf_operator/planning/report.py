@@ -76,7 +76,7 @@ def is_progress(view: JobView, new: JobRecord) -> bool:
 
     That a replica succeeded may wait to be written only as long as there is its pod, which says so; a suspension
     takes it away. That a replica is not wanted any more may not wait: one that is wanted again would count as lost, or
-    as completed.
+    as completed. Nor may the size for which the first pods are made: a resize right after that would go unseen.
     """
     old, wanted = view.snapshot.job.record, view.snapshot.job.replicas
     return (
@@ -88,6 +88,7 @@ def is_progress(view: JobView, new: JobRecord) -> bool:
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
         and old.elastic.resized_at == new.elastic.resized_at
+        and not any(old.of(kind).size is None and found.size is not None for kind, found in new.replicas.items())
     )
 
 

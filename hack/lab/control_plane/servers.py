@@ -155,7 +155,9 @@ def scheduler_plugins(layout: Layout, config: Path, reach: Reach = ON_LOOPBACK) 
     """A second scheduler, with plugins; its kubeconfig, and what it runs, are in the file."""
     own = (flag for flag in _client_of_apiserver(layout, SCHEDULER.name, reach) if not flag.startswith("--kubeconfig"))
     name = "scheduler-plugins"
-    return ServerSpec(name, name, (f"--config={config}", *own), reach.host)
+    # Nothing but time wakes the pods of a gang that was rejected whole, in five minutes without this.
+    retry = "--pod-max-in-unschedulable-pods-duration=15s"
+    return ServerSpec(name, name, (f"--config={config}", retry, *own), reach.host)
 
 
 def gates(features: Iterable[str]) -> tuple[str, ...]:

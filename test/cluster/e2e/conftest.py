@@ -12,6 +12,7 @@ import secrets
 import tarfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -54,24 +55,29 @@ def pytest_runtest_makereport(item, call):
     return outcome
 
 
-@dataclass(frozen=True, slots=True)
 class Images:
-    """Where the cluster finds them."""
+    """Where the cluster finds them. That of trainings is large: it is there once a test asks for it."""
 
-    operator: str
-    training: str
+    def __init__(self, cluster, operator):
+        self._cluster = cluster
+        self.operator = operator
+
+    @cached_property
+    def training(self):
+        if GivenCluster.from_environment() is not None:
+            return os.environ["E2E_TRAINING_IMAGE"]
+        self._cluster.load(image_archives.archive("training"))
+        return image_archives.RECIPES["training"].name
 
 
 @pytest.fixture(scope="session")
 def images(cluster):
     """The images, on every node."""
     if GivenCluster.from_environment() is not None:
-        return Images(os.environ["E2E_OPERATOR_IMAGE"], os.environ["E2E_TRAINING_IMAGE"])
-    training = image_archives.RECIPES["training"].name
-    cluster.load(image_archives.archive("training"))
+        return Images(cluster, os.environ["E2E_OPERATOR_IMAGE"])
     released = release_files.find("tf-operator-*-image.tar")
     cluster.load(released or image_archives.archive("operator"))
-    return Images(_name(released) if released else image_archives.RECIPES["operator"].name, training)
+    return Images(cluster, _name(released) if released else image_archives.RECIPES["operator"].name)
 
 
 def _name(archive):

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from demonstration import training
 from lab.tools.get import programs
+from lab.tools.progress import Progress
 from support import doc_pages
 from support.doc_pages import ROOT
 from support.plane_node import plane_node
@@ -32,7 +34,7 @@ PAGES = [page for page in doc_pages.pages() if str(page) not in NOT_YET]
 SCRIPTS = Path(sys.executable).parent
 # What readers put in the place of these words.
 MEANT = {"REGISTRY": "registry.example", "RELEASE": "prometheus", "NAMESPACE": "default", "NAME": "mnist"}
-BESIDE = ("charts", "hack", "manifests")
+BESIDE = ("charts", "hack", "manifests", "test")
 """What a page finds of the checkout from which its reader works."""
 PROGRAMS = {"kubectl": "kubectl", "helm": "helm4"}
 PAGE_SECONDS = 300.0
@@ -68,10 +70,10 @@ class Reader:
             "PATH": os.pathsep.join([str(self.tools), str(SCRIPTS), os.environ["PATH"]]),
         }
 
-    def read(self, page, **variables):
-        """Type all commands of a page into one shell, up to the first that fails."""
+    def read(self, *blocks, **variables):
+        """Type the commands of blocks into one shell, up to the first that fails; what was printed."""
         script = "set -e -o pipefail\n"
-        for block in page.commands():
+        for block in blocks:
             text = re.sub(r"\b[A-Z]+\b", lambda word: MEANT.get(word[0], word[0]), block.text)
             script += f"echo '### {block}'\n{block.before}\n{text}\n"
         log = self.folder / "log"
@@ -93,6 +95,7 @@ class Reader:
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)
         assert code == 0, log.read_text()[-5000:]
+        return log.read_text()
 
 
 @pytest.fixture
@@ -130,7 +133,7 @@ def test_every_manifest_on_a_page_is_accepted(kubectl):
 
 @pytest.mark.parametrize("page", [*those_that_run("this machine")])
 def test_the_commands_of_a_page_work_on_this_machine(page, reader):
-    reader.read(page)
+    reader.read(*page.commands())
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +156,7 @@ def test_the_commands_of_a_page_work_on_a_local_server(page, reader, local_serve
     own.write_text(json.dumps(config))
     subprocess.run([reader.tools / "kubectl", f"--kubeconfig={own}", "create", "namespace", namespace], check=True)
 
-    reader.read(page, KUBECONFIG=str(own))
+    reader.read(*page.commands(), KUBECONFIG=str(own))
 
 
 @pytest.mark.nightly
@@ -168,4 +171,16 @@ async def test_the_commands_of_a_page_work_on_a_control_plane(page, reader, own_
     await asyncio.to_thread(subprocess.run, delete, check=True)
 
     async with plane_node(own_control_plane, reader.folder):
-        await asyncio.to_thread(reader.read, page, KUBECONFIG=str(own_control_plane.kubeconfig("admin")))
+        await asyncio.to_thread(reader.read, *page.commands(), KUBECONFIG=str(own_control_plane.kubeconfig("admin")))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_the_training_of_the_laptop_page_learns(request, reader):
+    (reader.work / "venv").symlink_to(training.prepare(Progress(sys.stderr, prefix="tests")))
+    name, page = request.node.name, doc_pages.Page("docs/start/laptop.md")
+
+    printed = reader.read(*(block for block in doc_pages.blocks(page) if block.not_run.endswith(name)))
+
+    assert float(re.search(r"Accuracy on 360 held-out digits: ([0-9.]+)%", printed)[1]) > 90
+    assert printed.endswith("output/model.keras\n")

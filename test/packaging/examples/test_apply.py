@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "manifests/examples"
 FILES = [
     path
     for path in sorted(FOLDER.rglob("*.yaml"))
-    if "apiVersion: kubeflow.org/v1\n" in path.read_text() and path.parent.name != "integrations"
+    if "apiVersion: kubeflow.org/v1\n" in path.read_text() and path.parent.name not in ("how-to", "integrations")
 ]
 
 

@@ -1,5 +1,7 @@
 """What hack/image asks of the engines, for this machine and for several platforms; without GNU's tools."""
 
+import re
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,11 +32,11 @@ def image(tmp_path):
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
 
-    def run(*arguments):
+    def run(*arguments, tree=ROOT):
         seen = tmp_path / "seen"
         seen.write_text("")
         environ = {"PATH": f"{folder}:/usr/bin:/bin", "SEEN": str(seen), "HOME": str(tmp_path)}
-        command = [ROOT / "hack/image", "--name", "example/op:1", *arguments]
+        command = [tree / "hack/image", "--name", "example/op:1", *arguments]
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
         return done, [line for line in seen.read_text().splitlines() if " info" not in line]
 
@@ -53,6 +55,23 @@ def test_an_image_for_this_machine_is_built_with_the_time_of_its_commit(image, e
     ask = ["git", "log", "-1", "--format=%ct", "--", *inputs, "tf_operator"]
     seconds = int(subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
     assert f"CREATED={datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ} " in f"{command} "
+
+
+@pytest.mark.parametrize("address", ["https://git.example/op", ""])
+def test_an_image_names_the_address_of_the_project_once_there_is_one(image, tmp_path, address):
+    tree = tmp_path / "tree"
+    (tree / "hack").mkdir(parents=True)
+    for name in ("image", "container-engine"):
+        shutil.copy(ROOT / "hack" / name, tree / "hack")
+    (tree / "setup.cfg").write_text("[metadata]\nversion = 1.2.3\n" + (f"url = {address}\n" if address else ""))
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for command in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "--message", "a: b")):
+        subprocess.run(["git", *command], cwd=tree, check=True)
+
+    done, (command,) = image("--engine", "podman", tree=tree)
+
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"--label \S+=(\S+)", command) == [address] * bool(address)
 
 
 def test_docker_builds_several_platforms_in_one_go_and_pushes_them(image):

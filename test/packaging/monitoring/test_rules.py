@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pages.all_metrics import full_registry
 from support.helm import CHART, Helm, one
-from support.idle import full_registry
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "manifests" / "monitoring" / "alerts.yaml"

@@ -5,6 +5,8 @@ import pytest
 from support import builders
 from support.kueue_queue import TOLERATION
 from support.operator_fixture import ONE_OPERATOR
+from support.resources import NODES
+from support.settle import eventually
 
 pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.timeout(300)]
 
@@ -63,6 +65,39 @@ async def test_topology_annotations_are_passed_on(queue):
     (pod_set,) = found["spec"]["podSets"]
     assert pod_set["topologyRequest"]["preferred"] == "cloud.example/rack"
     assert pod_set["template"]["metadata"]["annotations"] == asked
+
+
+async def test_pods_go_together_where_the_topology_has_room(queue):
+    """Kueue takes the gate of each pod away when it has given it a node; only the second rack holds both."""
+    rack, name = "cloud.example/rack", queue.jobs.namespace
+    levels = [{"nodeLabel": rack}, {"nodeLabel": "kubernetes.io/hostname"}]
+    queue.kueue.create("topologies", name, {"levels": levels})
+    flavor = queue.kueue.resource("resourceflavors").path(name=name)
+    await queue.jobs.admin.patch(flavor, {"spec": {"topologyName": name}})
+    for short, processors in (("small", "1"), ("large", "2")):
+        await _make_node(queue, f"{name}-{short}", processors, {rack: short, "pool": name})
+    template = {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": rack}}}
+    job = queue.job("a").merged({"spec": {"tfReplicaSpecs": {"Worker": {"template": template}}}})
+    await queue.jobs.submit(job)
+    await queue.wait_workload("a", "Admitted")
+    await queue.wait_pods_of("a-worker-0", "a-worker-1")
+
+    async def are_placed():
+        specs = [pod["spec"] for pod in (await queue.jobs.pods()).values()]
+        assert [spec.get("schedulingGates") for spec in specs] == [None, None]
+        assert {spec["nodeSelector"]["kubernetes.io/hostname"] for spec in specs} == {f"{name}-large"}
+        return True
+
+    await eventually(are_placed, within=60)
+
+
+async def _make_node(queue, name, processors, labels):
+    room = {"cpu": processors, "memory": "8Gi", "pods": "10"}
+    status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
+    metadata = {"name": name, "labels": {**labels, "kubernetes.io/hostname": name}}
+    await queue.jobs.admin.create(NODES.path(), {"metadata": metadata})
+    await queue.jobs.admin.patch(NODES.path(name=name, subresource="status"), {"status": status})
+    await queue.jobs.admin.patch(NODES.path(name=name), {"spec": {"taints": None}})
 
 
 async def test_a_job_without_a_queue_runs_at_once(queue):

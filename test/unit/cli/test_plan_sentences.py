@@ -96,6 +96,12 @@ def test_elastic_ranges_are_mentioned(builder, when):
     assert found == f"from 1 to 4 replicas of Worker while it runs; {when} replaces the other pods"
 
 
+def test_a_restart_in_place_is_mentioned():
+    found = dict(sentences(WORKERS.elastic(1, 4, restartInPlace=True)))["Elastic"]
+
+    assert "a change restarts the other pods in place, or replaces them without --restart-in-place" in found
+
+
 def test_dynamic_workers_are_mentioned():
     assert "their number may change" in dict(sentences(WORKERS.dynamic_workers()))["Workers"]
 

@@ -1,8 +1,8 @@
 """The flags of ``tf-operator run``: their names, meanings and defaults.
 
 Names are those of the Go operator wherever it has the flag, so that its manifests keep working; ``ignored_flags`` has
-those that change nothing here. Neighbours: ``options`` reads a command line by this table, ``usage`` prints it, and a
-test compares it with the page docs/operations.md.
+those that change nothing here. Neighbours: ``options`` reads a command line by this table, ``usage`` prints it, and
+docs/reference/flags.md is made of it.
 """
 
 from collections.abc import Callable

@@ -24,8 +24,10 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import ObjectKey, resource_version_of, rfc3339
 
-_ROWS_AT_ONCE: Final = 500
+_ROWS_AT_ONCE: Final = 2000
 _MOST_MESSAGE: Final = 200
+_SILENCE: Final = 100.0
+"""Seconds; an API server that is there says something each minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,11 @@ class Board(Feed):
         """Whether every job that was there has a row."""
         return all(informer.has_settled for informer in self.informers.values())
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the API server has said nothing for so long that the rows may be old."""
+        return any(informer.idle_seconds > _SILENCE for informer in self.informers.values())
+
     def opened(self) -> "BoardCursor":
         """What a new page reads; to be closed."""
         cursor = BoardCursor(self)
@@ -142,7 +149,7 @@ class BoardCursor:
         self.waiting: dict[tuple[str, ObjectKey], None] = {
             (kind, item.metadata.key): None for kind, informer in board.informers.items() for item in informer.store
         }
-        self._has_begun = self._is_complete = False
+        self._has_begun = self._is_complete = self._is_stale = False
 
     def news(self) -> list[bytes]:
         """The next frames."""
@@ -163,6 +170,9 @@ class BoardCursor:
         if self._board.is_complete and not (self.waiting or self._is_complete):
             self._is_complete = True
             yield feed.frame("complete", value=True)
+        if self._board.is_stale is not self._is_stale:
+            self._is_stale = not self._is_stale
+            yield feed.frame("stale", self._is_stale)
 
 
 def _lists(*found: tuple[str, Sequence[bytes]]) -> Iterator[bytes]:

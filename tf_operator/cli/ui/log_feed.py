@@ -14,6 +14,7 @@ from tf_operator.cli.ui import feed, job_page
 from tf_operator.cli.ui.feed import RunningFeed
 from tf_operator.cli.ui.job_feed import BROKEN
 from tf_operator.client import ApiError, AsyncTFJobs, NotPossible
+from tf_operator.machinery.clock import Clock
 
 MOST_FOLLOWED: Final = 20
 """Replicas of a job whose logs are read at once: each is a connection. Of a larger job, one at a time."""
@@ -22,18 +23,23 @@ _MOST_CHARACTERS: Final = 4 * 1024 * 1024
 _LONGEST_LINE: Final = 4000
 _TAIL: Final = 200
 """Of each replica."""
-_LINES_AT_ONCE: Final = 1000
+_LINES_AT_ONCE: Final = 250
+"""To a page that has the first ones: four times a second is more than anybody reads, and no work for a browser."""
+_BURST: Final = 2000
+_PAUSE: Final = 0.25
+"""Seconds after each burst: a program that prints without end is read late, and costs neither side all it has."""
 
 
 class LogFeed(RunningFeed):
     """The last lines of one replica, or of all."""
 
-    def __init__(self, jobs: AsyncTFJobs, name: str, replica: str) -> None:
+    def __init__(self, jobs: AsyncTFJobs, name: str, replica: str, clock: Clock) -> None:
         """``replica``: as in ``worker-0``; empty for all, if they are few, or else for the one that says most."""
         super().__init__()
         self._jobs = jobs
         self._name = name
         self._replica = replica
+        self._clock = clock
         self.lines = deque[tuple[str, str]]()
         """Replica and text."""
         self._characters = 0
@@ -54,6 +60,8 @@ class LogFeed(RunningFeed):
             async with aclosing(found) as lines:
                 async for line in lines:
                     self._add(line.replica, feed.shown(line.text, _LONGEST_LINE))
+                    if self.count % _BURST == 0:
+                        await self._clock.sleep(_PAUSE)
             self._end("The job has ended, and so have its logs.")
         except (ApiError, NotPossible) as error:
             self._end(feed.shown(failures.sentence(error)))
@@ -96,7 +104,8 @@ class LogCursor:
             if self._read:
                 yield feed.frame("skipped", first - self._read)
             self._read = first
-        lines = list(islice(source.lines, self._read - first, self._read - first + _LINES_AT_ONCE))
+        most = _LINES_AT_ONCE if self._read else _MOST_LINES
+        lines = list(islice(source.lines, self._read - first, self._read - first + most))
         if lines:
             self._read += len(lines)
             yield feed.frame("lines", lines)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, discovery
 from tf_operator.client.changes import list_all
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.transport import requests
@@ -28,6 +28,8 @@ class Visible:
 
 async def visible(jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespace: str) -> Visible:
     """What may be listed: in a namespace, or in all; an ``ApiError`` when nothing may."""
+    # Not by a list: whoever has no rights to a kind is refused, also where there is no such kind.
+    apis = tuple([api for api in apis if await _is_served(jobs, api)]) or apis[:1]
     if namespace:
         found, refusal = await _listable(jobs, apis, (namespace,))
         return Visible(_some(found, refusal), f"Only namespace {namespace} is shown (--namespace).")
@@ -39,6 +41,11 @@ async def visible(jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespace: str
     shown = sorted({scope.namespace for scopes in narrow.values() for scope in scopes})
     note = f"You may not list jobs of all namespaces; shown: {', '.join(shown)}. --namespace names another."
     return Visible(_some({**found, **narrow}, refusal), note if shown else "")
+
+
+async def _is_served(jobs: AsyncTFJobs, api: ServedAPI) -> bool:
+    found = await discovery.served(jobs.client, api.resource.api_version)
+    return any(entry.kind == api.resource.kind for entry in found)
 
 
 async def _namespaces(jobs: AsyncTFJobs) -> tuple[str, ...]:
@@ -54,17 +61,14 @@ async def _namespaces(jobs: AsyncTFJobs) -> tuple[str, ...]:
 async def _listable(
     jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespaces: tuple[str, ...]
 ) -> tuple[dict[ServedAPI, tuple[Scope, ...]], ApiError | None]:
-    """The scopes of each API that may be listed, and a refusal of the others: Forbidden, if there is one."""
+    """The scopes of each API that may be listed, and a refusal of the others."""
     found = dict[ServedAPI, tuple[Scope, ...]]()
     refusal: ApiError | None = None
     for api in apis:
         for namespace in namespaces:
             try:
                 await jobs.client.send(requests.list_page(api.resource, Scope(namespace), limit=1))
-            except NotFound as error:
-                refusal = refusal or error
-                break
-            except Forbidden as error:
+            except (Forbidden, NotFound) as error:
                 refusal = error
             else:
                 found[api] = (*found.get(api, ()), Scope(namespace))

@@ -36,7 +36,7 @@ MOST_STREAMS: Final = 64
 WRITE_WITHIN: Final = 30.0
 """Seconds in which a browser has to read what was sent; after that it begins again."""
 _PACE: Final = 0.25
-"""Seconds in which changes are collected."""
+"""Seconds in which changes are collected, and a browser has time to show what it got."""
 _BEAT: Final = 15.0
 """Seconds of silence after which a stream says that it lives."""
 _ENDED_WITHIN: Final = 1.0
@@ -60,7 +60,8 @@ _REPLICA: Final = re.compile(r"|[a-z]{1,20}-[0-9]{1,6}")
 # The page of ours from which the browser goes on: it sends no cookie with what the page of another site has led to,
 # such as the link in the terminal of a notebook, nor with where that is redirected.
 _ENTRANCE: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tfjob ui</title>
-<meta http-equiv="refresh" content="0;url={path}"><p><a href="{path}">Jobs</a></p></html>"""
+<link rel="icon" href="{path}static/icon.svg"><meta http-equiv="refresh" content="0;url={path}">
+<p><a href="{path}">Jobs</a></p></html>"""
 # What aiohttp reports are connections that broke and requests that are not HTTP.
 _SILENT = logging.getLogger("tf_operator.cli.ui.aiohttp")
 _SILENT.disabled = True
@@ -213,7 +214,7 @@ class Site(web.Server):
                     self._feeds.reading(key, lambda: JobFeed(jobs, name, self._clock))
                 )
                 log = await stack.enter_async_context(
-                    self._feeds.reading((*key, replica), lambda: LogFeed(jobs, name, replica))
+                    self._feeds.reading((*key, replica), lambda: LogFeed(jobs, name, replica, self._clock))
                 )
             except TooMany:
                 raise _Answer(503, "Too many jobs are looked at: close some pages.") from None
@@ -241,14 +242,14 @@ class Site(web.Server):
             is_ended = any(cursor.is_ended for cursor in cursors)
             if frames := [text for cursor in cursors for text in cursor.news()]:
                 await self._write(response, b"".join(frames))
-                continue
-            if is_ended:
+            elif is_ended:
                 return
-            try:
-                async with self._clock.timeout(_BEAT):
-                    await woken.wait()
-            except TimeoutError:
-                await self._write(response, b": here\n\n")
+            else:
+                try:
+                    async with self._clock.timeout(_BEAT):
+                        await woken.wait()
+                except TimeoutError:
+                    await self._write(response, b": here\n\n")
             await self._clock.sleep(_PACE)
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:

@@ -3,8 +3,8 @@
 import pytest
 from prometheus_client import generate_latest
 
+from pages.all_metrics import Idle
 from support.fake_clock import FakeClock
-from support.idle import Idle
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.machinery.queue.workqueue import WorkQueue
 

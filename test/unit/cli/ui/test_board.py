@@ -9,6 +9,8 @@ from support.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli.ui import board
 from tf_operator.dialects import registry
+from tf_operator.local.log_transport import LogTransport
+from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import EVERYWHERE
 
 KIND = "tfjob.kubeflow.org"
@@ -80,3 +82,18 @@ async def test_the_text_of_a_tenant_is_cut_and_made_visible(cluster, shown):
 
     ((_, (row,)),) = [found for found in read(shown.opened().news()) if found[0] == "rows"]
     assert row["message"] == f"??<script>{'x' * 189}\u2026"
+
+
+async def test_rows_that_may_be_old_are_said_to_be(cluster, shown, monkeypatch):
+    page = shown.opened()
+    page.news()
+
+    def refuse(*_, **__):
+        raise errors.Unreachable("refused")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogTransport, "send", refuse)
+        await cluster.clock.advance(800)
+        assert read(page.news()) == [("stale", True)]
+    await cluster.clock.advance(60)
+    assert read(page.news()) == [("stale", False)]

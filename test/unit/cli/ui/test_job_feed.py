@@ -87,7 +87,7 @@ async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, 
     monkeypatch.setattr(log_feed, "_MOST_LINES", 3)
     cluster.pod(cluster.job("j"), "worker-0")
     cluster.logs["j-worker-0"] = [b"\x1b[31mred\x1b[0m <i>\n", b"x" * 5000 + b"\n"]
-    feed = await running(LogFeed(jobs, "j", ""))
+    feed = await running(LogFeed(jobs, "j", "", cluster.clock))
     page, late = LogCursor(feed), LogCursor(feed)
 
     assert read(page)["lines"] == [["worker-0", "red <i>"], ["worker-0", f"{'x' * 3999}\u2026"]]
@@ -100,7 +100,7 @@ async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, 
 
 async def test_long_lines_are_kept_by_their_size(cluster, jobs, running):
     cluster.job("j")
-    feed = await running(LogFeed(jobs, "j", ""))
+    feed = await running(LogFeed(jobs, "j", "", cluster.clock))
     for _ in range(2000):
         feed._add("worker-0", "x" * 4000)
 
@@ -110,7 +110,7 @@ async def test_long_lines_are_kept_by_their_size(cluster, jobs, running):
 async def test_of_a_large_job_one_log_is_read_and_a_bounded_number_of_replicas_shown(cluster, jobs, running):
     template = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}
     cluster.job("j", tfReplicaSpecs={"Worker": {"replicas": 1500, "template": template}})
-    logs = LogCursor(await running(LogFeed(jobs, "j", "")))
+    logs = LogCursor(await running(LogFeed(jobs, "j", "", cluster.clock)))
     page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
 
     assert read(logs)["log"]["replica"] == "chief-0"
@@ -132,21 +132,21 @@ class Endless(LogFeed):
 async def test_pages_of_one_job_share_what_they_read_until_the_last_one_is_closed(cluster, jobs):
     async with asyncio.TaskGroup() as tasks:
         feeds = SharedFeeds(tasks)
-        async with feeds.reading("j", lambda: Endless(jobs, "j", "")) as first:
-            async with feeds.reading("j", lambda: Endless(jobs, "j", "")) as second:
+        async with feeds.reading("j", lambda: Endless(jobs, "j", "", cluster.clock)) as first:
+            async with feeds.reading("j", lambda: Endless(jobs, "j", "", cluster.clock)) as second:
                 await cluster.clock.idle()
             assert (first is second, first.is_running) == (True, True)
         await cluster.clock.idle()
         assert not first.is_running
 
 
-async def test_a_number_of_jobs_is_looked_at_and_no_more(jobs):
+async def test_a_number_of_jobs_is_looked_at_and_no_more(cluster, jobs):
     async with asyncio.TaskGroup() as tasks:
         feeds = SharedFeeds(tasks)
-        opened = [feeds.reading(number, lambda: Endless(jobs, "j", "")) for number in range(MOST_FEEDS)]
+        opened = [feeds.reading(number, lambda: Endless(jobs, "j", "", cluster.clock)) for number in range(MOST_FEEDS)]
         for one in opened:
             await one.__aenter__()
         with pytest.raises(TooMany):
-            await feeds.reading("more", lambda: Endless(jobs, "j", "")).__aenter__()
+            await feeds.reading("more", lambda: Endless(jobs, "j", "", cluster.clock)).__aenter__()
         for one in opened:
             await one.__aexit__(None, None, None)

@@ -1,5 +1,6 @@
 """What the pages of ``tfjob ui`` answer, request by request: data for the user's browser, and nothing for others."""
 
+import asyncio
 import re
 from importlib import resources
 from unittest import mock
@@ -22,14 +23,14 @@ class Browser:
     """Asks a site, with the cookie that it has got."""
 
     def __init__(self, made, guard):
-        self._site = made
+        self.site = made
         self.guard = guard
         self.headers = {"Host": "127.0.0.1:8090"}
         self.entrance = guard.url.partition("8090")[2]
 
-    async def ask(self, path, method="GET", **headers):
-        request = make_mocked_request(method, path, {**self.headers, **headers})
-        return await self._site.request_handler(request)
+    async def ask(self, path, method="GET", *, writer=None):
+        request = make_mocked_request(method, path, self.headers, writer=writer)
+        return await self.site.request_handler(request)
 
     async def enter(self):
         answer = await self.ask(self.entrance)
@@ -38,15 +39,67 @@ class Browser:
 
 
 @pytest.fixture
-async def browser():
-    cluster = EmbeddedJobs(FakeClock())
-    cluster.job()
-    async with cluster.client() as jobs:
+def cluster():
+    made = EmbeddedJobs(FakeClock())
+    made.job()
+    return made
+
+
+@pytest.fixture
+async def browser(cluster):
+    """A browser, and the site as it runs."""
+    async with cluster.client() as jobs, asyncio.TaskGroup() as tasks:
         guard = BrowserGuard(8090)
-        scopes = {registry.DEFAULT: (EVERYWHERE,)}
-        shown = board.of(scopes, client=jobs.client, clock=cluster.clock, title="t")
-        feeds = SharedFeeds(mock.Mock())
+        shown = board.of({registry.DEFAULT: (EVERYWHERE,)}, client=jobs.client, clock=cluster.clock, title="t")
+        running = tasks.create_task(shown.run())
+        feeds = SharedFeeds(tasks)
         yield Browser(site.Site(guard, board=shown, connect=jobs.of_kind, feeds=feeds, clock=cluster.clock), guard)
+        running.cancel()
+
+
+class Wire:
+    """What is sent to a browser, byte by byte."""
+
+    def __init__(self):
+        self.data = b""
+        self.writer = mock.Mock(write=self._write, write_headers=self._pass, write_eof=self._pass, drain=self._pass)
+
+    async def _write(self, data):
+        self.data += data
+
+    async def _pass(self, *_):
+        return None
+
+
+async def test_a_stream_goes_on_until_the_server_ends(browser, cluster):
+    await browser.enter()
+    wire, of_job = Wire(), Wire()
+    streams = [
+        asyncio.ensure_future(browser.ask(f"{browser.guard.path}{path}", writer=to.writer))
+        for path, to in (("stream", wire), (f"stream/{JOB}", of_job))
+    ]
+    await cluster.clock.advance(1)
+    assert wire.data.startswith(b'retry: 2000\n\nevent: head\ndata: {"title":"t"')
+    assert b'event: rows\ndata: [{"id":"tfjob.kubeflow.org/default/j"' in wire.data
+    assert of_job.data.index(b"event: job\n") < of_job.data.index(b"event: replicas\n")
+
+    cluster.report("j", "Running")
+    await cluster.clock.advance(20)
+    assert (b'"state":"Running"' in wire.data, wire.data.endswith(b": here\n\n")) == (True, True)
+    assert b'"state":"Running"' in of_job.data
+
+    ending = asyncio.ensure_future(browser.site.end())
+    await cluster.clock.advance(5)
+    assert [answer.status for answer in await asyncio.gather(*streams)] == [200, 200]
+    await ending
+
+
+async def test_a_number_of_pages_is_kept_up_to_date_and_no_more(browser, monkeypatch):
+    await browser.enter()
+    monkeypatch.setattr(site, "MOST_STREAMS", 0)
+
+    answer = await browser.ask(f"{browser.guard.path}stream")
+    assert (answer.status, answer.text) == (503, "Too many pages are open: close some.\n")
 
 
 PATHS = ["", "static/jobs.js", "stream", f"jobs/{JOB}", f"stream/{JOB}", f"yaml/{JOB}", "nothing"]

@@ -10,6 +10,16 @@ document.title = `${name} - job`;
 write($("name"), name);
 write($("kind"), `${kind} in namespace ${namespace}`);
 
+const drawn = new Map();
+
+/** Whether something is to be drawn again: what is selected or has the focus stays as long as nothing changes. */
+function isNew(part, value) {
+  const text = JSON.stringify(value ?? null);
+  if (drawn.get(part) === text) return false;
+  drawn.set(part, text);
+  return true;
+}
+
 /** Names and values, without what is empty. */
 function facts(list, found) {
   const wanted = found.filter(([, value]) => value !== "" && value !== null && value !== undefined && value.length !== 0);
@@ -28,6 +38,16 @@ function onJob(job) {
   write($("explanation"), `It ${job.explanation}.`);
   show($("note"), job.note);
   write($("note"), job.note);
+  onFacts(job);
+  show($("failure"), job.failure);
+  if (job.failure && isNew("failure", job.failure)) onFailure(job.failure);
+  if (isNew("tensorboard", job.tensorboard)) onTensorBoard(job.tensorboard);
+  if (job.state === "Deleted") stream.end();
+}
+
+function onFacts(job) {
+  const { reasons, waits, steps, ready, restarts, created, started, finished } = job;
+  if (!isNew("facts", [reasons, waits, steps, ready, restarts, created, started, finished])) return;
   const ran = job.started && job.finished ? age(job.started, Date.parse(job.finished)) : "";
   facts($("facts"), [
     ["Why", job.reasons],
@@ -40,22 +60,19 @@ function onJob(job) {
     ["Ran for", ran],
     ["Finished", job.finished && moment(job.finished)],
   ]);
-  show($("failure"), job.failure);
-  if (job.failure) {
-    const failed = job.failure;
-    const button = failed.replica && make("button", { type: "button" }, `Show the log of ${failed.replica}`);
-    button?.addEventListener?.("click", () => log.choose(failed.replica));
-    facts($("failure-facts"), [
-      ["Replica", failed.replica],
-      ["Pod", failed.pod],
-      ["How", failed.ended],
-      ["Message", failed.message],
-      ["When", failed.time && moment(failed.time)],
-      ["Log", button],
-    ]);
-  }
-  onTensorBoard(job.tensorboard);
-  if (job.state === "Deleted") stream.end();
+}
+
+function onFailure(failed) {
+  const button = failed.replica ? make("button", { type: "button" }, `Show the log of ${failed.replica}`) : null;
+  button?.addEventListener("click", () => log.choose(failed.replica));
+  facts($("failure-facts"), [
+    ["Replica", failed.replica],
+    ["Pod", failed.pod],
+    ["How", failed.ended],
+    ["Message", failed.message],
+    ["When", failed.time && moment(failed.time)],
+    ["Log", button],
+  ]);
 }
 
 function onTensorBoard(found) {

@@ -174,6 +174,7 @@ new Stream(
       for (const id of ids) jobs.delete(id);
       redraw();
     },
+    stale: (isStale) => show($("stale"), isStale),
     complete: () => {
       isComplete = true;
       redraw();

@@ -1,14 +1,14 @@
 // The lines that replicas print, as many as a page can hold.
 import { $, choices, make, write } from "./page.js";
 
-const MOST_LINES = 5000;
+const MOST_LINES = 4000;
 const FEW_REPLICAS = 20; // as many as are read at once
 const COLOURS = 8;
 
 export class Log {
   /** `restart` reads the lines of another replica. */
   constructor(restart) {
-    Object.assign(this, { restart, replica: "", waiting: [], colours: new Map(), isPaused: false, dropped: 0 });
+    Object.assign(this, { restart, replica: "", waiting: [], colours: new Map(), isPaused: false, timer: 0 });
     this.box = $("log");
     $("replica").addEventListener("change", () => this.choose($("replica").value));
     $("pause").addEventListener("click", () => this.pause(!this.isPaused));
@@ -57,7 +57,7 @@ export class Log {
     this.waiting.push(...lines);
     if (this.waiting.length > MOST_LINES) this.waiting.splice(0, this.waiting.length - MOST_LINES);
     if (this.isPaused) write($("pause"), `Go on (${this.waiting.length} lines)`);
-    else this.flush();
+    else this.timer ||= setTimeout(() => this.flush(), 100);
   }
 
   pause(isPaused) {
@@ -68,6 +68,8 @@ export class Log {
   }
 
   flush() {
+    this.timer = 0;
+    if (this.isPaused) return;
     this.box.append(...this.waiting.map(([replica, text]) => this.line(replica, text)));
     this.waiting = [];
     while (this.box.childElementCount > MOST_LINES) this.box.firstElementChild.remove();

@@ -57,7 +57,7 @@ export function keepTimes() {
   }, 5000);
 }
 
-const SIGNS = { Succeeded: "✓", Failed: "✗", Running: "▶", Restarting: "↻", Suspended: "⏸", Queued: "…", Created: "○", New: "○" };
+const SIGNS = { Succeeded: "✓", Failed: "✗", Running: "▶", Restarting: "↻", Suspended: "‖", Queued: "…", Created: "○", New: "○" };
 
 /** A state: a sign, a word and a colour, of which the word is enough. */
 export function stateText(state) {
@@ -70,7 +70,7 @@ export function stateText(state) {
  */
 export class Stream {
   constructor(address, handlers, restarted) {
-    Object.assign(this, { address, handlers, restarted, source: null, isOver: false });
+    Object.assign(this, { address, handlers, restarted, source: null, isOver: false, failures: 0 });
     document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
     addEventListener("pagehide", () => this.close());
     addEventListener("pageshow", () => this.open());
@@ -82,12 +82,14 @@ export class Stream {
     const source = new EventSource(this.address());
     this.source = source;
     source.onopen = () => {
+      this.failures = 0;
       this.restarted();
       write($("link"), "");
     };
     source.onerror = () => {
       const isLost = source.readyState === EventSource.CLOSED;
-      write($("link"), isLost ? "Not connected: does tfjob ui still run? Its next start prints a new link." : "Connecting…");
+      this.failures += 1;
+      write($("link"), isLost || this.failures > 1 ? "Not connected: does tfjob ui still run? The next start prints a new link." : "Connecting…");
       if (isLost) this.again();
     };
     for (const [event, handle] of Object.entries(this.handlers)) {

@@ -16,9 +16,11 @@ class Idle:
         self._objects = objects
 
     def idle_seconds(self) -> dict[str, float]:
+        """For how long each has received nothing."""
         return dict(self._silences)
 
     def sizes(self) -> dict[str, int]:
+        """How many objects each holds."""
         return dict.fromkeys(self._silences, self._objects)
 
 

@@ -1,0 +1,135 @@
+"""The pages of docs/reference, which follow from the program, and the TF_CONFIG of a real plan."""
+
+import contextlib
+import io
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from commands.reference import between
+from pages.all_metrics import full_registry
+from tf_operator.app.options import flags
+from tf_operator.cli import main
+from tf_operator.dialects import registry
+from tf_operator.job.record import FailureCause
+from tf_operator.job.report import EventKind
+
+FOLDER: Final = Path("docs/reference")
+TF_CONFIG: Final = Path("docs/concepts/tf-config.md")
+JOB: Final = Path("manifests/examples/chief-workers-ps.yaml")
+HEAD: Final = "<!-- written by hack/generate reference -->\n\n# {title}\n\n{text}\n\n"
+MEANINGS: Final[Mapping[EventKind, str]] = {
+    EventKind.SUSPENDED: "the job is suspended: its pods are deleted",
+    EventKind.RESUMED: "it goes on",
+    EventKind.QUEUED: "it waits for its place, without pods, or has lost it",
+    EventKind.ADMITTED: "it has its place",
+    EventKind.SUCCEEDED: "it has succeeded",
+    EventKind.FAILED: "it has failed, for good; the reason is that of the condition",
+    EventKind.RESTARTING: "a replica failed, and is replaced",
+    EventKind.REPLICA_DISRUPTED: "a pod was evicted, preempted, deleted or lost, and is replaced; nothing is counted",
+    EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job goes on",
+    EventKind.RESTARTED_IN_PLACE: "the kubelet has started a container again",
+    EventKind.RESIZED: "the number of replicas has changed; from what to what",
+    EventKind.REPLICA_PENDING: "a pod does not start; why",
+    EventKind.CREATE_FAILED: "a pod or Service was rejected; by whom, and why. It is tried again",
+    EventKind.CHILDREN_CREATED: "pods and Services were created",
+    EventKind.ANOTHER_CONTROLLER: "another controller has changed the status: two operators serve this job",
+    EventKind.USER_TF_CONFIG: "the template sets TF_CONFIG, and keeps it",
+    EventKind.TEMPLATE_RESTART_POLICY: "the pod template's restartPolicy is ignored: the replica type's counts",
+    EventKind.TEMPLATE_SCHEDULER: "the pod template's schedulerName is not that of the gang scheduler",
+    EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job asks for cannot be had",
+    EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job goes on as it began",
+    EventKind.UNUSED_FIELDS: "fields of schedulingPolicy have no counterpart in the gang scheduler",
+}
+CAUSES: Final[Mapping[FailureCause, str]] = {
+    FailureCause.PERMANENT_FAILURE: "a replica failed, and its policy does not restart it",
+    FailureCause.REPLICA_LOST: "under `Never`, a replica that had run was disrupted",
+    FailureCause.BACKOFF_LIMIT_EXCEEDED: "the limit of restarts was reached",
+    FailureCause.DEADLINE_EXCEEDED: "the job ran longer than it may",
+    FailureCause.STARTUP_DEADLINE_EXCEEDED: "its pods did not all run in time",
+    FailureCause.INVALID_SPEC: "the job is invalid; the message names each field and its rule",
+}
+
+
+def render(root: Path) -> Mapping[Path, str]:
+    """Every generated page, and the page that shows TF_CONFIG."""
+    pages = {"flags": _flags(), "metrics": _metrics(), "events": _events()}
+    texts = {FOLDER / f"{name}.md": text for name, text in pages.items()}
+    return texts | {TF_CONFIG: between((root / TF_CONFIG).read_text("utf-8"), "TF_CONFIG", _tf_config(root))}
+
+
+def _flags() -> str:
+    text = (
+        "The flags of `tf-operator run`: one dash or two, `--flag=value` or `--flag value`, booleans as `--flag=false`,"
+        "\ndurations as `500ms`, `1m30s`. A flag overrides its environment variable.\n"
+        "[Operations](../operations.md) says when to change one."
+    )
+    page = HEAD.format(title="Flags of the operator", text=text)
+    for group in dict.fromkeys(flag.group for flag in flags.FLAGS):
+        rows = ((f"`--{flag.name}`", _default(flag), flag.help) for flag in flags.FLAGS if flag.group == group)
+        page += f"## {group}\n\n{_table(('flag', 'default', 'meaning'), rows)}\n"
+    return page
+
+
+def _default(flag: flags.Flag) -> str:
+    parts = (f"`${flag.variable}`" if flag.variable else "", f"`{flag.default}`" if flag.default else "")
+    return ", else ".join(filter(None, parts)) or "none"
+
+
+def _metrics() -> str:
+    text = (
+        "Every metric on `/metrics`. Those without `tf_operator` in their name are those of training-operator,\n"
+        "client-go and controller-runtime.\n[Operations](../operations.md#metrics) says how to aggregate them, "
+        "[monitoring](../monitoring.md) has queries, alerts and dashboards."
+    )
+    rows = []
+    for family in full_registry().collect():
+        suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
+        labels = sorted({name for sample in family.samples for name in sample.labels} - {"le"})
+        kind = "gauge" if family.type == "info" else family.type
+        rows.append((f"`{family.name}{suffix}`", kind, ", ".join(f"`{name}`" for name in labels), family.documentation))
+    return HEAD.format(title="Metrics", text=text) + _table(("metric", "type", "labels", "meaning"), sorted(rows))
+
+
+def _events() -> str:
+    text = (
+        "The operator's events of a job: `kubectl describe tfjob NAME`, `tfjob events NAME`. Programs may rely on the "
+        "reasons; messages are for people.\n[Behaviour](../behaviour.md#status) has the reasons of conditions."
+    )
+    served = [f"{api.resource.kind}, `{api.resource.group}`" for api in registry.SERVED]
+    events = ([*(f"`{api.event_reasons[kind]}`" for api in registry.SERVED), MEANINGS[kind]] for kind in EventKind)
+    causes = (
+        [*(f"`{api.failure_reasons[cause]}`" for api in registry.SERVED), CAUSES[cause]] for cause in FailureCause
+    )
+    head = (*served, "meaning")
+    return (
+        HEAD.format(title="Events and reasons", text=text)
+        + f"## Events\n\n{_table(head, events)}\n"
+        + "## Reasons of a failure\n\nOf the event, and of the condition `Failed`.\n\n"
+        + _table(head, causes)
+    )
+
+
+def _tf_config(root: Path) -> str:
+    """What one worker of an example is told."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        main.main(["plan", "-f", str(root / JOB), "-o", "yaml"])
+    pods = (one for one in yaml.safe_load_all(printed.getvalue()) if one and one["kind"] == "Pod")
+    (pod,) = (pod for pod in pods if pod["metadata"]["name"].endswith("worker-1"))
+    (value,) = (one["value"] for one in pod["spec"]["containers"][0]["env"] if one["name"] == "TF_CONFIG")
+    text = f"What `{pod['metadata']['name']}` of [{JOB.name}](../../{JOB}) gets:"
+    return f"{text}\n\n```json\n{json.dumps(json.loads(value), indent=2)}\n```"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = (head, ["---"] * len(head), *rows)
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|").replace("<", r"\<")

@@ -1,0 +1,67 @@
+"""In which namespaces the table shows jobs: wherever the user may list them; where not, it says so."""
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from support.fake_clock import FakeClock
+from support.scripted_transport import InMemory, ScriptedReply, page
+from tf_operator.cli.ui import scopes
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound
+from tf_operator.dialects import registry
+from tf_operator.machinery.transport import errors
+
+KUBEFLOW, MLKUBE = registry.SERVED[:2]
+TFJOBS = "/apis/kubeflow.org/v1/{}tfjobs"
+ALL = TFJOBS.format("")
+TEAM = TFJOBS.format("namespaces/team/")
+DEFAULT = TFJOBS.format("namespaces/default/")
+NAMESPACES = "/api/v1/namespaces"
+OTHER_KIND = "/apis/mlkube.io/v1beta1/tfjobs"
+SERVED = ("/apis/kubeflow.org/v1", "/apis/mlkube.io/v1beta1")
+
+
+class Rights(InMemory):
+    """Lists may be read at these paths; the others are forbidden, and the other kind may not be served."""
+
+    def __init__(self, paths):
+        self._paths = paths
+
+    @asynccontextmanager
+    async def send(self, request, *, before_send=None):
+        if request.path in SERVED and (request.path in OTHER_KIND) <= (OTHER_KIND in self._paths):
+            kinds = [{"name": "tfjobs", "kind": kind, "namespaced": True} for kind in ("TFJob", "TfJob")]
+            yield ScriptedReply(json.dumps({"resources": kinds}).encode())
+        elif request.path in self._paths:
+            names = ("default", "team", "secret") if request.path == NAMESPACES else ()
+            yield ScriptedReply(page([{"metadata": {"name": name}} for name in names], version=1))
+        elif request.path in SERVED:
+            raise NotFound(404, errors.Status(message="not served"))
+        else:
+            raise Forbidden(403, errors.Status(message="you may not"))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "named", "shown", "note"),
+    [
+        ({ALL}, "", {KUBEFLOW: [""]}, ""),
+        ({ALL, OTHER_KIND}, "", {KUBEFLOW: [""], MLKUBE: [""]}, ""),
+        ({TEAM}, "team", {KUBEFLOW: ["team"]}, "Only namespace team is shown"),
+        ({TEAM, DEFAULT, NAMESPACES}, "", {KUBEFLOW: ["default", "team"]}, "shown: default, team."),
+        ({TEAM, NAMESPACES, OTHER_KIND}, "", {KUBEFLOW: ["team"], MLKUBE: [""]}, "shown: team."),
+        ({DEFAULT}, "", {KUBEFLOW: ["default"]}, "shown: default."),
+        ({TEAM}, "", None, "you may not"),
+        (set(), "team", None, "you may not"),
+    ],
+)
+async def test_jobs_are_shown_where_they_may_be_listed(allowed, named, shown, note):
+    async with AsyncTFJobs(named, transport=Rights(allowed), clock=FakeClock()) as jobs:
+        if shown is None:
+            with pytest.raises(ApiError, match=note):
+                await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
+            return
+        found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
+
+    assert {api: [scope.namespace for scope in places] for api, places in found.scopes.items()} == shown
+    assert (note in found.note, bool(found.note)) == (True, bool(note))

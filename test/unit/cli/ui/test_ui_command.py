@@ -1,0 +1,77 @@
+"""``tfjob ui`` as a command: what it prints, opens and ends with."""
+
+import asyncio
+import re
+import socket
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from support.embedded_jobs import EmbeddedJobs
+from tf_operator.cli import main, session, target, ui_command
+from tf_operator.machinery.clock import SystemClock
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call it with a command line, and interrupt it once it serves; its exit code, and what was printed."""
+    cluster = EmbeddedJobs(SystemClock())
+
+    def interrupted():
+        found = asyncio.Event()
+        found.set()
+        return found
+
+    def run(line):
+        code = main.main(line.split())
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    monkeypatch.setattr(session, "make_jobs", lambda arguments, _: cluster.client(kind=arguments.kind))
+    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the cluster of a test"))
+    monkeypatch.setattr(ui_command, "_stopped", interrupted)
+    return run
+
+
+def test_it_prints_a_link_and_ends_when_it_is_interrupted(call):
+    code, printed = call("ui --no-browser")
+
+    link = r"  http://127\.0\.0\.1:\d+/\?token=[\w-]{43}\n"
+    assert code == 0
+    assert re.fullmatch(rf"Jobs of in-process:\n{link}The link works once; Ctrl-C ends\.\n", printed)
+
+
+def test_a_browser_gets_the_link_in_a_file_that_nobody_else_can_read(call, monkeypatch):
+    opened = []
+
+    def show(uri):
+        page = Path(unquote(urlsplit(uri).path))
+        opened.append((uri, page.read_text(), page.parent.stat().st_mode & 0o777))
+
+    class AtOnce:
+        """A thread that is over when it begins."""
+
+        def __init__(self, target, args, **_options):
+            target(*args)
+
+        def start(self):
+            pass
+
+    monkeypatch.setattr(ui_command.webbrowser, "open", show)
+    monkeypatch.setattr(ui_command.threading, "Thread", AtOnce)
+    _, printed = call("ui")
+
+    ((uri, page, mode),) = opened
+    url = re.search(r"http://\S+", printed)[0]
+    assert (url.partition("token=")[2] in uri, f"url={url}" in page, mode) == (False, True, 0o700)
+
+
+def test_a_port_that_cannot_be_used_is_named(call):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code, printed = call(f"ui --no-browser --port {port}")
+
+    assert (code, printed) == (1, f"tfjob: port {port} cannot be used (Address already in use): --port names another\n")
+    with pytest.raises(SystemExit):
+        call("ui --port 70000")
