@@ -34,6 +34,7 @@ from lab.tools.get import Toolbox, programs, refuse_programs
 from support.api import Api
 from support.embedded_plane import EmbeddedPlane
 from support.kubelet import Kubelet
+from support.local_machine import LocalMachine
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -329,3 +330,12 @@ def kubectl(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Call
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+async def local_server(tmp_path: Path) -> AsyncIterator[LocalMachine]:
+    """Where ``tfjob local up`` was typed."""
+    machine = LocalMachine(tmp_path)
+    assert (await machine.run("local", "up"))[0] == 0
+    yield machine
+    assert (await machine.run("local", "down", "--purge"))[0] == 0

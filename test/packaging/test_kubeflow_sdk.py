@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from support.local_machine import LocalMachine
-
 KUBEFLOW = "kubeflow-training==1.9.4"
 PROGRAM = """
 import json, sys
@@ -47,15 +45,6 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture
-async def machine(tmp_path):
-    """A server that stays."""
-    made = LocalMachine(tmp_path)
-    assert (await made.run("local", "up"))[0] == 0
-    yield made
-    assert (await made.run("local", "down", "--purge"))[0] == 0
-
-
 async def printed(machine, *command):
     process = await machine.start(command=command)
     output, errors = await process.communicate()
@@ -65,14 +54,14 @@ async def printed(machine, *command):
 
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
-async def test_kubeflows_client_creates_waits_for_reads_and_deletes_jobs(machine, tmp_path):
+async def test_kubeflows_client_creates_waits_for_reads_and_deletes_jobs(local_server, tmp_path):
     sdk, program = tmp_path / "sdk", tmp_path / "program.py"
     program.write_text(PROGRAM)
-    await printed(machine, sys.executable, "-m", "venv", str(sdk))
-    await printed(machine, f"{sdk}/bin/pip", "install", "--quiet", "--disable-pip-version-check", KUBEFLOW)
-    _, kubeconfig, _ = await machine.run("local", "kubeconfig")
+    await printed(local_server, sys.executable, "-m", "venv", str(sdk))
+    await printed(local_server, f"{sdk}/bin/pip", "install", "--quiet", "--disable-pip-version-check", KUBEFLOW)
+    _, kubeconfig, _ = await local_server.run("local", "kubeconfig")
 
-    found = json.loads(await printed(machine, f"{sdk}/bin/python", str(program), kubeconfig.strip()))
+    found = json.loads(await printed(local_server, f"{sdk}/bin/python", str(program), kubeconfig.strip()))
     pods = {"function": ["worker-0", "worker-1"], "given": ["chief-0", "worker-0", "worker-1"]}
     logs = {
         "function": {f"function-worker-{index}": f"from worker {index}\n" for index in (0, 1)},

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from lab.tools.get import programs
-from support.local_machine import LocalMachine
 from support.real_namespace import Program, small_job
 from support.settle import eventually
 from tf_operator.cli import kube_yaml
@@ -13,20 +12,11 @@ from tf_operator.cli import kube_yaml
 BUSY = Program("none", "while True: pass")
 
 
-@pytest.fixture
-async def machine(tmp_path):
-    """A server that stays, with a job that computes."""
-    made = LocalMachine(tmp_path)
-    assert (await made.run("local", "up"))[0] == 0
-    yield made
-    assert (await made.run("local", "down", "--purge"))[0] == 0
-
-
-async def test_top_shows_what_a_job_uses(machine):
-    assert (await machine.run("submit", "-", manifest=kube_yaml.write(small_job("j", BUSY))))[0] == 0
+async def test_top_shows_what_a_job_uses(local_server):
+    assert (await local_server.run("submit", "-", manifest=kube_yaml.write(small_job("j", BUSY))))[0] == 0
 
     async def top():
-        _, shown, _ = await machine.run("top", "j")
+        _, shown, _ = await local_server.run("top", "j")
         return re.fullmatch(r"REPLICA +POD +CPU +MEMORY +NODE\nworker-0 +j-worker-0 +\d+m +\d+Mi +local\n", shown)
 
     await eventually(top)
@@ -34,13 +24,13 @@ async def test_top_shows_what_a_job_uses(machine):
 
 @pytest.mark.programs("kubectl")
 @pytest.mark.real_server("kubectl is a program of Kubernetes")
-async def test_kubectl_top_shows_it_too(machine):
-    assert (await machine.run("submit", "-", manifest=kube_yaml.write(small_job("j", BUSY))))[0] == 0
-    kubeconfig = (await machine.run("local", "kubeconfig"))[1].strip()
+async def test_kubectl_top_shows_it_too(local_server):
+    assert (await local_server.run("submit", "-", manifest=kube_yaml.write(small_job("j", BUSY))))[0] == 0
+    kubeconfig = (await local_server.run("local", "kubeconfig"))[1].strip()
     kubectl = (programs("kubectl")["kubectl"], f"--kubeconfig={kubeconfig}")
 
     async def shown(*arguments):
-        process = await machine.start(*arguments, command=kubectl)
+        process = await local_server.start(*arguments, command=kubectl)
         output, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()
         return output.decode()
