@@ -150,7 +150,7 @@ test-matrix: venv ## Run the scenarios on the other supported minors of Kubernet
 	done
 
 .PHONY: schedulers
-schedulers: venv ## Gangs on kube-scheduler 1.37 and on scheduler-plugins, on simulated nodes
+schedulers: venv ## Gangs on kube-scheduler 1.37 and scheduler-plugins on simulated nodes; what chart and overlays install for scheduling
 	KUBERNETES_MINOR=1.37 $(BIN)/pytest -s test/schedulers --ignore=test/schedulers/kueue
 
 .PHONY: wheels

@@ -37,10 +37,11 @@ CONFIG = """\
           enabled: [{{name: Coscheduling}}]
       pluginConfig:
       - name: Coscheduling
-        args: {{permitWaitingTimeSeconds: 10}}
+        args: {{permitWaitingTimeSeconds: 10, podGroupBackoffSeconds: 3}}
 """
 """A gang that does not become whole gives its places back after ten seconds: what others hold for so long is room for
-nobody. Its pods must all come back within that time, so the longest backoff is shorter: by default it is as long."""
+nobody. Its pods must all come back within that time, so the longest backoff is shorter: by default it is as long. A
+gang that was rejected leaves the room to another one for a while: else two that hold a part each reject each other."""
 
 
 @pytest.fixture(scope="module", params=["native", PLUGINS_NAME], ids=["native", "scheduler-plugins"])

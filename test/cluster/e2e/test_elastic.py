@@ -42,7 +42,7 @@ async def test_workers_in_step_are_restarted_in_place_by_the_kubelet(here, image
     elastic = {"minReplicas": 2, "maxReplicas": 4, "restartInPlace": True}
     body = {**job(images.training), "spec": {"elasticPolicy": elastic, "tfReplicaSpecs": {"Worker": worker}}}
     here.kubectl.create(body)
-    await here.wait_pods("elastic", only={"elastic-worker-0", "elastic-worker-1"}, phase="Running")
+    await here.wait_pods("elastic", only={"worker-0", "worker-1"}, phase="Running")
     before = here.uids("elastic")
 
     here.kubectl.run("scale", "tfjob/elastic", "--replicas=3")
