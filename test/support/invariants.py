@@ -193,11 +193,11 @@ def conditions_follow_the_automaton(life: JobLife) -> Iterator[str]:
 
 
 def pods_agree_on_the_cluster(life: JobLife) -> Iterator[str]:
-    """Those that live at the same time, of the same spec."""
+    """Those that live at the same time, of the same spec and of the size that the queue gave the job."""
     if any(body["spec"].get("enableDynamicWorker") for body in life.bodies()):
         return  # there, each worker knows itself only
     for pod, other in _pairs(life.pods):
-        same = life.before(pod.born)["spec"]["tfReplicaSpecs"] == life.before(other.born)["spec"]["tfReplicaSpecs"]
+        same = _shape(life.before(pod.born)) == _shape(life.before(other.born))
         if same and pod.lives_at(other.born) and _cluster(pod) != _cluster(other):
             yield f"{pod.name} and {other.name} know different clusters"
 
@@ -289,6 +289,11 @@ def _recent(life: JobLife, revision: int) -> list[Json]:
     bodies = [version.last_body for version in life.versions if version.revision <= revision]
     generations: dict[int, Json] = {body["metadata"].get("generation", 0): body for body in bodies}
     return [generations[number] for number in sorted(generations)[-2:]]
+
+
+def _shape(body: Json) -> object:
+    """What decides which replicas there are."""
+    return body["spec"]["tfReplicaSpecs"], body.get("status", {}).get("elastic", {}).get("workers")
 
 
 def _cluster(pod: PodLife) -> object:
