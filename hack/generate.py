@@ -114,7 +114,7 @@ def commands(root: Path) -> Files:
 
 
 def pictures(root: Path) -> Files:  # noqa: ARG001 (they follow from code alone)
-    """The pictures of docs/concepts."""
+    """The pictures of docs/concepts and docs/architecture.md."""
     from pages import concepts  # noqa: PLC0415
 
     return Files(concepts.render(), owned=f"{concepts.FOLDER}/*.svg")

@@ -1,4 +1,4 @@
-"""The pictures of docs/concepts, by their paths."""
+"""The pictures of docs/concepts and of docs/architecture.md, by their paths."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +17,9 @@ def render() -> Mapping[Path, str]:
         "roles": _roles(),
         "restarts": _restarts(),
         "storage": _storage(),
+        "layers": _layers(),
+        "event": _event(),
+        "local": _local(),
     }
     return {FOLDER / f"{name}.svg": text for name, text in drawn.items()}
 
@@ -111,4 +114,71 @@ def _storage() -> str:
         Arrow((496, 150), (533, 150)),
         Arrow((496, 170), (538, 236), "print", (-30, 10)),
         Arrow((300, 177), (230, 224)),
+    )
+
+
+def _layers() -> str:
+    return draw(
+        "Layers, from top to bottom: cli, app, local and client, controller; planning, dialects and machinery; job; meta",
+        540,
+        Box(380, 40, 330, "cli", ("tfjob, kubectl tfjob",)),
+        Box(380, 115, 330, "app", ("the process; builds everything",)),
+        Box(200, 190, 310, "local", ("API server and node without a cluster",)),
+        Box(560, 190, 310, "client", ("jobs from Python",)),
+        Box(380, 265, 330, "controller", ("joins planning and machinery",)),
+        Box(130, 355, 220, "planning", ("what should happen",), "good"),
+        Box(380, 355, 220, "dialects", ("the served APIs",), "good"),
+        Box(630, 355, 220, "machinery", ("watch, cache, queue, write",), "store"),
+        Box(255, 430, 330, "job", ("a training job of whichever API",), "good"),
+        Box(380, 505, 330, "meta", ("keys, owners, times",), "good"),
+        Arrow((380, 67), (380, 87)),
+        *(Arrow((380, 142), (x, 162)) for x in (250, 510)),
+        *(Arrow((x, 217), (380, 237)) for x in (250, 510)),
+        *(Arrow((380, 292), (x, 327)) for x in (130, 380, 630)),
+        *(Arrow((x, 382), (255, 402)) for x in (160, 350)),
+        Arrow((255, 457), (340, 477)),
+        Arrow((630, 382), (460, 477)),
+    )
+
+
+def _event() -> str:
+    return draw(
+        "A watch line passes client, reflector, informer, handlers, queue, reconciler and plan; execute writes to the server",
+        330,
+        Box(110, 40, 200, "API server", look="store"),
+        *(Box(110 + 180 * at, 130, 140, title) for at, title in enumerate(("1 client", "2 reflector", "3 informer"))),
+        Box(660, 130, 140, "4 handlers"),
+        Box(660, 210, 140, "5 queue, loop"),
+        Box(470, 290, 140, "6 reconciler"),
+        Box(290, 290, 140, "7 plan", look="good"),
+        Box(95, 290, 170, "8 execute"),
+        Arrow((130, 57), (130, 111), "watch line", (38, 4)),
+        *(Arrow((x, 130), (x + 38, 130)) for x in (180, 360)),
+        Arrow((540, 130), (588, 130), "key"),
+        Arrow((660, 147), (660, 191), "key", (18, 4)),
+        Arrow((640, 227), (542, 280)),
+        Arrow((400, 290), (362, 290), "Snapshot", (0, -26)),
+        Arrow((220, 290), (182, 290), "Plan", (0, -26)),
+        Arrow((24, 273), (24, 59), "record, act, confirm", (70, 30)),
+        Arrow((182, 280), (588, 215), "requeue after"),
+    )
+
+
+def _local() -> str:
+    return draw(
+        "tfjob, the operator and the node send requests within the process, kubectl sends them over HTTPS, to one server",
+        270,
+        Box(110, 45, 150, "tfjob, operator"),
+        Box(110, 135, 150, "node", ("pods as processes",)),
+        Box(110, 225, 150, "kubectl"),
+        Box(370, 90, 130, "in_process"),
+        Box(370, 225, 130, "http"),
+        Box(640, 90, 190, "server", ("a state machine",), "good"),
+        Box(640, 225, 190, "journal", look="store"),
+        Arrow((185, 50), (303, 82), "Transport", (10, -8)),
+        Arrow((185, 130), (303, 98), "Transport", (14, 22)),
+        Arrow((185, 225), (303, 225), "HTTPS on loopback"),
+        Arrow((435, 90), (543, 90)),
+        Arrow((435, 215), (543, 112)),
+        Arrow((640, 117), (640, 206), "each commit", (42, 4)),
     )

@@ -18,7 +18,7 @@ from typing import Final
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-LANGUAGES: Final = frozenset({"sh", "text", "yaml", "json", "python", "promql", "lua", "mermaid"})
+LANGUAGES: Final = frozenset({"sh", "text", "yaml", "json", "python", "promql", "lua"})
 _FENCE: Final = re.compile(
     r"""^(?:[ ]*<!--\ not\ run:\ (?P<reason>[^>]*?)\ -->\n)?
         (?:[ ]*<!--\ run\ before:\s(?P<before>.*?)\s-->\n)?
