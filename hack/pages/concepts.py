@@ -119,7 +119,7 @@ def _storage() -> str:
 
 def _layers() -> str:
     return draw(
-        "Layers, from top to bottom: cli, app, local and client, controller; planning, dialects and machinery; job; meta",
+        "Layers, downwards: cli, app, local and client, controller; planning, dialects and machinery; job; meta",
         540,
         Box(380, 40, 330, "cli", ("tfjob, kubectl tfjob",)),
         Box(380, 115, 330, "app", ("the process; builds everything",)),
@@ -143,7 +143,7 @@ def _layers() -> str:
 
 def _event() -> str:
     return draw(
-        "A watch line passes client, reflector, informer, handlers, queue, reconciler and plan; execute writes to the server",
+        "A watch line passes client, reflector, informer, handlers, queue, reconciler, plan; execute writes",
         330,
         Box(110, 40, 200, "API server", look="store"),
         *(Box(110 + 180 * at, 130, 140, title) for at, title in enumerate(("1 client", "2 reflector", "3 informer"))),
@@ -166,7 +166,7 @@ def _event() -> str:
 
 def _local() -> str:
     return draw(
-        "tfjob, the operator and the node send requests within the process, kubectl sends them over HTTPS, to one server",
+        "tfjob, operator and node reach the server within the process, kubectl by HTTPS",
         270,
         Box(110, 45, 150, "tfjob, operator"),
         Box(110, 135, 150, "node", ("pods as processes",)),
