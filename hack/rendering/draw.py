@@ -142,7 +142,7 @@ def _lines(axes: Axes, panel: Answered, span: Span) -> None:
         for name, row in zip(names, values, strict=True):
             axes.plot(times, row, label=name, linewidth=1)
     known = [value for row in values for value in row if not math.isnan(value)]
-    axes.set_ylim(bottom=min(0.0, *known), top=None if any(known) else 1.0)
+    axes.set_ylim(bottom=min((0.0, *known)), top=None if any(known) else 1.0)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value, defaults.get("unit", ""))))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{datetime.fromtimestamp(at * 86400, UTC):%H:%M}"))
     axes.tick_params(labelsize=7, length=0)
