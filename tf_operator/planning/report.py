@@ -304,9 +304,8 @@ def _is_up(replica: Replica) -> bool:
 
 def _waits_for_restart(pod: Pod | None) -> bool:
     """Whether a program that has ended is not started again yet: the pod is Running all the same."""
-    if pod is None:
-        return False
-    return pod.last_termination is not None if pod.main is None else pod.main.exit_code is not None
+    last = pod and (pod.last_termination if pod.main is None else pod.main.exit_code)
+    return last is not None
 
 
 def _has_failed(replica: Replica, verdict: Verdict) -> bool:
