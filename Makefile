@@ -128,7 +128,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue pages soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue browser pages soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it
