@@ -39,13 +39,17 @@ def _new_namespace(body: Json, old: Body | None, _now: datetime) -> Json:
 
 
 DEFINITIONS = GroupVersionResource("", "v1", "definitions", "Definition", is_namespaced=False)
-"""Each defines a custom kind of the group ``made.io`` by its ``spec.plural``."""
+"""Each defines a custom kind of the group ``made.io`` by its ``spec.plural``, whose ``spec.rust`` no schema knows."""
+
+
+def _without_rust(sent: Json) -> tuple[str, ...]:
+    return ('unknown field "spec.rust"',) if sent.get("spec", {}).pop("rust", None) else ()
 
 
 def _defined(body: Body) -> tuple[Kind, ...]:
     plural = body["spec"]["plural"]
     resource = GroupVersionResource("made.io", "v1", plural, plural[:-1].capitalize())
-    return (Kind(resource, plural, is_custom=True),)
+    return (Kind(resource, plural, is_custom=True, unknown_fields=_without_rust),)
 
 
 KINDS = (

@@ -112,6 +112,12 @@ def test_a_dry_run_changes_nothing(server):
     assert call(server, "GET", f"{TOYS}/car")[1]["spec"] == {}
 
 
+def test_an_unknown_field_is_dropped_where_nobody_asks_for_its_validation(server):
+    call(server, "POST", "/api/v1/definitions", {"metadata": {"name": "cars"}, "spec": {"plural": "cars"}})
+    path, sent = "/apis/made.io/v1/namespaces/team/cars", toy(wheels=4, rust="much")
+    assert call(server, "POST", path, sent, fieldValidation="Ignore")[1]["spec"] == {"wheels": 4}
+
+
 def test_an_action_changes_the_object_and_answers_with_a_status(server):
     call(server, "POST", BOXES, toy(size=1))
     code, status = call(server, "POST", f"{BOXES}/car/binding", {"target": {"name": "shelf"}})
