@@ -100,7 +100,7 @@ async def test_nothing_is_left_after_close_whatever_was_open(control_plane, path
             await proxy.until(lambda: proxy.count() == len(asked) and all(rule.has_fired() for rule in rules))
             await proxy.until(lambda: proxy.open_watches(watch("leases")) == 1)
             proxy.close()
-    assert (set(threading.enumerate()), sockets() - before[1]) == (before[0], set())
+    assert (set(threading.enumerate()) - before[0], sockets() - before[1]) == (set(), set())
 
 
 def sockets():

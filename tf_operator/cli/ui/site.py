@@ -27,7 +27,7 @@ from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
 from tf_operator.client import ApiError, AsyncTFJobs, NotFound
-from tf_operator.local.apiserver.http_connections import ConnectionPool
+from tf_operator.local.apiserver.http_connections import StreamingServer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 
@@ -93,26 +93,22 @@ async def serving(
         finally:
             accepting.cancel()
             listener.close()
-            await site.end()
+            await site.end(_ENDED_WITHIN)
 
 
-class Site(web.Server):
+class Site(StreamingServer):
     """Answers requests."""
 
     def __init__(
         self, guard: BrowserGuard, *, board: Board, connect: Connect, feeds: SharedFeeds, clock: Clock
     ) -> None:
-        super().__init__(self._answer, handler_cancellation=True)
+        super().__init__(self._answer, tls=None, clock=clock)
         self._guard = guard
         self._board = board
         self._connect = connect
         self._feeds = feeds
         self._clock = clock
         self._files = _files()
-        self._streams = set[asyncio.Event]()
-        """What wakes each of them."""
-        self._is_ending = False
-        self.pool = ConnectionPool(self, None, clock)
 
     def __call__(self) -> web.RequestHandler:
         """The protocol of one connection."""
@@ -124,20 +120,6 @@ class Site(web.Server):
             lingering_time=0,
             max_headers=64,
         )
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """The connection is closed, whoever closed it."""
-        super().connection_lost(handler, exc)
-        self.pool.lost(handler)
-
-    async def end(self) -> None:
-        """End streams, and close all connections."""
-        self._is_ending = True
-        for woken in self._streams:
-            woken.set()
-        self.pre_shutdown()
-        await self.shutdown(_ENDED_WITHIN)
-        self.pool.close()
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -222,22 +204,22 @@ class Site(web.Server):
 
     async def _stream(self, http: web.BaseRequest, cursors: Mapping[Feed, Cursor]) -> web.StreamResponse:
         """Send what the cursors have until the browser leaves or nothing follows."""
-        if len(self._streams) >= MOST_STREAMS:
+        if len(self.streams) >= MOST_STREAMS:
             raise _Answer(503, "Too many pages are open: close some.")
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"})
         woken = asyncio.Event()
         with ExitStack() as stack:
             for source in cursors:
                 stack.enter_context(source.heard(woken.set))
-            self._streams.add(woken)
-            stack.callback(self._streams.discard, woken)
+            self.streams.add(woken)
+            stack.callback(self.streams.discard, woken)
             await response.prepare(http)
             await self._write(response, b"retry: 2000\n\n")
             await self._pump(response, tuple(cursors.values()), woken)
         return response
 
     async def _pump(self, response: web.StreamResponse, cursors: Sequence[Cursor], woken: asyncio.Event) -> None:
-        while not self._is_ending:
+        while not self.is_ending:
             woken.clear()
             is_ended = any(cursor.is_ended for cursor in cursors)
             if frames := [text for cursor in cursors for text in cursor.news()]:

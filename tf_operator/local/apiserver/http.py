@@ -21,7 +21,7 @@ import msgspec
 from aiohttp import web
 
 from tf_operator.local.apiserver import failures, pod_logs, protobuf
-from tf_operator.local.apiserver.http_connections import ConnectionPool
+from tf_operator.local.apiserver.http_connections import StreamingServer
 from tf_operator.local.apiserver.http_guard import Guard
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Parts, Response
 from tf_operator.local.log_source import LogSource
@@ -94,7 +94,7 @@ async def serving(
         finally:
             accepting.cancel()
             listener.close()
-            await site.end()
+            await site.end(ENDED_WITHIN)
 
 
 def listen(port: int = 0) -> socket.socket:
@@ -124,19 +124,15 @@ class _Protocol(web.RequestHandler):
         return response
 
 
-class _Site(web.Server):
+class _Site(StreamingServer):
     """Answers requests."""
 
     def __init__(self, handle: Handle, *, guard: Guard, tls: ssl.SSLContext, logs: LogSource, clock: Clock) -> None:
-        super().__init__(self._answer, handler_cancellation=True)
+        super().__init__(self._answer, tls=tls, clock=clock)
         self._handle_request = handle
         self._guard = guard
         self._logs = logs
         self._clock = clock
-        self._streams: set[asyncio.Event] = set()
-        """What wakes each watch."""
-        self._is_ending = False
-        self.pool = ConnectionPool(self, tls, clock)
 
     def __call__(self) -> _Protocol:
         return _Protocol(
@@ -151,20 +147,6 @@ class _Site(web.Server):
             max_field_size=_LONGEST_LINE // 2,
             max_headers=64,
         )
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """The connection is closed, whoever closed it."""
-        super().connection_lost(handler, exc)
-        self.pool.lost(handler)
-
-    async def end(self) -> None:
-        """End watches, let the other requests finish, and close all connections."""
-        self._is_ending = True
-        for woken in self._streams:
-            woken.set()
-        self.pre_shutdown()
-        await self.shutdown(ENDED_WITHIN)
-        self.pool.close()
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -250,7 +232,7 @@ class _Site(web.Server):
         response = web.StreamResponse(status=answer.code, headers=_headers(answer.content_type, answer.headers))
         response.content_length = len(answer.body)
         # Whoever is not let in, has no claim to a connection; a body that was not read is not a request to come.
-        if closes or answer.code in (401, 403) or self._is_ending or not http.content.is_eof():
+        if closes or answer.code in (401, 403) or self.is_ending or not http.content.is_eof():
             response.force_close()
         await response.prepare(http)
         if http.method != "HEAD":
@@ -271,17 +253,17 @@ class _Site(web.Server):
         response.enable_chunked_encoding()
         woken = asyncio.Event()
         watch.on_news(woken.set)
-        self._streams.add(woken)
+        self.streams.add(woken)
         try:
             await response.prepare(http)
-            while not (watch.is_ended or self._is_ending):
+            while not (watch.is_ended or self.is_ending):
                 woken.clear()
                 if lines := watch.news():
                     await self._write(response, b"".join(lines))
                 elif not watch.is_ended:
                     await self._wait(woken, until=watch.wakes_at)
         finally:
-            self._streams.discard(woken)
+            self.streams.discard(woken)
             watch.close()
         return response
 

@@ -7,6 +7,7 @@ server from his own place, and must not use up the file descriptors of the proce
 import asyncio
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NoReturn
 
 from aiohttp import web
@@ -22,6 +23,7 @@ _PAUSE: Final = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 
 _log = Logger(__name__)
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class ClientConnection:
@@ -126,3 +128,28 @@ class ConnectionPool:
             self.lost(connection.protocol)
             connection.close()
             connection.accepted.close()
+
+
+class StreamingServer(web.Server):
+    """Answers requests, some by streams that end only when the client leaves, or the server."""
+
+    def __init__(self, answer: Answer, *, tls: ssl.SSLContext | None, clock: Clock) -> None:
+        super().__init__(answer, handler_cancellation=True)
+        self.streams = set[asyncio.Event]()
+        """What wakes each of them."""
+        self.is_ending = False
+        self.pool = ConnectionPool(self, tls, clock)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """The connection is closed, whoever closed it."""
+        super().connection_lost(handler, exc)
+        self.pool.lost(handler)
+
+    async def end(self, within: float) -> None:
+        """End streams, let the other requests finish for so many seconds, and close all connections."""
+        self.is_ending = True
+        for woken in self.streams:
+            woken.set()
+        self.pre_shutdown()
+        await self.shutdown(within)
+        self.pool.close()

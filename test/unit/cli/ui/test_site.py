@@ -93,7 +93,7 @@ async def test_a_stream_goes_on_until_the_server_ends(browser, cluster):
     assert (b'"state":"Running"' in wire.data, wire.data.endswith(b": here\n\n")) == (True, True)
     assert b'"state":"Running"' in of_job.data
 
-    ending = asyncio.ensure_future(browser.site.end())
+    ending = asyncio.ensure_future(browser.site.end(1.0))
     await cluster.clock.advance(5)
     assert [stream.done() for stream in browser.streams] == [True, True]
     await ending
