@@ -24,8 +24,9 @@ spec:
     Chief: {template: {spec: {containers: [{name: tensorflow, image: any, command: [sh, -c, "echo from the chief"]}]}}}
     Worker: {template: {spec: {containers: [{name: tensorflow, image: any, command: [sh, -c, "echo from a worker"]}]}}}
 """
-# For 3.14 there is no engine yet that evaluates the rules of CRDs.
-RELEASES = ("3.11", "3.12", "3.13")
+RELEASES = ("3.11", "3.12", "3.13", "3.14")
+# Neither Debian's stable release nor every pyenv has it.
+MAY_BE_MISSING = {"3.14"}
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> str:
@@ -122,7 +123,7 @@ def interpreters() -> dict[str, Path]:
 @pytest.mark.timeout(900)
 def test_a_job_runs_from_the_wheel_and_what_it_depends_on_with_each_python_of_this_machine(wheel, tmp_path):
     found = interpreters()
-    assert set(found) == set(RELEASES)
+    assert set(found) | MAY_BE_MISSING == set(RELEASES)
     for release, program in found.items():
         folder = tmp_path / release
         folder.mkdir()
