@@ -274,7 +274,7 @@ async def test_time_to_connect_is_limited_even_if_the_server_only_accepts(monkey
 
 
 async def test_a_request_that_gets_no_place_in_the_pool_was_not_sent(monkeypatch):
-    monkeypatch.setattr("tf_operator.machinery.transport.connection.PLACE_WITHIN", 0.05)
+    monkeypatch.setattr("tf_operator.machinery.transport.connection.PLACE_WITHIN", 1.0)
     async with Loopback(ENDLESS) as server, connected(server, pool_size=1) as connection:
         async with connection.send(GET):
             with pytest.raises(errors.Unreachable):
