@@ -162,6 +162,14 @@ async def test_logs_of_what_has_begun_are_read_one_after_the_other(jobs, cluster
         await anext(jobs.logs("j", replica="worker-9"))
 
 
+async def test_of_long_lines_as_much_is_kept_as_was_asked_for(jobs, cluster):
+    cluster.pod(cluster.job(), "worker-0")
+    cluster.logs["j-worker-0"] = [b"abc", b"def", b"ghi\njk", b"l\n", b"m"]
+
+    async with aclosing(jobs.logs("j", longest=4)) as lines:
+        assert [line.text async for line in lines] == ["abcd", "jkl", "m"]
+
+
 async def test_followed_logs_have_every_run_of_every_replica_until_the_job_has_ended(jobs, cluster):
     job = cluster.job()
     cluster.pod(job, "chief-0")

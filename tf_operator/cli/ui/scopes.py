@@ -88,6 +88,6 @@ def _visible(
     """What was found; if the user may list nothing, one namespace, which may be listed later."""
     if found or refusal is None:
         return Visible(found, note)
-    if not isinstance(refusal, Forbidden):
-        raise refusal
-    return Visible(dict.fromkeys(apis, (Scope(namespace),)), note, failures.sentence(refusal))
+    if isinstance(refusal, Forbidden):
+        return Visible(dict.fromkeys(apis, (Scope(namespace),)), note, failures.sentence(refusal))
+    raise refusal
