@@ -54,7 +54,7 @@ def _deleted(seen: Situation) -> Explanation | None:
 
 
 def _foreign(seen: Situation) -> Explanation | None:
-    if seen.job.spec.is_ours or seen.job.is_finished:
+    if seen.job.spec.is_ours:
         return None
     manager = seen.job.spec.run_policy.managed_by
     return Explanation(
