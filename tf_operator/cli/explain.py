@@ -93,7 +93,7 @@ def _suspended(seen: Situation) -> Explanation | None:
             "is suspended",
             reasons=(f"Kueue has not admitted it to the queue {queue} yet, or has taken its place away",),
             waits=("a place in the queue", *explain_waits.terminating(seen)),
-            steps=(f"kubectl -n {job.namespace} get workloads: the one of this job says what is missing",),
+            steps=(_describe_workload(seen),),
         )
     return Explanation(
         "is suspended",
@@ -106,11 +106,12 @@ def _suspended(seen: Situation) -> Explanation | None:
 def _queued(seen: Situation) -> Explanation | None:
     if seen.job.phase is not JobPhase.QUEUED:
         return None
+    wait = "wait: it starts by itself; its deadlines do not count yet"
     return Explanation(
         "is queued",
         reasons=(seen.job.message,) if seen.job.message else (),
         waits=explain_waits.terminating(seen),
-        steps=("wait: it starts by itself; its deadlines do not count yet",),
+        steps=(_describe_workload(seen), wait) if _QUEUE_LABEL in labels_of(seen.job.body) else (wait,),
     )
 
 
@@ -186,25 +187,35 @@ _CHECKS: Final[tuple[Callable[[Situation], Explanation | None], ...]] = (
 )
 
 
+def _describe_workload(seen: Situation) -> str:
+    """Where Kueue says what the job waits for. Kubernetes has Workloads, too: those of Kueue need their full name."""
+    uid = metadata_of(seen.job.body).get("uid")
+    label = f"kueue.x-k8s.io/job-uid={uid}"
+    return f"kubectl -n {seen.job.namespace} describe workloads.kueue.x-k8s.io -l {label}: what is missing"
+
+
 def _word(seen: Situation) -> str:
     return {JobPhase.NEW: "new", JobPhase.CREATED: "starting"}.get(seen.job.phase, seen.job.phase.lower())
 
 
 def _counts(seen: Situation) -> str:
-    """How many replicas run, by what their pods say."""
+    """How many replicas run, by what their pods say; or by the status, where nobody may read pods."""
     running = sum(pod.is_running for pod in seen.pods)
     ended = sum(pod.phase == "Succeeded" for pod in seen.pods)
+    if not seen.are_pods_known:
+        running = sum(counts.active for counts in seen.job.replicas.values())
+        ended = sum(counts.succeeded for counts in seen.job.replicas.values())
     done = f", {ended} {'has' if ended == 1 else 'have'} succeeded" if ended else ""
     return f"{running} of {seen.job.spec.pod_count} replicas run{done}"
 
 
 def _since(seen: Situation) -> str:
-    return f" for {output.age(seen.job.started, seen.now)}" if seen.job.started else ""
+    return f" for {output.lasted(seen.job.started, seen.now)}" if seen.job.started else ""
 
 
 def _after(seen: Situation) -> str:
-    job = seen.job
-    return f" after {output.duration(job.finished - job.started)}" if job.finished and job.started else ""
+    took = output.lasted(seen.job.started, seen.job.finished)
+    return f" after {took}" if took else ""
 
 
 def _deadline(seen: Situation) -> tuple[str, ...]:
