@@ -22,7 +22,7 @@ pytestmark = [ONE_BROWSER, pytest.mark.timeout(400)]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 TRAINS = "for step in $(seq 1000); do echo step $step; sleep 0.1; done"
-FAILS = f"echo reading; echo '{HOSTILE}'; exit 3"
+FAILS = f"echo reading; echo '{HOSTILE}'; echo 'why {HOSTILE}' > /dev/termination-log; exit 3"
 DAY = ("light", WIDE)
 NIGHT = ("dark", NARROW)
 
@@ -32,7 +32,8 @@ def job(name: str, script: str, workers: int, policy: str) -> str:
     template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 1}}
     replicas = {"Worker": {"replicas": workers, "restartPolicy": policy, "template": template}}
     spec = {"tfReplicaSpecs": replicas, "runPolicy": {"cleanPodPolicy": "None"}}
-    return yaml.dump({"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}, "spec": spec})
+    metadata = {"name": name, "annotations": {"note": f"written {HOSTILE}"}}
+    return yaml.dump({"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": metadata, "spec": spec})
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -46,12 +47,15 @@ async def machine(tmp_path: Path) -> AsyncIterator[LocalMachine]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def link(machine: LocalMachine) -> AsyncIterator[str]:
-    """What ``tfjob ui`` prints; at the end it is interrupted."""
+    """What ``tfjob ui`` prints; at the end it is interrupted, and has said that its server was gone."""
     process = await machine.start("ui", "--no-browser")
     said = await process.stdout.readuntil(b"Ctrl-C ends.\n")
     yield re.search(r"http://\S+", said.decode())[0]
     process.send_signal(signal.SIGINT)
-    assert (await process.wait(), await process.stderr.read()) == (0, b"")
+    said = (await process.stderr.read()).decode()
+    assert await process.wait() == 0, said
+    assert all(line.startswith("tfjob: the API server ") for line in said.splitlines()), said
+    assert "cannot be reached" in said
 
 
 async def is_fit(page: "Page", *looks: tuple[str, "ViewportSize"]) -> None:
@@ -93,7 +97,13 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await page.get_by_text("ended with exit code 3").first.wait_for()
     await page.get_by_role("button", name="Show the log of worker-0").click()
     await log.get_by_text(HOSTILE).wait_for()
+    await page.get_by_text(f"why {HOSTILE}").first.wait_for()
+    await page.get_by_role("button", name="Show", exact=True).click()
+    await page.get_by_text(f"written {HOSTILE}").wait_for()
     assert await page.locator("img").count() == 0
+
+    assert (await machine.run("local", "down"))[0] == 0
+    await page.get_by_text("What is shown may be old").wait_for()
     await is_fit(page, NIGHT)
 
 

@@ -54,7 +54,7 @@ def _deleted(seen: Situation) -> Explanation | None:
 
 
 def _foreign(seen: Situation) -> Explanation | None:
-    if seen.job.spec.is_ours or seen.job.is_finished:
+    if seen.job.spec.is_ours:
         return None
     manager = seen.job.spec.run_policy.managed_by
     return Explanation(
@@ -199,20 +199,23 @@ def _word(seen: Situation) -> str:
 
 
 def _counts(seen: Situation) -> str:
-    """How many replicas run, by what their pods say."""
+    """How many replicas run, by what their pods say; or by the status, where nobody may read pods."""
     running = sum(pod.is_running for pod in seen.pods)
     ended = sum(pod.phase == "Succeeded" for pod in seen.pods)
+    if not seen.are_pods_known:
+        running = sum(counts.active for counts in seen.job.replicas.values())
+        ended = sum(counts.succeeded for counts in seen.job.replicas.values())
     done = f", {ended} {'has' if ended == 1 else 'have'} succeeded" if ended else ""
     return f"{running} of {seen.job.spec.pod_count} replicas run{done}"
 
 
 def _since(seen: Situation) -> str:
-    return f" for {output.age(seen.job.started, seen.now)}" if seen.job.started else ""
+    return f" for {output.lasted(seen.job.started, seen.now)}" if seen.job.started else ""
 
 
 def _after(seen: Situation) -> str:
-    job = seen.job
-    return f" after {output.duration(job.finished - job.started)}" if job.finished and job.started else ""
+    took = output.lasted(seen.job.started, seen.job.finished)
+    return f" after {took}" if took else ""
 
 
 def _deadline(seen: Situation) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tf_operator.cli import explain, session, target
 from tf_operator.cli.situation import Situation
-from tf_operator.client import AsyncTFJobs, Forbidden, Job
+from tf_operator.client import AsyncTFJobs, Forbidden, Job, JobPod
 from tf_operator.machinery.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -29,13 +29,17 @@ def add_command(commands: "Commands") -> None:
 
 async def situation(jobs: AsyncTFJobs, job: Job) -> Situation:
     """What there is to be explained about a job."""
-    pods = await jobs.pods(job)
+    pods: tuple[JobPod, ...] | None = None
+    try:
+        pods = await jobs.pods(job)
+    except Forbidden:
+        session.say("Pods may not be read here, so the explanation is made without them.")
     try:
         events = await jobs.events(job)
     except Forbidden:
         session.say("Events may not be read here, so the explanation is made without them.")
         events = ()
-    return Situation(job, pods, events, SystemClock().now())
+    return Situation(job, pods or (), events, SystemClock().now(), are_pods_known=pods is not None)
 
 
 async def _explain(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:

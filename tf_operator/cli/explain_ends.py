@@ -51,7 +51,7 @@ def steps(seen: Situation) -> tuple[str, ...]:
     kept = next((pod for pod in seen.pods if first and pod.name == first.pod), failed and failed[0])
     if kept:
         found.append(f"tfjob logs {job.name} --replica {kept.replica}")
-    elif cause not in _STEPS:
+    elif cause not in _STEPS and seen.are_pods_known:
         found.append("its pod is gone, and the log with it: keep pods by cleanPodPolicy None, or collect logs")
     return tuple(found)
 

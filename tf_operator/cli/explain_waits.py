@@ -52,7 +52,7 @@ def missing(seen: Situation) -> tuple[str, ...]:
     names = [
         name
         for spec in seen.job.spec.replicas
-        for index in range(spec.count)
+        for index in range(spec.count if seen.are_pods_known else 0)
         if (name := f"{spec.type.label}-{index}") not in there and index not in record.of(spec.type).completed
     ]
     return (f"the operator, which has not made a pod for {_listed(names)}",) if names else ()
@@ -90,7 +90,7 @@ def _rejected(seen: Situation) -> Wait | None:
     record, warning = seen.job.spec.record.pending, seen.last_warning(seen.job.name)
     is_recorded = record is not None and record.kind is PendingKind.REJECTED
     is_reported = warning is not None and warning.reason.startswith("FailedCreate")
-    if not is_recorded and not (is_reported and not seen.pods):
+    if not is_recorded and not (is_reported and seen.are_pods_known and not seen.pods):
         return None
     said = record.reason if record and is_recorded else warning.message if warning else ""
     step = "fix what the message says: the operator tries again by itself"
@@ -103,7 +103,7 @@ def _rejected(seen: Situation) -> Wait | None:
 def _without_pods(seen: Situation) -> Wait | None:
     """The operator has accepted the job and made none of its pods."""
     job = seen.job
-    if seen.pods or not job.spec.pod_count:
+    if seen.pods or not seen.are_pods_known or not job.spec.pod_count:
         return None
     if "PodGroup" in job.message:
         step = f"kubectl -n {job.namespace} describe podgroups {job.name}: its conditions say what is missing"

@@ -103,6 +103,14 @@ def age(moment: datetime | None, now: datetime) -> str:
     return duration(now - moment) if moment else "-"
 
 
+def lasted(began: datetime | None, until: datetime | None) -> str:
+    """How long something took, in a sentence; empty when that is not known. Statuses have whole seconds."""
+    if not began or not until:
+        return ""
+    span = until - began
+    return "less than a second" if span < timedelta(seconds=1) else duration(span)
+
+
 def duration(span: timedelta) -> str:
     """``59s``, ``3m20s``, ``2h``, ``5d``: as kubectl, finer while it is short."""
     seconds = max(0, int(span.total_seconds()))

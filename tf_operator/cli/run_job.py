@@ -150,8 +150,8 @@ class JobRun:
         if job.exit_code:
             sys.stderr.writelines(explain.text(seen, is_kept=is_kept))
         else:
-            took = f" after {output.duration(job.finished - job.started)}" if job.finished and job.started else ""
-            session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{took}")
+            took = output.lasted(job.started, job.finished)
+            session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{took and f' after {took}'}")
         self._report_left(", ".join(pod.replica for pod in seen.pods if pod.is_running))
         return job.exit_code
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tf_operator.cli import output
 from tf_operator.cli.run_view import MOST_REPLICAS, state_of
-from tf_operator.client import Job, JobEvent, JobPod, LogLine
+from tf_operator.client import Job, JobEvent, JobPod, LogLine, pods
 from tf_operator.machinery.clock import Clock
 
 _COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "bright_cyan", "bright_yellow", "bright_magenta")
@@ -75,9 +75,10 @@ class LiveTable:
         table = Table(box=None, pad_edge=False, header_style="dim")
         for name in ("REPLICA", "STATE", "RESTARTS", "NODE"):
             table.add_column(name, no_wrap=True)
+        restarts = pods.restarts(job, self._pods)
         for pod in self._pods[:MOST_REPLICAS]:
             state = Text(output.printable(state_of(pod)), overflow="ellipsis")
-            table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(pod.restarts), pod.node)
+            table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(restarts[pod.replica]), pod.node)
         if len(self._pods) > MOST_REPLICAS:
             table.add_row("...", f"{len(self._pods) - MOST_REPLICAS} more")
         return Group(title, table)

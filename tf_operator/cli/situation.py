@@ -15,6 +15,8 @@ class Situation:
     events: tuple[JobEvent, ...]
     """The oldest first."""
     now: datetime
+    are_pods_known: bool = True
+    """Whether the pods may be read; if not, ``pods`` is empty."""
 
     @property
     def age(self) -> float | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING, Final
 from tf_operator.cli import session, target
 from tf_operator.client import AsyncTFJobs, NotPossible
 from tf_operator.dialects import registry
+from tf_operator.machinery import log
 from tf_operator.machinery.clock import SystemClock
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
+    from tf_operator.cli.ui.board import Board
 
 # In a file, because everybody on this machine can see the arguments of a process.
 _OPENER: Final = """<!doctype html><meta charset="utf-8"><title>tfjob ui</title>
@@ -64,10 +67,13 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
     from tf_operator.cli.ui import board, scopes, site  # noqa: PLC0415
     from tf_operator.cli.ui.guard import BrowserGuard  # noqa: PLC0415
 
+    log.before_first_record(_write_bugs)
     stopped = _stopped()
     clock = SystemClock()
     apis = registry.SERVED if shows_all_kinds else (jobs.api,)
     visible = await scopes.visible(jobs, apis, arguments.namespace)
+    if visible.refusal:
+        session.failed(f"{visible.refusal}; --namespace names another namespace")
     shown = board.of(visible.scopes, client=jobs.client, clock=clock, title=jobs.host, note=visible.note)
     with _listener(arguments.port) as listener:
         guard = BrowserGuard(listener.getsockname()[1])
@@ -78,10 +84,36 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
             following = tasks.create_task(shown.run())
             sys.stdout.write(f"Jobs of {jobs.host}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
             sys.stdout.flush()
-            with _opened(guard.url, is_wanted=not arguments.no_browser):
+            with shown.heard(ProblemReporter(shown).report), _opened(guard.url, is_wanted=not arguments.no_browser):
                 await stopped.wait()
             following.cancel()
     return 0
+
+
+class ProblemReporter:
+    """Says in the terminal what the table says: why it may be old, and that it no longer is."""
+
+    def __init__(self, board: "Board") -> None:
+        self._board = board
+        self._said = ""
+
+    def report(self) -> None:
+        """Something has changed."""
+        problem = self._board.problem
+        if problem != self._said:
+            self._said = problem
+            session.failed(problem or "the API server shows all jobs again")
+
+
+def _write_bugs() -> None:
+    """What the API server refuses is said in sentences; of what is below a bug there would be a record each time."""
+    import structlog  # noqa: PLC0415 (there is a record, so it is needed)
+
+    structlog.configure(
+        processors=log.without_variables(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 def _stopped() -> asyncio.Event:

@@ -114,11 +114,18 @@ class TFJobs:
         tail: int | None = None,
         previous: bool = False,
         container: str = "",
+        longest: int | None = None,
     ) -> Iterator[LogLine]:
         """What the replicas print."""
         return self._iterate(
             lambda: self._jobs.logs(
-                job, replica=replica, follow=follow, tail=tail, previous=previous, container=container
+                job,
+                replica=replica,
+                follow=follow,
+                tail=tail,
+                previous=previous,
+                container=container,
+                longest=longest,
             )
         )
 

@@ -214,15 +214,17 @@ class AsyncTFJobs:
         tail: int | None = None,
         previous: bool = False,
         container: str = "",
+        longest: int | None = None,
     ) -> AsyncGenerator[LogLine, None]:
         """What the replicas print, one after the other; with ``follow`` all at once, until the job has ended.
 
         ``replica``: only this one, as in ``worker-0``. ``previous``: the run before the last restart in place.
+        ``longest``: bytes of a line that are kept.
         """
         if tail is not None and tail < 0:
             raise NotPossible(f"the last {tail} lines cannot be shown: name 0 or more")
         found = await self._found(job)
-        options = LogOptions(container, previous, tail)
+        options = LogOptions(container, previous, tail, longest)
         if follow:
             follower = LogFollower(
                 self._client(reply_within=math.inf),

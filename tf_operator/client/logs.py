@@ -50,6 +50,30 @@ class LogOptions:
     previous: bool = False
     """Of the run before the last restart in place."""
     tail: int | None = None
+    longest: int | None = None
+    """Bytes of a line that are kept; without it a line that is longer than any line should be is an error."""
+
+
+class LineCutter:
+    """Cuts chunks as they arrive into lines, and drops the end of long ones before it is held."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._partial = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that ``chunk`` completes."""
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for piece in ended:
+            self._keep(piece)
+            lines.append(bytes(self._partial))
+            self._partial.clear()
+        self._keep(rest)
+        return [line for line in lines if line.strip()]
+
+    def _keep(self, piece: bytes) -> None:
+        self._partial += piece[: self._longest - len(self._partial)]
 
 
 def check(pod: JobPod, options: LogOptions) -> None:
@@ -76,7 +100,7 @@ def request(pod: JobPod, options: LogOptions, *, follow: bool, since: datetime |
 
 async def read(client: ApiClient, pod: JobPod, options: LogOptions) -> AsyncGenerator[LogLine, None]:
     """The lines of one pod that are there."""
-    async with aclosing(_timed(client, pod, request(pod, options, follow=False))) as lines:
+    async with aclosing(_timed(client, pod, request(pod, options, follow=False), options.longest)) as lines:
         async for line, _ in lines:
             yield line
 
@@ -92,7 +116,7 @@ async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clo
         after = last
         try:
             asked = request(pod, options, follow=True, since=after)
-            async with aclosing(_timed(client, pod, asked)) as lines:
+            async with aclosing(_timed(client, pod, asked, options.longest)) as lines:
                 async for line, time in lines:
                     last, left = time or last, _ATTEMPTS
                     # Servers count in seconds, so some lines come a second time.
@@ -108,9 +132,9 @@ async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clo
 
 
 async def _timed(
-    client: ApiClient, pod: JobPod, asked: Request
+    client: ApiClient, pod: JobPod, asked: Request, longest: int | None
 ) -> AsyncGenerator[tuple[LogLine, datetime | None], None]:
-    splitter = responses.LineSplitter()
+    splitter = responses.LineSplitter() if longest is None else LineCutter(longest)
     async with client.stream(asked) as chunks:
         async for chunk in chunks:
             for line in splitter.feed(chunk):

@@ -1,5 +1,6 @@
 """The pods of a job: which replica each one is, and how its program stands."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -124,6 +125,25 @@ def replicas_of(job: Job) -> frozenset[str]:
     """The replicas that are wanted, as in ``worker-0``."""
     wanted = job.spec.in_force().replicas
     return frozenset(f"{spec.type.label}-{index}" for spec in wanted for index in range(spec.count))
+
+
+def restarts(job: Job, found: Iterable[JobPod]) -> dict[str, int]:
+    """How often each replica was restarted, in place or by new pods, as far as its pod and the job's status tell.
+
+    A status has the sum of each type, and of a replica what its next restart depends on. Where one replica alone was
+    restarted, the sum is its number; of several, restarts in a row are known.
+    """
+    there = {pod.replica: pod for pod in found}
+    numbers = {name: pod.restarts for name, pod in there.items()}
+    records = job.spec.record.restart_records
+    of_type = Counter(record.type for record in records)
+    for record in records:
+        name, total = f"{record.type.label}-{record.index}", job.spec.record.of(record.type).restarts
+        own, pod = numbers.get(name, 0), there.get(name)
+        before = 0 if pod and pod.uid == record.uid else record.in_place
+        counted = total if of_type[record.type] == 1 else min(total, own + before + record.attempts)
+        numbers[name] = max(own, counted)
+    return numbers
 
 
 def shown_replicas(job: Job) -> str:

@@ -31,9 +31,11 @@ OPERATOR: Final = User(
     ("system:serviceaccounts", f"system:serviceaccounts:{OPERATOR_NAMESPACE}"),
 )
 KUBELET: Final = User("kubelet", "test-kubelet")
+VIEWER: Final = User("viewer", "test-viewer")
+"""Somebody who may nothing but what a test allows."""
 CONTROLLER_MANAGER: Final = User("controller-manager", "system:kube-controller-manager")
 SCHEDULER: Final = User("scheduler", "system:kube-scheduler")
-USERS: Final = (ADMIN, OPERATOR, KUBELET, CONTROLLER_MANAGER, SCHEDULER)
+USERS: Final = (ADMIN, OPERATOR, KUBELET, VIEWER, CONTROLLER_MANAGER, SCHEDULER)
 
 # What the kubelet driver of the tests does in place of a node: bind pods, move them through their phases.
 KUBELET_RULES: Final[tuple[Mapping[str, Any], ...]] = (

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from lab.control_plane.access import CONTROLLER_MANAGER, OPERATOR, SCHEDULER
+from lab.control_plane.access import CONTROLLER_MANAGER, OPERATOR, SCHEDULER, VIEWER
 from lab.control_plane.directory import Layout
 from lab.tools import catalogue
 
@@ -168,17 +168,17 @@ def gates(features: Iterable[str]) -> tuple[str, ...]:
 
 
 def audit_policy() -> str:
-    """One record for each request of the operator: a watch when its answer begins, all else when it ends.
+    """One record for each request of the operator or the viewer: a watch when its answer begins, all else at its end.
 
     A watch may end long after the test that counts it; the end of one that began earlier is no request.
     """
-    operator = {"level": "Metadata", "users": [OPERATOR.login]}
+    counted = {"level": "Metadata", "users": [OPERATOR.login, VIEWER.login]}
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "rules": [
-            operator | {"verbs": ["watch"], "omitStages": ["RequestReceived", "ResponseComplete"]},
-            operator | {"omitStages": ["RequestReceived", "ResponseStarted"]},
+            counted | {"verbs": ["watch"], "omitStages": ["RequestReceived", "ResponseComplete"]},
+            counted | {"omitStages": ["RequestReceived", "ResponseStarted"]},
             {"level": "None"},
         ],
     }

@@ -36,7 +36,9 @@ def situation(case):
         for name, reason, message in case.get("events", [])
     ]
     seen = pods.read_pods(found, bodies, registry.DEFAULT)
-    return Situation(found, seen, tuple(events.read_events(reported)), NOW)
+    return Situation(
+        found, seen, tuple(events.read_events(reported)), NOW, are_pods_known=case.get("are_pods_known", True)
+    )
 
 
 @pytest.mark.parametrize("case", SITUATIONS.values(), ids=SITUATIONS.keys())

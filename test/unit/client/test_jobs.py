@@ -8,7 +8,9 @@ import pytest
 from support.builders import tfjob
 from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.client import AlreadyExists, Invalid, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout
+from tf_operator.client import AlreadyExists, Invalid, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout, pods
+from tf_operator.client.job import read_job
+from tf_operator.dialects import registry
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import errors
 
@@ -160,6 +162,14 @@ async def test_logs_of_what_has_begun_are_read_one_after_the_other(jobs, cluster
         await anext(jobs.logs("j", replica="worker-9"))
 
 
+async def test_of_long_lines_as_much_is_kept_as_was_asked_for(jobs, cluster):
+    cluster.pod(cluster.job(), "worker-0")
+    cluster.logs["j-worker-0"] = [b"abc", b"def", b"ghi\njk", b"l\n", b"m"]
+
+    async with aclosing(jobs.logs("j", longest=4)) as lines:
+        assert [line.text async for line in lines] == ["abcd", "jkl", "m"]
+
+
 async def test_followed_logs_have_every_run_of_every_replica_until_the_job_has_ended(jobs, cluster):
     job = cluster.job()
     cluster.pod(job, "chief-0")
@@ -214,7 +224,7 @@ async def test_logs_that_nobody_may_read_are_an_error_and_not_empty(jobs, cluste
     cluster.pod(cluster.job(), "worker-0")
     cluster.logs["j-worker-0"] = [errors.Forbidden(403, errors.Status(message="no right"))]
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         with pytest.raises(errors.Forbidden, match="no right"):
             await anext(jobs.logs("j", follow=follow))
 
@@ -227,7 +237,7 @@ async def test_a_server_that_starts_again_is_asked_again_for_a_log(jobs, cluster
         await cluster.clock.idle()
         cluster.logs["j-worker-0"] = [b"later\n"]
         await cluster.clock.advance(1)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert (await first).text == "later"
 
 
@@ -248,3 +258,24 @@ def test_a_program_without_an_event_loop_uses_the_same_client(tmp_path):
         with pytest.raises(NotFound):
             jobs.get("j")
     jobs.close()
+
+
+@pytest.mark.parametrize(
+    ("total", "attempts", "in_place", "expected"),
+    [
+        (2, {"Worker-0": 1}, 0, {"worker-0": 2}),
+        (0, {}, 3, {"worker-0": 3}),
+        (3, {"Worker-0": 1, "Worker-1": 2}, 0, {"worker-0": 1, "worker-1": 2}),
+        (1, {"Worker-0": 5, "Worker-1": 0}, 0, {"worker-0": 1, "worker-1": 0}),
+    ],
+)
+def test_restarts_of_a_replica_are_its_own_and_those_that_the_status_remembers(
+    cluster, total, attempts, in_place, expected
+):
+    records = [{"replica": name, "uid": "gone", "attempts": times} for name, times in attempts.items()]
+    statuses = {"Worker": {"restarts": total}}
+    stored = cluster.job("j", status={"replicaStatuses": statuses, "restartRecords": records})
+    found = read_job(stored, registry.DEFAULT)
+    pod = cluster.pod(stored, "worker-0", containerStatuses=[{**RUNNING, "restartCount": in_place}])
+
+    assert pods.restarts(found, pods.read_pods(found, [pod], registry.DEFAULT)) == expected

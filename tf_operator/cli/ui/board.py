@@ -14,6 +14,7 @@ import msgspec
 from tf_operator.cli import output
 from tf_operator.cli.ui import feed
 from tf_operator.cli.ui.feed import Feed
+from tf_operator.cli.ui.refusals import RefusalLog
 from tf_operator.client.job import Job, read_job
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.decoding import Decode
@@ -26,8 +27,6 @@ from tf_operator.meta import ObjectKey, resource_version_of, rfc3339
 
 _ROWS_AT_ONCE: Final = 2000
 _MOST_MESSAGE: Final = 200
-_SILENCE: Final = 100.0
-"""Seconds; an API server that is there says something each minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +83,25 @@ def of(
     scopes: Mapping[ServedAPI, Sequence[Scope]], *, client: WatchClient, clock: Clock, title: str, note: str = ""
 ) -> "Board":
     """The board of these APIs, each in the namespaces that may be listed."""
+    refusals = RefusalLog(client)
     informers = {
-        kind_name(api): Informer(api.resource, client=client, clock=clock, decode=row_reader(api), scopes=places)
+        kind_name(api): Informer(api.resource, client=refusals, clock=clock, decode=row_reader(api), scopes=places)
         for api, places in scopes.items()
     }
-    return Board(informers, title=title, note=note)
+    return Board(informers, refusals=refusals, title=title, note=note)
 
 
 class Board(Feed):
     """The rows of all kinds."""
 
-    def __init__(self, informers: Mapping[str, Informer[JobRow]], *, title: str, note: str = "") -> None:
+    def __init__(
+        self, informers: Mapping[str, Informer[JobRow]], *, refusals: RefusalLog, title: str, note: str = ""
+    ) -> None:
         """``informers`` are by the name of the kind; ``note``: what the user does not see, and why."""
         super().__init__()
         self.informers = informers
+        self._refusals = refusals
+        refusals.changed = self.changed
         self.head = {"title": title, "note": note, "kinds": list(informers)}
         self._cursors = set[BoardCursor]()
         for kind, informer in informers.items():
@@ -118,9 +122,12 @@ class Board(Feed):
         return all(informer.has_settled for informer in self.informers.values())
 
     @property
-    def is_stale(self) -> bool:
-        """Whether the API server has said nothing for so long that the rows may be old."""
-        return any(informer.idle_seconds > _SILENCE for informer in self.informers.values())
+    def problem(self) -> str:
+        """Why the rows may be old, or why there are none; empty when all is well."""
+        if not (found := self._refusals.text):
+            return ""
+        has_rows = any(informer.has_synced for informer in self.informers.values())
+        return feed.shown(found) + (". What is shown may be old." if has_rows else ".")
 
     def opened(self) -> "BoardCursor":
         """What a new page reads; to be closed."""
@@ -149,7 +156,8 @@ class BoardCursor:
         self.waiting: dict[tuple[str, ObjectKey], None] = {
             (kind, item.metadata.key): None for kind, informer in board.informers.items() for item in informer.store
         }
-        self._has_begun = self._is_complete = self._is_stale = False
+        self._has_begun = self._is_complete = False
+        self._problem = ""
 
     def news(self) -> list[bytes]:
         """The next frames."""
@@ -170,9 +178,9 @@ class BoardCursor:
         if self._board.is_complete and not (self.waiting or self._is_complete):
             self._is_complete = True
             yield feed.frame("complete", value=True)
-        if self._board.is_stale is not self._is_stale:
-            self._is_stale = not self._is_stale
-            yield feed.frame("stale", self._is_stale)
+        if (problem := self._board.problem) != self._problem:
+            self._problem = problem
+            yield feed.frame("problem", problem)
 
 
 def _lists(*found: tuple[str, Sequence[bytes]]) -> Iterator[bytes]:

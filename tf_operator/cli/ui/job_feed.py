@@ -10,9 +10,13 @@ from tf_operator.cli.ui import feed, job_page
 from tf_operator.cli.ui.feed import RunningFeed
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.ratelimit import ExponentialBackoff
 
 _PACE: Final = 0.5
 """Seconds between two accounts of a job, however often its pods change."""
+_SHORTEST_PAUSE: Final = 2.0
+_LONGEST_PAUSE: Final = 20.0
+"""Seconds until something is asked for again that could not be read."""
 _EVENTS_EVERY: Final = 5.0
 """Seconds between two lists of events: of pods there is no selection smaller than the namespace."""
 _LATEST_EVENTS: Final = 500
@@ -20,7 +24,10 @@ BROKEN: Final = "This page cannot be kept up to date; the terminal of tfjob ui s
 
 
 class JobFeed(RunningFeed):
-    """The page of one job, in sections, each of which is sent when it has changed."""
+    """The page of one job, in sections, each of which is sent when it has changed.
+
+    What the API server refuses, or cannot say now, is asked for again, and the page says so: rights come and go.
+    """
 
     def __init__(self, jobs: AsyncTFJobs, name: str, clock: Clock) -> None:
         super().__init__()
@@ -30,7 +37,9 @@ class JobFeed(RunningFeed):
         self._job: Job | None = None
         self._pods: tuple[JobPod, ...] | None = None
         self._events: tuple[JobEvent, ...] | None = None
-        self._note = ""
+        self._failures = dict[str, ApiError]()
+        """Of what could not be read the last time: ``job``, ``Pods``, ``Events``; the newest last."""
+        self._pauses = ExponentialBackoff[str](base=_SHORTEST_PAUSE, cap=_LONGEST_PAUSE)
         self._is_deleted = False
         self._stirred = asyncio.Event()
         self.sections = dict[str, bytes]()
@@ -38,81 +47,132 @@ class JobFeed(RunningFeed):
         self.is_ended = False
 
     async def run(self) -> None:
-        """Follow the job until it is deleted, or until the API server says no."""
-        try:
-            job = self._job = await self._jobs.get(self._name)
-        except ApiError as error:
-            self._end(_sentence(error))
-            return
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                others = [tasks.create_task(work) for work in (self._follow_pods(job), self._keep_events(job))]
-                others.append(tasks.create_task(self._write()))
-                await self._follow_job(job)
-                for task in others:
-                    task.cancel()
-        except* ApiError as group:
-            self._end(feed.shown(failures.sentence(group.exceptions[0])))
-        else:
-            self._is_deleted = True
-            self._describe(self._job)
-            self._end()
+        """Follow the job until it is deleted."""
+        while not self.is_ended:
+            try:
+                await self._follow(await self._jobs.get(self._name))
+            except NotFound as error:
+                self._end(_sentence(error))
+            except ApiError as error:
+                self._failed("job", error)
+                self._describe()
+                await self._pause("job")
 
     def broke(self) -> None:
         """Say so."""
         self._end(BROKEN)
 
+    async def _follow(self, job: Job) -> None:
+        """Follow this job until it is deleted, or something cannot be followed any longer."""
+        self._job = job
+        failure: ApiError | None = None
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                others = [self._follow_pods(job), self._keep_events(job), self._write()]
+                running = [tasks.create_task(work) for work in others]
+                await self._follow_job(job)
+                for task in running:
+                    task.cancel()
+        except* ApiError as group:
+            failure = next(error for error in group.exceptions if isinstance(error, ApiError))
+        if failure:
+            raise failure
+        self._is_deleted = True
+        self._describe()
+        self._end()
+
     async def _follow_job(self, job: Job) -> None:
         async with aclosing(self._jobs.watch(job)) as seen:
             async for self._job in seen:
-                self._stirred.set()
+                self._read("job")
 
     async def _follow_pods(self, job: Job) -> None:
-        async with aclosing(self._jobs.watch_pods(job)) as seen:
-            async for self._pods in seen:
-                self._stirred.set()
+        while True:
+            try:
+                async with aclosing(self._jobs.watch_pods(job)) as seen:
+                    async for self._pods in seen:
+                        self._read("Pods")
+            except Forbidden as error:
+                self._pods = None
+                self._failed("Pods", error)
+            await self._pause("Pods")
 
     async def _keep_events(self, job: Job) -> None:
         while True:
             try:
                 self._events = (await self._jobs.events(job))[-_LATEST_EVENTS:]
-                self._note = ""
-            except Forbidden:
-                self._events, self._note = (), "Events may not be read here."
-            self._stirred.set()
-            await self._clock.sleep(_EVENTS_EVERY)
+                self._read("Events")
+                await self._clock.sleep(_EVENTS_EVERY)
+            except ApiError as error:
+                self._events = None if isinstance(error, Forbidden) else self._events
+                self._failed("Events", error)
+                await self._pause("Events")
 
     async def _write(self) -> None:
         while True:
             await self._stirred.wait()
             self._stirred.clear()
-            if self._job:
-                self._describe(self._job)
+            self._describe()
             await self._clock.sleep(_PACE)
 
-    def _describe(self, job: Job) -> None:
-        if self._pods is None or self._events is None:
-            return  # without them the explanation would be another one
-        seen = Situation(job, self._pods, self._events, self._clock.now())
-        made = {
-            "job": feed.frame("job", job_page.overview(seen, note=self._note, is_deleted=self._is_deleted)),
-            "replicas": feed.frame("replicas", job_page.replicas(seen)),
-            "timeline": feed.frame("timeline", job_page.timeline(seen)),
-        }
+    def _read(self, what: str) -> None:
+        self._pauses.forget(what)
+        self._failures.pop(what, None)
+        self._stirred.set()
+
+    def _failed(self, what: str, error: ApiError) -> None:
+        self._failures.pop(what, None)
+        self._failures[what] = error
+        self._stirred.set()
+
+    async def _pause(self, what: str) -> None:
+        await self._clock.sleep(self._pauses.delay(what))
+
+    def _describe(self) -> None:
+        made = {**self.sections, "problem": feed.frame("problem", self._problem)}
+        is_known = (self._pods is not None or "Pods" in self._failures) and (
+            self._events is not None or "Events" in self._failures
+        )
+        if self._job and is_known:  # without them the explanation would be another one
+            pods, events, now = self._pods or (), self._events or (), self._clock.now()
+            seen = Situation(self._job, pods, events, now, are_pods_known=self._pods is not None)
+            made |= {
+                "job": feed.frame("job", job_page.overview(seen, note=self._note, is_deleted=self._is_deleted)),
+                "replicas": feed.frame("replicas", job_page.replicas(seen)),
+                "timeline": feed.frame("timeline", job_page.timeline(seen)),
+            }
         if made != self.sections:
             self.sections = made
             self.changed()
 
+    @property
+    def _note(self) -> str:
+        """What the user may not read; the rest of the page is as it should be."""
+        lacking = [(what, error) for what, error in self._failures.items() if _is_lack(what, error)]
+        return " ".join(f"{what} may not be read here: {feed.shown(str(error))}." for what, error in lacking)
+
+    @property
+    def _problem(self) -> str:
+        """Why the page may be old."""
+        found = [error for what, error in self._failures.items() if not _is_lack(what, error)]
+        if not found:
+            return ""
+        return feed.shown(failures.sentence(found[-1])) + (". What is shown may be old." if self.sections else ".")
+
     def _end(self, problem: str = "") -> None:
-        if problem:
-            self.sections = {**self.sections, "problem": feed.frame("problem", problem)}
+        found = {"problem": feed.frame("problem", problem)} if problem else {}
+        self.sections = {**self.sections, **found, "over": feed.frame("over", value=True)}
         self.is_ended = True
         self.changed()
 
 
+def _is_lack(what: str, error: ApiError) -> bool:
+    return what != "job" and isinstance(error, Forbidden)
+
+
 def _sentence(error: ApiError) -> str:
     """Why there is no such page."""
-    return feed.shown(f"{error}; was it deleted?" if isinstance(error, NotFound) else failures.sentence(error))
+    return feed.shown(f"{error}; was it deleted?")
 
 
 class JobCursor:

@@ -31,6 +31,7 @@ def overview(seen: Situation, *, note: str = "", is_deleted: bool = False) -> Sh
         "created": board.moment(job.created),
         "started": board.moment(job.started),
         "finished": board.moment(job.finished),
+        "ran": output.lasted(job.started, job.finished),
         "ready": output.ready(job),
         "restarts": job.restarts,
         "failure": _failure(job),
@@ -47,9 +48,21 @@ def replicas(seen: Situation) -> Shown:
     names = list(dict.fromkeys((*wanted, *by_name)))
     if len(names) > MOST_REPLICAS:
         names.sort(key=lambda name: name in by_name and by_name[name].is_running)
-    completed = _completed(seen.job)
-    rows = [_replica(name, by_name.get(name), is_done=name in completed) for name in names[:MOST_REPLICAS]]
-    return {"rows": rows, "count": len(names), "running": sum(pod.is_running for pod in seen.pods)}
+    completed, restarts = _completed(seen.job), pods.restarts(seen.job, seen.pods)
+    absent = "has no pod" if seen.are_pods_known else "may not be read"
+    rows = [
+        _replica(
+            name,
+            by_name.get(name),
+            restarts=restarts.get(name, 0),
+            absent="has succeeded" if name in completed else absent,
+        )
+        for name in names[:MOST_REPLICAS]
+    ]
+    running = sum(pod.is_running for pod in seen.pods)
+    if not seen.are_pods_known:
+        running = sum(counts.active for counts in seen.job.replicas.values())
+    return {"rows": rows, "count": len(names), "running": running}
 
 
 def timeline(seen: Situation) -> list[Shown]:
@@ -78,15 +91,15 @@ def _lines(texts: Sequence[str]) -> list[str]:
     return [feed.shown(text) for text in texts]
 
 
-def _replica(name: str, pod: JobPod | None, *, is_done: bool) -> Shown:
+def _replica(name: str, pod: JobPod | None, *, restarts: int, absent: str) -> Shown:
     if pod is None:
-        return {"name": name, "state": "has succeeded" if is_done else "has no pod", "tone": "idle"}
+        return {"name": name, "state": absent, "tone": "idle", "restarts": restarts}
     return {
         "name": name,
         "pod": pod.name,
         "state": feed.shown(run_view.state_of(pod)),
         "tone": _tone(pod),
-        "restarts": pod.restarts,
+        "restarts": restarts,
         "node": feed.shown(pod.node),
         "created": board.moment(pod.created),
     }

@@ -13,8 +13,9 @@ from tf_operator.cli import failures
 from tf_operator.cli.ui import feed, job_page
 from tf_operator.cli.ui.feed import RunningFeed
 from tf_operator.cli.ui.job_feed import BROKEN
-from tf_operator.client import ApiError, AsyncTFJobs, NotPossible
+from tf_operator.client import ApiError, AsyncTFJobs, NotFound, NotPossible
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.ratelimit import ExponentialBackoff
 
 MOST_FOLLOWED: Final = 20
 """Replicas of a job whose logs are read at once: each is a connection. Of a larger job, one at a time."""
@@ -23,6 +24,10 @@ _MOST_CHARACTERS: Final = 4 * 1024 * 1024
 _LONGEST_LINE: Final = 4000
 _TAIL: Final = 200
 """Of each replica."""
+_SHORTEST_PAUSE: Final = 2.0
+_LONGEST_PAUSE: Final = 20.0
+"""Seconds until a log is asked for again that was refused."""
+_BEGUN_AFTER: Final = 1.0
 _LINES_AT_ONCE: Final = 250
 """To a page that has the first ones: four times a second is more than anybody reads, and no work for a browser."""
 _BURST: Final = 2000
@@ -45,26 +50,62 @@ class LogFeed(RunningFeed):
         self._characters = 0
         self.count = 0
         """Lines since the beginning."""
+        self.begins_at = 0
+        """How many lines there were before a refusal."""
         self.head = b""
         self.end = b""
+        self._has_begun = False
+        self._beginnings = 0
 
     async def run(self) -> None:
         """Read until the job has ended, and what its programs printed is read."""
+        pauses = ExponentialBackoff[str](base=_SHORTEST_PAUSE, cap=_LONGEST_PAUSE)
+        while True:
+            try:
+                await self._follow()
+            except (NotFound, NotPossible) as error:
+                self._end(feed.shown(failures.sentence(error)))
+                return
+            except ApiError as error:
+                self._end(feed.shown(failures.sentence(error)))
+                if self._has_begun:
+                    pauses.forget("")
+            else:
+                self._end("The job has ended, and so have its logs.")
+                return
+            await self._clock.sleep(pauses.delay(""))
+
+    async def _follow(self) -> None:
+        job = await self._jobs.get(self._name)
+        if not self._replica and job.spec.pod_count > MOST_FOLLOWED:
+            self._replica = job_page.main_replica(job)
+        self._has_begun = False
+        # After a refusal only what is not refused soon is a beginning: pages are cleared for it.
+        beginning = self._clock.call_at(self._clock.monotonic() + _BEGUN_AFTER, self._begin)
+        if not self.end:
+            self._begin()
+        found = self._jobs.logs(job, replica=self._replica, follow=True, tail=_TAIL, longest=4 * _LONGEST_LINE)
         try:
-            job = await self._jobs.get(self._name)
-            if not self._replica and job.spec.pod_count > MOST_FOLLOWED:
-                self._replica = job_page.main_replica(job)
-            self.head = feed.frame("log", {"replica": self._replica, "tail": _TAIL})
-            self.changed()
-            found = self._jobs.logs(job, replica=self._replica, follow=True, tail=_TAIL)
             async with aclosing(found) as lines:
                 async for line in lines:
+                    self._begin()
                     self._add(line.replica, feed.shown(line.text, _LONGEST_LINE))
                     if self.count % _BURST == 0:
                         await self._clock.sleep(_PAUSE)
-            self._end("The job has ended, and so have its logs.")
-        except (ApiError, NotPossible) as error:
-            self._end(feed.shown(failures.sentence(error)))
+            self._begin()
+        finally:
+            beginning.cancel()
+
+    def _begin(self) -> None:
+        """The log is read from here: what was read before a refusal comes again."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        self.lines.clear()
+        self._characters, self.end, self.begins_at = 0, b"", self.count
+        self._beginnings += 1
+        self.head = feed.frame("log", {"replica": self._replica, "tail": _TAIL, "beginning": self._beginnings})
+        self.changed()
 
     def broke(self) -> None:
         """Say so."""
@@ -90,7 +131,7 @@ class LogCursor:
         self._source = source
         self._read = 0
         """Lines, of all that there were."""
-        self._said = set[bytes]()
+        self._said = dict[str, bytes]()
 
     def news(self) -> list[bytes]:
         """The next frames."""
@@ -98,24 +139,25 @@ class LogCursor:
 
     def _frames(self) -> Iterator[bytes]:
         source = self._source
-        yield from self._once(source.head)
+        yield from self._changed("head", source.head)
+        self._read = max(self._read, source.begins_at)
         first = source.count - len(source.lines)
         if self._read < first:
-            if self._read:
+            if self._read > source.begins_at:
                 yield feed.frame("skipped", first - self._read)
             self._read = first
-        most = _LINES_AT_ONCE if self._read else _MOST_LINES
+        most = _LINES_AT_ONCE if self._read > source.begins_at else _MOST_LINES
         lines = list(islice(source.lines, self._read - first, self._read - first + most))
         if lines:
             self._read += len(lines)
             yield feed.frame("lines", lines)
-        elif source.end:
-            yield from self._once(source.end)
+        else:
+            yield from self._changed("end", source.end)
 
-    def _once(self, text: bytes) -> Iterator[bytes]:
-        if text and text not in self._said:
-            self._said.add(text)
-            yield text
+    def _changed(self, name: str, text: bytes) -> Iterator[bytes]:
+        if text != self._said.get(name, b""):
+            self._said[name] = text
+            yield from (text,) if text else ()
 
     @property
     def is_ended(self) -> bool:

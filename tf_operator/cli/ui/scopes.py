@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from tf_operator.cli import failures
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, discovery
 from tf_operator.client.changes import list_all
 from tf_operator.dialects.served import ServedAPI
@@ -24,23 +25,25 @@ class Visible:
     """Of each API that is served."""
     note: str = ""
     """What is not seen, and why; for people."""
+    refusal: str = ""
+    """Why nothing is seen, if nothing may be: it is asked for all the same, because a right may come."""
 
 
 async def visible(jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespace: str) -> Visible:
-    """What may be listed: in a namespace, or in all; an ``ApiError`` when nothing may."""
+    """What may be listed: in a namespace, or in all; an ``ApiError`` when nobody can say."""
     # Not by a list: whoever has no rights to a kind is refused, also where there is no such kind.
     apis = tuple([api for api in apis if await _is_served(jobs, api)]) or apis[:1]
     if namespace:
         found, refusal = await _listable(jobs, apis, (namespace,))
-        return Visible(_some(found, refusal), f"Only namespace {namespace} is shown (--namespace).")
+        return _visible(found, refusal, apis, namespace, f"Only namespace {namespace} is shown (--namespace).")
     found, refusal = await _listable(jobs, apis, ("",))
     if not isinstance(refusal, Forbidden):
-        return Visible(_some(found, refusal))
+        return _visible(found, refusal, apis, "", "")
     places = await _namespaces(jobs)
     narrow, refusal = await _listable(jobs, tuple(api for api in apis if api not in found), places)
-    shown = sorted({scope.namespace for scopes in narrow.values() for scope in scopes})
+    shown = sorted({scope.namespace for scopes in narrow.values() for scope in scopes}) or [jobs.namespace]
     note = f"You may not list jobs of all namespaces; shown: {', '.join(shown)}. --namespace names another."
-    return Visible(_some({**found, **narrow}, refusal), note if shown else "")
+    return _visible({**found, **narrow}, refusal, apis, jobs.namespace, note)
 
 
 async def _is_served(jobs: AsyncTFJobs, api: ServedAPI) -> bool:
@@ -75,9 +78,16 @@ async def _listable(
     return found, refusal
 
 
-def _some(
-    found: Mapping[ServedAPI, tuple[Scope, ...]], refusal: ApiError | None
-) -> Mapping[ServedAPI, tuple[Scope, ...]]:
-    if not found and refusal:
-        raise refusal
-    return found
+def _visible(
+    found: Mapping[ServedAPI, tuple[Scope, ...]],
+    refusal: ApiError | None,
+    apis: tuple[ServedAPI, ...],
+    namespace: str,
+    note: str,
+) -> Visible:
+    """What was found; if the user may list nothing, one namespace, which may be listed later."""
+    if found or refusal is None:
+        return Visible(found, note)
+    if isinstance(refusal, Forbidden):
+        return Visible(dict.fromkeys(apis, (Scope(namespace),)), note, failures.sentence(refusal))
+    raise refusal

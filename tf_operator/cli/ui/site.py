@@ -214,8 +214,14 @@ class Site(StreamingServer):
             self.streams.add(woken)
             stack.callback(self.streams.discard, woken)
             await response.prepare(http)
-            await self._write(response, b"retry: 2000\n\n")
-            await self._pump(response, tuple(cursors.values()), woken)
+            try:
+                await self._write(response, b"retry: 2000\n\n")
+                await self._pump(response, tuple(cursors.values()), woken)
+            except TimeoutError as error:
+                # Closed in order, the connection would wait for ever to hand out what is not read.
+                if http.transport:
+                    http.transport.abort()
+                raise ConnectionResetError("the browser does not read") from error
         return response
 
     async def _pump(self, response: web.StreamResponse, cursors: Sequence[Cursor], woken: asyncio.Event) -> None:
@@ -235,12 +241,9 @@ class Site(StreamingServer):
             await self._clock.sleep(_PACE)
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:
-        """What a browser does not read must not be kept for it."""
-        try:
-            async with self._clock.timeout(WRITE_WITHIN):
-                await response.write(data)
-        except TimeoutError as error:
-            raise ConnectionResetError("the browser does not read") from error
+        """``TimeoutError``: what a browser does not read must not be kept for it."""
+        async with self._clock.timeout(WRITE_WITHIN):
+            await response.write(data)
 
 
 def _text(text: str, *, status: int = 200) -> web.Response:

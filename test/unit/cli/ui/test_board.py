@@ -94,6 +94,8 @@ async def test_rows_that_may_be_old_are_said_to_be(cluster, shown, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(LogTransport, "send", refuse)
         await cluster.clock.advance(800)
-        assert read(page.news()) == [("stale", True)]
+        ((event, text),) = read(page.news())
+        assert (event, text.startswith("the API server cannot be reached: refused; ")) == ("problem", True)
+        assert text.endswith("What is shown may be old.")
     await cluster.clock.advance(60)
-    assert read(page.news()) == [("stale", False)]
+    assert read(page.news()) == [("problem", "")]

@@ -11,6 +11,8 @@ from tf_operator.cli.ui import log_feed
 from tf_operator.cli.ui.feed import MOST_FEEDS, SharedFeeds, TooMany
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
+from tf_operator.local.log_transport import LogTransport
+from tf_operator.machinery.transport import errors
 
 FAILED = [{"type": "Failed", "status": "True", "message": "It failed.", "lastTransitionTime": "2026-01-01T00:00:09Z"}]
 
@@ -39,6 +41,27 @@ async def running(cluster):
     yield run
     for task in tasks:
         task.cancel()
+
+
+class Refusals(dict):
+    def __init__(self):
+        self.asked = []
+
+
+@pytest.fixture
+def refusals(monkeypatch):
+    """Errors by a part of a path: requests for such paths end in it. ``asked`` are the paths."""
+    found, send = Refusals(), LogTransport.send
+
+    def answer(transport, request, **options):
+        found.asked.append(request.path)
+        for part, error in found.items():
+            if part in request.path:
+                raise error
+        return send(transport, request, **options)
+
+    monkeypatch.setattr(LogTransport, "send", answer)
+    return found
 
 
 def read(cursor):
@@ -81,6 +104,91 @@ async def test_a_job_that_is_deleted_or_was_never_there_is_said_to_be(cluster, j
 
     page = JobCursor(await running(JobFeed(jobs, "other", cluster.clock)))
     assert (read(page)["problem"], page.is_ended) == ('tfjobs.kubeflow.org "other" not found; was it deleted?', True)
+
+
+CANNOT = errors.Forbidden(403, errors.Status(message="you may not"))
+
+
+async def test_what_may_not_be_read_is_named_and_the_rest_shown_and_a_right_that_comes_is_seen(
+    cluster, jobs, running, refusals
+):
+    cluster.pod(cluster.job("j", status={"replicaStatuses": {"Worker": {"active": 1}}}), "worker-0")
+    cluster.report("j", "Running")
+    refusals |= {"/pods": CANNOT, "/events": CANNOT}
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+
+    first = read(page)
+    notes = "Pods may not be read here: you may not.", "Events may not be read here: you may not."
+    assert first["job"]["note"] in {" ".join(notes), " ".join(reversed(notes))}
+    assert (first["job"]["explanation"], first["problem"]) == ("runs: 1 of 2 replicas run", "")
+    assert first["job"]["waits"] == ["its end: it succeeds when the chief has exited with code 0"]
+    assert [row["state"] for row in first["replicas"]["rows"]] == ["may not be read"] * 2
+    assert [entry["what"] for entry in first["timeline"]] == ["Running", "Created"]
+
+    del refusals.asked[:]
+    await cluster.clock.advance(600)
+    assert len(refusals.asked) < 100
+    refusals.clear()
+    await cluster.clock.advance(20)
+    later = read(page)
+    assert (later["job"]["note"], later["replicas"]["rows"][1]["state"]) == ("", "is running")
+
+
+GONE = (errors.Unreachable("gone"), "the API server cannot be reached: gone; ")
+EXPIRED = (
+    errors.Unauthorized(401, errors.Status(message="no")),
+    "the API server does not accept the credentials: no; ",
+)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [(*GONE, True), (*GONE, False), (*EXPIRED, True), (*EXPIRED, False), (CANNOT, "you may not; ", False)],
+    ids=["gone", "not there yet", "expired", "not logged in", "no right"],
+)
+async def test_a_page_says_why_it_may_be_old_and_recovers_by_itself(cluster, jobs, running, refusals, case):
+    error, said, is_open = case
+    cluster.job("j")
+    feed = JobFeed(jobs, "j", cluster.clock)
+    page = JobCursor(feed)
+    if is_open:
+        await running(feed)
+        read(page)
+    refusals |= {"/tfjobs": error, "/events": error}
+    if not is_open:
+        await running(feed)
+    await cluster.clock.advance(300)
+    assert read(page)["problem"].startswith(said)
+
+    del refusals.asked[:]
+    await cluster.clock.advance(600)
+    assert (len(refusals.asked) < 900, page.is_ended) == (True, False)
+    refusals.clear()
+    await cluster.clock.advance(30)
+    later = read(page)
+    assert (later["problem"], later["job"]["state"]) == ("", "New")
+
+
+async def test_a_log_that_was_refused_begins_again_when_the_right_comes(cluster, jobs, running, refusals):
+    cluster.pod(cluster.job("j"), "worker-0")
+    cluster.logs["j-worker-0"] = [b"one\n", errors.Unauthorized(401, errors.Status(message="no"))]
+    feed = await running(LogFeed(jobs, "j", "", cluster.clock))
+    page = LogCursor(feed)
+    assert read(page)["lines"] == [["worker-0", "one"]]
+    assert "does not accept the credentials: no" in read(page)["logend"]
+
+    cluster.logs["j-worker-0"] = [b"one\n", b"two\n"]
+    await cluster.clock.advance(5)
+    later = read(page)
+    assert (later["log"]["beginning"], later["lines"]) == (2, [["worker-0", "one"], ["worker-0", "two"]])
+
+
+async def test_of_a_line_without_an_end_the_beginning_is_kept_and_no_more(cluster, jobs, running):
+    cluster.pod(cluster.job("j"), "worker-0")
+    cluster.logs["j-worker-0"] = [*[b"x" * 1_000_000] * 20, b"\nnext\n"]
+    page = LogCursor(await running(LogFeed(jobs, "j", "", cluster.clock)))
+
+    assert read(page)["lines"] == [["worker-0", f"{'x' * 3999}\u2026"], ["worker-0", "next"]]
 
 
 async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, jobs, running, monkeypatch):

@@ -8,9 +8,10 @@ import pytest
 from support.fake_clock import FakeClock
 from support.scripted_transport import InMemory, ScriptedReply, page
 from tf_operator.cli.ui import scopes
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound
+from tf_operator.client import AsyncTFJobs, Forbidden, NotFound
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport.requests import Scope
 
 KUBEFLOW, MLKUBE = registry.SERVED[:2]
 TFJOBS = "/apis/kubeflow.org/v1/{}tfjobs"
@@ -51,17 +52,20 @@ class Rights(InMemory):
         ({TEAM, DEFAULT, NAMESPACES}, "", {KUBEFLOW: ["default", "team"]}, "shown: default, team."),
         ({TEAM, NAMESPACES, OTHER_KIND}, "", {KUBEFLOW: ["team"], MLKUBE: [""]}, "shown: team."),
         ({DEFAULT}, "", {KUBEFLOW: ["default"]}, "shown: default."),
-        ({TEAM}, "", None, "you may not"),
-        (set(), "team", None, "you may not"),
     ],
 )
 async def test_jobs_are_shown_where_they_may_be_listed(allowed, named, shown, note):
     async with AsyncTFJobs(named, transport=Rights(allowed), clock=FakeClock()) as jobs:
-        if shown is None:
-            with pytest.raises(ApiError, match=note):
-                await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
-            return
         found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
 
     assert {api: [scope.namespace for scope in places] for api, places in found.scopes.items()} == shown
-    assert (note in found.note, bool(found.note)) == (True, bool(note))
+    assert (note in found.note, bool(found.note), found.refusal) == (True, bool(note), "")
+
+
+@pytest.mark.parametrize(("allowed", "named", "tried"), [({TEAM}, "", "default"), (set(), "team", "team")])
+async def test_where_nothing_may_be_listed_the_missing_right_is_named_and_waited_for(allowed, named, tried):
+    async with AsyncTFJobs(named, transport=Rights(allowed), clock=FakeClock()) as jobs:
+        found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
+
+    assert found.scopes == {KUBEFLOW: (Scope(tried),)}
+    assert found.refusal == "you may not; tfjob doctor finds out what is missing"

@@ -31,6 +31,7 @@ class Browser:
 
     async def ask(self, path, method="GET", *, writer=None):
         request = make_mocked_request(method, path, self.headers, writer=writer)
+        self.transport = request.transport
         return await self.site.request_handler(request)
 
     def follow(self, path):
@@ -97,6 +98,19 @@ async def test_a_stream_goes_on_until_the_server_ends(browser, cluster):
     await cluster.clock.advance(5)
     assert [stream.done() for stream in browser.streams] == [True, True]
     await ending
+
+
+async def test_a_browser_that_does_not_read_is_left_with_what_it_has(browser, cluster):
+    await browser.enter()
+    wire = browser.follow("stream")
+    wire.writer.write = lambda _: asyncio.Event().wait()
+    await cluster.clock.advance(site.WRITE_WITHIN - 1)
+    assert (browser.streams[0].done(), browser.transport.abort.called) == (False, False)
+    await cluster.clock.advance(2)
+
+    assert (browser.streams[0].done(), browser.transport.abort.called, browser.site.streams) == (True, True, set())
+    with pytest.raises(ConnectionResetError, match="does not read"):
+        await browser.streams.pop()
 
 
 async def test_a_number_of_pages_is_kept_up_to_date_and_no_more(browser, monkeypatch):

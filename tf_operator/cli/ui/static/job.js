@@ -1,6 +1,6 @@
 // The page of one job.
 import { Log } from "./log.js";
-import { $, age, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
+import { $, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
 
 const [kind, namespace, name] = location.pathname.split("/").slice(3).map(decodeURIComponent);
 const path = [kind, namespace, name].map(encodeURIComponent).join("/");
@@ -48,7 +48,6 @@ function onJob(job) {
 function onFacts(job) {
   const { reasons, waits, steps, ready, restarts, created, started, finished } = job;
   if (!isNew("facts", [reasons, waits, steps, ready, restarts, created, started, finished])) return;
-  const ran = job.started && job.finished ? age(job.started, Date.parse(job.finished)) : "";
   facts($("facts"), [
     ["Why", job.reasons],
     ["Waits for", job.waits],
@@ -57,7 +56,7 @@ function onFacts(job) {
     ["Restarts", String(job.restarts)],
     ["Created", moment(job.created)],
     ["Started", job.started && moment(job.started)],
-    ["Ran for", ran],
+    ["Ran for", job.ran],
     ["Finished", job.finished && moment(job.finished)],
   ]);
 }
@@ -97,7 +96,7 @@ function onReplicas(found) {
       {},
       make("th", { scope: "row", title: replica.pod }, replica.name),
       make("td", {}, make("span", { class: "tone", "data-tone": replica.tone }, replica.state)),
-      make("td", { class: "number" }, String(replica.restarts ?? "-")),
+      make("td", { class: "number" }, String(replica.restarts)),
       make("td", {}, replica.node || "-"),
       make("td", {}, moment(replica.created)),
     ),
@@ -140,9 +139,9 @@ const stream = new Stream(
     timeline: onTimeline,
     problem: (text) => {
       write($("problem"), text);
-      show($("problem"), true);
-      if (!$("explanation").textContent) stream.end();
+      show($("problem"), text);
     },
+    over: () => stream.end(),
     log: (value) => log.begin(value),
     lines: (lines) => log.add(lines),
     skipped: (count) => log.skipped(count),

@@ -107,7 +107,8 @@ function draw() {
   write($("page"), `Page ${view.page + 1} of ${pages}`);
   $("previous").disabled = view.page === 0;
   $("next").disabled = view.page === pages - 1;
-  show($("empty"), isComplete && !found.length);
+  // Without the right to list jobs nobody knows whether there are any.
+  show($("empty"), isComplete && !found.length && (jobs.size > 0 || $("problem").hidden));
   write($("empty"), jobs.size ? "No job matches." : "There is no job yet. tfjob run FILE or tfjob submit FILE makes one.");
 }
 
@@ -174,7 +175,11 @@ new Stream(
       for (const id of ids) jobs.delete(id);
       redraw();
     },
-    stale: (isStale) => show($("stale"), isStale),
+    problem: (text) => {
+      write($("problem"), text);
+      show($("problem"), text);
+      redraw();
+    },
     complete: () => {
       isComplete = true;
       redraw();
@@ -183,6 +188,7 @@ new Stream(
   () => {
     jobs.clear();
     shownRows.clear();
+    show($("problem"), false);
     isComplete = false;
   },
 );

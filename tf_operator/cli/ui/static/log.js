@@ -35,7 +35,9 @@ export class Log {
     this.restart();
   }
 
+  /** Also after a refusal: then the last lines come again. */
   begin(value) {
+    this.clear();
     const of = value.replica ? ` of ${value.replica}` : " of each replica";
     this.note(`The last ${value.tail} lines${of}, and all that follow.`);
   }
