@@ -92,7 +92,9 @@ class JobFamilies:
 class NamespaceSeries:
     """All series of one namespace. They begin with 0, so that the first failure is an increase."""
 
-    def __init__(self, families: JobFamilies, namespace: str, framework: str, clock: Clock) -> None:
+    def __init__(
+        self, families: JobFamilies, namespace: str, framework: str, clock: Clock, *, reasons: Iterable[str]
+    ) -> None:
         self.jobs = 0
         self._families = families
         self._labels = (namespace, framework)
@@ -103,6 +105,8 @@ class NamespaceSeries:
         self.of(families.time_to_running)
         for outcome in OUTCOMES:
             self.of(families.duration, outcome)
+        for reason in reasons:
+            self.of(families.reasons, reason)
         for phase in PHASES:
             self.of(families.jobs, phase)
         self._pending = {phase: EarliestTime() for phase in WAITING_PHASES}
@@ -144,10 +148,17 @@ class JobMetrics(JobInstruments):
     """The measures of all jobs of one framework, which is one kind of jobs."""
 
     def __init__(
-        self, families: JobFamilies, clock: Clock, *, framework: str = "tensorflow", namespaces: Iterable[str] = ()
+        self,
+        families: JobFamilies,
+        clock: Clock,
+        *,
+        framework: str = "tensorflow",
+        namespaces: Iterable[str] = (),
+        reasons: Iterable[str] = (),
     ) -> None:
-        """``namespaces`` are served, as far as that is known, and always have their series."""
+        """``namespaces`` that are served, as far as is known, always have series; ``reasons`` are those of failures."""
         self._families = families
+        self._reasons = tuple(reasons)
         self._framework = framework
         self._clock = clock
         self._kept = frozenset(namespaces) or frozenset({""})
@@ -222,7 +233,7 @@ class JobMetrics(JobInstruments):
         return self._series[namespace]
 
     def _begin(self, namespace: str) -> NamespaceSeries:
-        return NamespaceSeries(self._families, namespace, self._framework, self._clock)
+        return NamespaceSeries(self._families, namespace, self._framework, self._clock, reasons=self._reasons)
 
     def _enter(self, job: PhaseEntry) -> None:
         series = self._in(job.namespace)

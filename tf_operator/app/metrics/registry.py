@@ -61,8 +61,11 @@ class Metrics:
         add_build_info(self.registry)
         queues, reconciles = QueueFamilies(self.registry), ReconcileFamilies(self.registry)
         jobs, clock, namespaces = JobFamilies(self.registry), clock or SystemClock(), tuple(namespaces)
+        reasons = {api.framework: dict.fromkeys(api.failure_reasons.values()) for api in dialects.SERVED}
         self.jobs = {
-            framework: JobMetrics(jobs, clock, framework=framework, namespaces=namespaces)
+            framework: JobMetrics(
+                jobs, clock, framework=framework, namespaces=namespaces, reasons=reasons.get(framework, ())
+            )
             for framework in sorted(set(controllers.values()))
         }
         self.controllers = {

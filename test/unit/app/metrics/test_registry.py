@@ -6,6 +6,8 @@ from prometheus_client import generate_latest
 from pages.all_metrics import Idle
 from support.fake_clock import FakeClock
 from tf_operator.app.metrics.registry import Metrics
+from tf_operator.controller.projections.jobs import JobMeta, StoredJob
+from tf_operator.dialects import registry
 from tf_operator.machinery.queue.workqueue import WorkQueue
 
 
@@ -45,6 +47,16 @@ def test_jobs_are_counted_from_zero_in_every_namespace_that_is_known(namespaces)
         for namespace in namespaces or ("",):
             labels = {"job_namespace": namespace, "framework": "tensorflow"}
             assert value(f"training_operator_jobs_{name}_total", labels) == 0
+
+
+@pytest.mark.parametrize("api", registry.SERVED, ids=lambda api: api.framework)
+def test_failures_are_counted_from_zero_for_every_reason(api):
+    metrics = Metrics(controllers={api.controller: api.framework})
+    metrics.controllers[api.controller].jobs.phases.on_add(StoredJob(JobMeta("u", "new", "j", "1")))
+
+    for reason in api.failure_reasons.values():
+        labels = {"job_namespace": "new", "framework": api.framework, "reason": reason}
+        assert metrics.registry.get_sample_value("tf_operator_jobs_failed_by_reason_total", labels) == 0
 
 
 def test_without_an_election_no_series_says_that_nobody_leads():
