@@ -46,7 +46,7 @@ Writes what is generated:
   golden      the plan of each case in test/golden; read the difference, because it is a change of behaviour
   lock        hack/requirements/*.txt, from setup.cfg and the *.in files; a pin that still fits stays as it is
   tools       go.mod and go.sum of each set in hack/lab/tools/modules, by go mod tidy
-  core        what a kube-apiserver says of pod templates, from which crd is made
+  core        what kube-apiserver of the newest minor in hack/lab/tools/modules says of pod templates; crd is made of it
   kinds       the fields of built-in kinds for the embedded API server, from the kubernetes package
 
 Without names: all but tools and core, which follow only from a change of versions."""

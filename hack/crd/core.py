@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.control_plane.plane import ControlPlane
+from lab.tools import catalogue, get
 
 Definitions = Mapping[str, Mapping[str, Any]]
 
@@ -21,7 +22,11 @@ _PREFIX: Final = "#/components/schemas/"
 
 
 def ask_apiserver() -> dict[str, Any]:
-    """The description of the core API by a real kube-apiserver, started for the question."""
+    """The description of the core API by a real kube-apiserver of the newest minor, started for the question.
+
+    Whatever KUBERNETES_MINOR says: what the CRD once knew may not be lost when another one is asked.
+    """
+    get.use_minor(catalogue.kubernetes_minors(catalogue.FOLDER)[-1])
     with tempfile.TemporaryDirectory() as scratch, ControlPlane.up(Path(scratch) / "plane") as plane:
         return plane.admin.get("/openapi/v3/api/v1")
 

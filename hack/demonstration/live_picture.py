@@ -83,9 +83,7 @@ def picture(lines: Sequence[str]) -> str:
     """The last lines of a terminal as SVG, in whatever monospaced font there is."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     for line in lines[-ROWS:]:
-        text = Text.from_ansi(line)
-        text.truncate(COLUMNS)
-        console.print(text, no_wrap=True)
+        console.print(Text.from_ansi(line), no_wrap=True, overflow="crop")
     return console.export_svg(title="make demo", code_format=_FORMAT, unique_id="demo")
 
 

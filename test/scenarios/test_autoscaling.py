@@ -85,7 +85,7 @@ async def test_a_worker_is_given_up_for_a_job_that_waits_although_the_operator_i
 async def test_running_jobs_grow_in_turn_into_what_is_idle(job_namespace):
     nodes = await _nodes(job_namespace, one=7)
     for name in ("first", "second"):
-        await job_namespace.submit(_job(job_namespace, name, 2).elastic(1, 4).dynamic_workers())
+        await job_namespace.submit(_job(job_namespace, name, 2).elastic(1, 5).dynamic_workers())
         await _run(job_namespace, nodes["one"], *_workers(name, 2))
     await job_namespace.wait_pods(*_workers("first", 4), *_workers("second", 3))
 

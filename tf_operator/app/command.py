@@ -8,6 +8,7 @@ are argparse's. Those manifests know no commands, so flags without one are those
 """
 
 import argparse
+import gc
 import os
 import shutil
 import signal
@@ -65,7 +66,17 @@ def _run(arguments: Sequence[str]) -> int:
         return 2
     from tf_operator.app import run  # noqa: PLC0415 (as above)
 
+    _collect_garbage_rarely()
     return run.run(chosen)
+
+
+def _collect_garbage_rarely() -> None:
+    """Nearly all that a reconcile makes is freed without the collector, and nothing that is imported is garbage.
+
+    With Python's own thresholds a seventh of the operator's CPU is spent on looking for what is not there.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 def _end_by_signals() -> None:

@@ -12,6 +12,11 @@ from tf_operator.meta import Body, key_of, metadata_of, parse_time
 INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/overlays/cluster-wide"
 UPGRADE_CRD: Final = "upgrade the operator's chart, or run tf-operator crd --apply"
 RESTART_SERVER: Final = "the server is of another release than this tfjob: tfjob local down, then tfjob local up"
+_ONE_OF_TWO: Final = (
+    "take kubeflow.org/tfjob out of integrations.frameworks of Kueue's configuration, and restart Kueue;"
+    " or install the operator with controller.kueue=none"
+)
+_NONE_OF_TWO: Final = "if they are to wait: install the operator with controller.kueue=external"
 _MOST_FIELDS: Final = 3
 _RIGHTS: Final = (
     ("", "create list watch patch delete"),
@@ -134,6 +139,34 @@ def _of_lease(body: Body, now: datetime) -> Finding:
         return Finding.well(f"{holder} leads, and renewed the Lease {key} {max(0, int(age))} s ago")
     ago = f"was renewed {output.age(renewed, now)} ago" if renewed else "was never renewed"
     return Finding.wrong(f"nobody leads: the Lease {key} {ago}", f"kubectl -n {key.namespace} get pods")
+
+
+def makes_workloads(deployments: Iterable[Body]) -> bool:
+    """Whether one of these operators makes the Workloads of jobs that name a queue of Kueue."""
+    return any("--kueue=external" in _arguments(body) for body in deployments)
+
+
+def of_queues(*, by_operator: bool, by_kueue: bool) -> Finding:
+    """Whether jobs wait that name a queue of Kueue: either the operator or Kueue's own code makes their Workloads."""
+    if by_operator and by_kueue:
+        return Finding.wrong(
+            "Kueue's own code for TFJobs is on, and the operator runs with --kueue=external", _ONE_OF_TWO
+        )
+    if by_operator or by_kueue:
+        return Finding.well(
+            f"jobs wait in queues of Kueue, by {'the operator' if by_operator else 'its own code for TFJobs'}"
+        )
+    return Finding.unknown("jobs do not wait in queues of Kueue, whatever their labels say", _NONE_OF_TWO)
+
+
+def _arguments(deployment: Body) -> Iterator[str]:
+    """The arguments of the containers of its pods."""
+    found: Any = deployment
+    for name in ("spec", "template", "spec"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    containers = found.get("containers") if isinstance(found, Mapping) else None
+    for container in containers or ():
+        yield from container.get("args") or ()
 
 
 def _schema(crd: Body, version: str) -> Mapping[str, Any] | None:

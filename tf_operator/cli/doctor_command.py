@@ -3,7 +3,8 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import diagnosis, session, target
@@ -11,8 +12,10 @@ from tf_operator.cli.diagnosis import Finding, Right
 from tf_operator.cli.target import Target
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, discovery
 from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.transport import requests, responses
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, ObjectKey
+from tf_operator.planning.kueue import state
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -35,8 +38,8 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "doctor",
         help="find out what is missing in a cluster",
-        description="Looks at the API server, the CRD, the operator and your rights, and says what to do about what is"
-        " missing.",
+        description="Looks at the API server, the CRD, the operator, Kueue if it is there, and your rights, and says"
+        " what to do about what is missing.",
         epilog="exit codes: 0 nothing is missing; 1 something is",
         allow_abbrev=False,
     )
@@ -69,6 +72,8 @@ async def findings(jobs: AsyncTFJobs, chosen: Target) -> AsyncIterator[Finding]:
     else:
         async for finding in _operator(jobs):
             yield finding
+        async for finding in _queues(jobs):
+            yield finding
     yield await _rights(jobs)
 
 
@@ -97,6 +102,39 @@ async def _operator(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
         return
     for finding in diagnosis.of_operator(leases, deployments, SystemClock().now()):
         yield finding
+
+
+async def _queues(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
+    """Where Kueue is installed, and can queue jobs of this kind."""
+    profile = jobs.api.profile
+    if not profile.suspend_path or not await _has_kueue(jobs):
+        return
+    try:
+        by_operator = diagnosis.makes_workloads(await _all(jobs, _DEPLOYMENTS, Scope("", _OURS)))
+        made = await _try_queue(jobs)
+    except ApiError as error:
+        yield Finding.unknown(f"whether jobs wait in queues of Kueue cannot be known: {error}")
+        return
+    found: object = made.get("spec")
+    for name in profile.suspend_path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    yield diagnosis.of_queues(by_operator=by_operator, by_kueue=found is True)
+
+
+async def _has_kueue(jobs: AsyncTFJobs) -> bool:
+    return any([await discovery.served(jobs.client, f"{state.GROUP}/{version}") for version in state.VERSIONS])
+
+
+async def _try_queue(jobs: AsyncTFJobs) -> Body:
+    """What would be stored of a job with a queue, by a dry run: Kueue's own code is a webhook, which suspends it."""
+    resource = jobs.api.resource
+    template = {"spec": {"containers": [{"name": jobs.api.profile.container, "image": "none"}]}}
+    job = {
+        "metadata": {"name": "tfjob-doctor", "labels": {state.QUEUE: "tfjob-doctor"}},
+        "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}},
+    }
+    asked = replace(requests.create(resource, jobs.namespace, job), query={"dryRun": "All"})
+    return responses.read_object(await jobs.client.send(asked))
 
 
 async def _all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body]:

@@ -54,7 +54,7 @@ def _deleted(seen: Situation) -> Explanation | None:
 
 
 def _foreign(seen: Situation) -> Explanation | None:
-    if seen.job.spec.is_ours or seen.job.is_finished:
+    if seen.job.spec.is_ours:
         return None
     manager = seen.job.spec.run_policy.managed_by
     return Explanation(
@@ -93,7 +93,7 @@ def _suspended(seen: Situation) -> Explanation | None:
             "is suspended",
             reasons=(f"Kueue has not admitted it to the queue {queue} yet, or has taken its place away",),
             waits=("a place in the queue", *explain_waits.terminating(seen)),
-            steps=(f"kubectl -n {job.namespace} get workloads: the one of this job says what is missing",),
+            steps=(_describe_workload(seen),),
         )
     return Explanation(
         "is suspended",
@@ -106,11 +106,12 @@ def _suspended(seen: Situation) -> Explanation | None:
 def _queued(seen: Situation) -> Explanation | None:
     if seen.job.phase is not JobPhase.QUEUED:
         return None
+    wait = "wait: it starts by itself; its deadlines do not count yet"
     return Explanation(
         "is queued",
         reasons=(seen.job.message,) if seen.job.message else (),
         waits=explain_waits.terminating(seen),
-        steps=("wait: it starts by itself; its deadlines do not count yet",),
+        steps=(_describe_workload(seen), wait) if _QUEUE_LABEL in labels_of(seen.job.body) else (wait,),
     )
 
 
@@ -184,6 +185,13 @@ _CHECKS: Final[tuple[Callable[[Situation], Explanation | None], ...]] = (
     _active,
     _starting,
 )
+
+
+def _describe_workload(seen: Situation) -> str:
+    """Where Kueue says what the job waits for. Kubernetes has Workloads, too: those of Kueue need their full name."""
+    uid = metadata_of(seen.job.body).get("uid")
+    label = f"kueue.x-k8s.io/job-uid={uid}"
+    return f"kubectl -n {seen.job.namespace} describe workloads.kueue.x-k8s.io -l {label}: what is missing"
 
 
 def _word(seen: Situation) -> str:

@@ -9,6 +9,7 @@ from tf_operator.job.record import PendingKind
 
 _MOST: Final = 3
 """Reasons that are shown one by one."""
+_CLAIM: Final = "kubectl get pvc,storageclass: a claim has no volume: its storage class has to make one"
 _PULL: Final = "check the image's name and tag, imagePullSecrets, and whether the nodes reach the registry"
 _STEPS: Final[Mapping[str, str]] = {
     "Unschedulable": "free or add nodes, or change requests, tolerations or volumes, as the scheduler's message says",
@@ -79,6 +80,8 @@ def _sentence(seen: Situation, reason: str, pods: list[JobPod]) -> str:
 
 
 def _step(reason: str) -> str:
+    if "unbound immediate PersistentVolumeClaims" in reason:
+        return _CLAIM
     return next((step for beginning, step in _STEPS.items() if reason.startswith(beginning)), "")
 
 

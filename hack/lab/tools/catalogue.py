@@ -91,10 +91,15 @@ def load(folder: Path, *, environ: Mapping[str, str], host: Host) -> dict[str, T
 def kubernetes_minor(folder: Path, found: Table, environ: Mapping[str, str]) -> str:
     """Return the minor that is asked for; raises ToolError when there is none such."""
     minor = environ.get(MINOR_VARIABLE) or str(found.get("kubernetes", {}).get("default", ""))
-    known = sorted(path.name.partition("-")[2] for path in (folder / "modules").glob("kubernetes-*"))
+    known = kubernetes_minors(folder)
     if minor and minor not in known:
         raise ToolError(f"{MINOR_VARIABLE}={minor}: set it to one of {', '.join(known)}, or unset it")
     return minor
+
+
+def kubernetes_minors(folder: Path) -> list[str]:
+    """The minors of Kubernetes that can be run; the newest is the last."""
+    return sorted(path.name.partition("-")[2] for path in (folder / "modules").glob("kubernetes-*"))
 
 
 def select(tools: Mapping[str, Tool], names: Sequence[str]) -> list[Tool]:

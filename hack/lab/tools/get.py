@@ -131,6 +131,12 @@ def refuse_programs(reason: str) -> None:
     _refusals.append(reason)
 
 
+def use_minor(minor: str) -> None:
+    """Have ``programs`` return those of this minor of Kubernetes from now on, in this process."""
+    _ENVIRONMENT[catalogue.MINOR_VARIABLE] = minor
+    _found.clear()
+
+
 def programs(*names: str) -> dict[str, str]:
     """Paths of the named programs, got once; the first time on a machine takes minutes. Raises ToolError."""
     if _refusals:

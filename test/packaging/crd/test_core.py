@@ -1,6 +1,10 @@
 """What is kept of the API server's description of pods."""
 
+from contextlib import contextmanager
+from types import SimpleNamespace
+
 from crd import core
+from lab.tools import catalogue, get
 
 PREFIX = "#/components/schemas/"
 
@@ -27,3 +31,22 @@ def test_descriptions_go_and_a_property_of_that_name_stays():
     )
 
     assert found == {"properties": {"description": {"type": "string"}}}
+
+
+def test_the_newest_kubernetes_is_asked_whichever_is_run_otherwise(monkeypatch):
+    @contextmanager
+    def up(_):
+        module = get.programs("kube-apiserver")["kube-apiserver"]
+        yield SimpleNamespace(admin=SimpleNamespace(get=lambda _: module))
+
+    def made(toolbox, names):
+        return {name: toolbox.tools()[name].module.name for name in names}
+
+    oldest, *_, newest = sorted(path.name for path in (catalogue.FOLDER / "modules").glob("kubernetes-*"))
+    monkeypatch.setattr(get, "_ENVIRONMENT", {catalogue.MINOR_VARIABLE: oldest.removeprefix("kubernetes-")})
+    monkeypatch.setattr(get, "_found", {"kube-apiserver": oldest})
+    monkeypatch.setattr(get, "_refusals", [])
+    monkeypatch.setattr(get.Toolbox, "get", made)
+    monkeypatch.setattr(core.ControlPlane, "up", up)
+
+    assert core.ask_apiserver() == newest

@@ -117,6 +117,8 @@ def test_on_a_terminal_it_shows_a_table_stays_and_ends_by_ctrl_c(environment, jo
         kubectl = programs("kubectl")["kubectl"]
         command = [kubectl, "--kubeconfig", kubeconfig[1], "get", "tfjob/small", "-o", "name"]
         assert subprocess.check_output(command, text=True) == "tfjob.kubeflow.org/small\n"
+        with pytest.raises(AssertionError, match="after 1 s there is no 'removing'"):
+            read_until(terminal, "removing", within=1.0)
 
         os.write(terminal, b"\x03")
         read_until(terminal, "everything has been removed", within=END_SECONDS)

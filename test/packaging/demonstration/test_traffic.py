@@ -1,4 +1,4 @@
-"""The jobs that come and go while pictures are made: all of them valid, of every fate, and the same each time."""
+"""The jobs that come and go while pictures are made."""
 
 import itertools
 

@@ -1,18 +1,10 @@
-"""The pages of docs/reference are what the program says; docs/operations.md has the variables that are no flags."""
+"""docs/operations.md has the variables that are no flags."""
 
 import re
 from pathlib import Path
 
-from pages import reference
-
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "operations.md").read_text()
-
-
-def test_the_reference_is_what_the_program_says():
-    rendered = reference.render(ROOT)
-
-    assert {path: (ROOT / path).read_text() for path in rendered} == rendered
 
 
 def test_the_page_has_the_variables_that_are_no_flags():

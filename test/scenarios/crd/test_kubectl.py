@@ -166,6 +166,16 @@ def test_scale_of_a_job_that_cannot_be_scaled_says_why(kubectl, job):
     )
 
 
+def test_scale_beyond_the_elastic_policy_says_the_numbers(kubectl):
+    kubectl("create", "-f", "-", stdin=json.dumps(JOB.elastic(1, 4).body()))
+
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        kubectl("scale", "tfjob/mnist", "--replicas=9")
+
+    assert "spec.elasticPolicy" in complaint(refused)
+    assert complaint(refused).endswith("needs minReplicas (1) <= number of workers (9) <= maxReplicas (4)")
+
+
 @pytest.mark.parametrize("wanted", ["condition=Succeeded", "jsonpath={.status.completionTime}"])
 def test_wait_returns_when_the_job_has_succeeded(kubectl, job, report, wanted):
     report(job, STATES["Succeeded"])

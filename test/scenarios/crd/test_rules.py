@@ -11,7 +11,6 @@ JOB = builders.tfjob("j").workers(1)
 WITHOUT_REPLICAS = builders.tfjob("j").merged({"spec": {"tfReplicaSpecs": {}}})
 SPECS = "spec.tfReplicaSpecs"
 ELASTIC = "spec.elasticPolicy"
-OUTSIDE = {ELASTIC: "Invalid value: needs minReplicas <= number of workers <= maxReplicas"}
 SERVERS = {"maxReplicas": 2}
 
 
@@ -25,6 +24,10 @@ def worker(**fields):
 
 def scheduling(**fields):
     return policy(schedulingPolicy=fields)
+
+
+def outside(least, count, most, what="workers", field=ELASTIC):
+    return {field: f"Invalid value: needs minReplicas ({least}) <= number of {what} ({count}) <= maxReplicas ({most})"}
 
 
 @pytest.fixture
@@ -122,17 +125,19 @@ async def test_replicas_that_make_no_job_are_refused(creates, job, complaint):
     [
         pytest.param(JOB.elastic(1, 1), {}, id="the least range"),
         pytest.param(JOB.parameter_servers(2).elastic(1, 4, parameterServers=SERVERS), {}, id="servers, too"),
-        pytest.param(JOB.elastic(2, 4), OUTSIDE, id="fewer workers"),
-        pytest.param(JOB.workers(5).elastic(1, 4), OUTSIDE, id="more workers"),
-        pytest.param(JOB.elastic(4, 1), OUTSIDE, id="the wrong way round"),
-        pytest.param(builders.tfjob("j").chief().elastic(1, 4), OUTSIDE, id="no workers"),
+        pytest.param(JOB.elastic(2, 4), outside(2, 1, 4), id="fewer workers"),
+        pytest.param(builders.tfjob("j").replicas("WORKER", 5).elastic(1, 4), outside(1, 5, 4), id="more workers"),
+        pytest.param(JOB.elastic(4, 1), outside(4, 1, 1), id="the wrong way round"),
+        pytest.param(builders.tfjob("j").chief().elastic(1, 4), outside(1, 0, 4), id="no workers"),
         pytest.param(
             JOB.elastic(1, 4, parameterServers=SERVERS),
-            {
-                f"{ELASTIC}.parameterServers": "Invalid value: needs minReplicas <= number of parameter servers (PS)"
-                " <= maxReplicas"
-            },
+            outside(1, 0, 2, "parameter servers", f"{ELASTIC}.parameterServers"),
             id="no servers",
+        ),
+        pytest.param(
+            JOB.parameter_servers(3).elastic(1, 4, parameterServers=SERVERS),
+            outside(1, 3, 2, "parameter servers", f"{ELASTIC}.parameterServers"),
+            id="more servers",
         ),
     ],
 )

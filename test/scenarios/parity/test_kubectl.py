@@ -29,7 +29,8 @@ from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery.clock import SystemClock
 
-NAMESPACE = "kubectl"
+# In what a command reads: the namespace that it is run in.
+HERE = "this-namespace"
 
 
 def manifest(kind, name, /, *, api="v1", **fields):
@@ -55,7 +56,7 @@ def job(name="job", replicas=2, **spec):
 
 
 def event(name, reason, message):
-    about = {"kind": "Pod", "name": "p", "namespace": NAMESPACE, "apiVersion": "v1"}
+    about = {"kind": "Pod", "name": "p", "namespace": HERE, "apiVersion": "v1"}
     times = dict.fromkeys(("firstTimestamp", "lastTimestamp"), "2026-01-01T00:00:00Z")
     more = {"type": "Normal", "count": 2, "source": {"component": "tf-operator"}}
     return manifest("Event", name, involvedObject=about, reason=reason, message=message, **times, **more)
@@ -141,12 +142,15 @@ COMMANDS = [
     ("get svc svc -o yaml", None),
     ("apply -f -", manifest("Service", "bad", spec={"ports": [{"port": 0}]})),
     # Elsewhere: without a volume for it, a cluster's controllers write events.
-    ("apply -n default -f -", manifest("PersistentVolumeClaim", "data", spec=CLAIM)),
-    ("get pvc -n default", None),
+    ("create namespace claims", None),
+    ("apply -n claims -f -", manifest("PersistentVolumeClaim", "data", spec=CLAIM)),
+    ("get pvc -n claims", None),
+    ("delete namespace claims --timeout=60s", None),
     ("apply -f -", manifest("Lease", "lease", api="coordination.k8s.io/v1", spec={"holderIdentity": "me"})),
     ("get lease", None),
     ("create priorityclass high --value=10", None),
     ("get priorityclass high", None),
+    ("delete priorityclass high", None),
     ("create quota q --hard=pods=5", None),
     ("create serviceaccount robot", None),
     ("get sa robot", None),
@@ -267,17 +271,36 @@ class Said:
         return cls(code, *texts)
 
 
-async def kubectl(kubeconfig, cache, arguments, stdin="", *, program="kubectl"):
-    program = programs(program)[program]
-    scope = [f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}", f"--namespace={NAMESPACE}"]
-    environment = os.environ | {"KUBE_EDITOR": "sed -i s/z:/zz:/", "TMPDIR": str(cache)}
-    process = await asyncio.create_subprocess_exec(
-        program, *scope, *arguments, env=environment,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    async with asyncio.timeout(90):
-        out, err = await process.communicate(stdin.encode())
-    return process.returncode, out.decode(), err.decode()
+@dataclass(frozen=True)
+class Kubectl:
+    """A kubectl at a server, in a namespace that has its name: two of them do not meet on one server."""
+
+    kubeconfig: Path
+    cache: Path
+    program: str = "kubectl"
+
+    @property
+    def namespace(self):
+        return self.program.replace(".", "-")
+
+    async def __call__(self, arguments, body=None):
+        """Exit code and what it prints; with a *body*, it reads that."""
+        program = programs(self.program)[self.program]
+        scope = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}", f"--namespace={self.namespace}"]
+        environment = os.environ | {"KUBE_EDITOR": "sed -i s/z:/zz:/", "TMPDIR": str(self.cache)}
+        process = await asyncio.create_subprocess_exec(
+            program, *scope, *arguments, env=environment,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        stdin = yaml.safe_dump(body).replace(HERE, self.namespace) if body else ""
+        async with asyncio.timeout(90):
+            out, err = await process.communicate(stdin.encode())
+        return process.returncode, out.decode(), err.decode()
+
+    async def make_namespace(self):
+        self.cache.mkdir()
+        code, _, error = await self(["create", "namespace", self.namespace])
+        assert code == 0, error
 
 
 def split(command):
@@ -297,17 +320,17 @@ def split(command):
     return [*head.split(), *([flag, value] if flag else [])]
 
 
-async def played(kubeconfig, cache, program):
-    """What each command says."""
+async def played(kubectl):
+    """What each command says in a new namespace."""
+    await kubectl.make_namespace()
     said = []
     for command, stdin in COMMANDS:
         if callable(stdin):
-            _, uid, _ = await kubectl(kubeconfig, cache, ["get", "cm", "owner", "-o", "jsonpath={.metadata.uid}"])
+            _, uid, _ = await kubectl(["get", "cm", "owner", "-o", "jsonpath={.metadata.uid}"])
             body = stdin(uid)
         else:
             body = stdin
-        text = yaml.safe_dump(body) if body else ""
-        said.append(Said.of(*await kubectl(kubeconfig, cache, split(command), text, program=program)))
+        said.append(Said.of(*await kubectl(split(command), body)))
     return said
 
 
@@ -330,14 +353,6 @@ async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
     return folder.kubeconfig
 
 
-async def prepared(kubeconfig, cache, program):
-    """What each command says in a new namespace."""
-    cache.mkdir()
-    code, _, error = await kubectl(kubeconfig, cache, ["create", "namespace", NAMESPACE])
-    assert code == 0, error
-    return await played(kubeconfig, cache, program)
-
-
 @pytest.mark.real_server("what is compared with")
 @pytest.mark.parametrize(
     "program",
@@ -351,8 +366,8 @@ async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_p
     async with AsyncExitStack() as stack:
         kubeconfig = await embedded(StateFolder(tmp_path / "state"), stack)
         found = await asyncio.gather(
-            prepared(control_plane.kubeconfig("admin"), tmp_path / "real", program),
-            prepared(kubeconfig, tmp_path / "embedded", program),
+            played(Kubectl(control_plane.kubeconfig("admin"), tmp_path / "real", program)),
+            played(Kubectl(kubeconfig, tmp_path / "embedded", program)),
         )
     problems = []
     for (command, _), real, own in zip(COMMANDS, *found, strict=True):
@@ -366,32 +381,28 @@ LOUD = "import time\nfor n in range(4): print('line', n, flush=True); time.sleep
 
 @pytest.mark.programs("kubectl")
 async def test_kubectl_reads_what_processes_write(tmp_path: Path) -> None:
-    folder, cache = StateFolder(tmp_path / "state"), tmp_path / "cache"
-    cache.mkdir()
+    folder = StateFolder(tmp_path / "state")
+    kubectl = Kubectl(folder.kubeconfig, tmp_path / "cache")
     spec = {
         "containers": [{"name": "a", "image": "any", "command": [sys.executable, "-c", LOUD]}],
         "restartPolicy": "OnFailure",
     }
 
     async def logs(*arguments):
-        code, out, error = await kubectl(folder.kubeconfig, cache, ["logs", "p", *arguments])
+        code, out, error = await kubectl(["logs", "p", *arguments])
         assert code == 0, error
         return out
 
     async def restarted():
         path = ["get", "pod", "p", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"]
-        return (await kubectl(folder.kubeconfig, cache, path))[1] == "1"
+        return (await kubectl(path))[1] == "1"
 
     try:
         assert main(["local", "up", f"--state-dir={folder.path}"]) == 0
-        await kubectl(folder.kubeconfig, cache, ["create", "namespace", NAMESPACE])
-        code, _, error = await kubectl(
-            folder.kubeconfig, cache, ["apply", "-f", "-"], yaml.safe_dump(manifest("Pod", "p", spec=spec))
-        )
+        await kubectl.make_namespace()
+        code, _, error = await kubectl(["apply", "-f", "-"], manifest("Pod", "p", spec=spec))
         assert code == 0, error
-        await kubectl(
-            folder.kubeconfig, cache, ["wait", "--for=jsonpath={.status.phase}=Running", "pod/p", "--timeout=20s"]
-        )
+        await kubectl(["wait", "--for=jsonpath={.status.phase}=Running", "pod/p", "--timeout=20s"])
 
         assert await logs("-f") == "line 0\nline 1\nline 2\nline 3\n"
         await eventually(restarted, within=30)

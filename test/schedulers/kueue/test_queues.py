@@ -1,5 +1,7 @@
 """Jobs in queues of a real Kueue: it does not matter whether Kueue itself or the operator makes their Workloads."""
 
+import asyncio
+
 import pytest
 
 from support import builders
@@ -7,6 +9,7 @@ from support.kueue_queue import TOLERATION
 from support.operator_fixture import ONE_OPERATOR
 from support.resources import NODES
 from support.settle import eventually
+from tf_operator.cli import main
 
 pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.timeout(300)]
 
@@ -54,6 +57,27 @@ async def test_a_job_for_another_cluster_is_left_alone(queue):
     assert await queue.jobs.pods() == {}
     assert "status" not in await queue.jobs.job("a")
     assert not queue.jobs.sent().writes()
+
+
+async def test_doctor_finds_an_operator_and_a_kueue_that_both_make_workloads(queue, capfd):
+    namespace, plane = queue.jobs.namespace, queue.kueue.plane
+    pod = {"containers": [{"name": "operator", "image": "i", "args": ["run", "--kueue=external"]}]}
+    labels = {"app.kubernetes.io/name": "tf-operator"}
+    spec = {
+        "replicas": 0,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    await asyncio.to_thread(plane.admin.create, path, {"metadata": {"name": "o", "labels": labels}, "spec": spec})
+
+    await asyncio.to_thread(main.main, ["doctor", "--kubeconfig", str(plane.kubeconfig("admin")), "-n", namespace])
+
+    said = capfd.readouterr().out
+    assert ("ok   jobs wait in queues of Kueue, by the operator" in said) == queue.is_external, said
+    assert ("FAIL Kueue's own code for TFJobs is on" in said) == (not queue.is_external), said
+    assert await queue.jobs.pods() == {}
+    await asyncio.to_thread(plane.admin.delete, f"{path}/o")
 
 
 async def test_topology_annotations_are_passed_on(queue):

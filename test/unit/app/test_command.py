@@ -1,5 +1,6 @@
 """``tf-operator``: its commands, its exit codes, and the two ways to start it."""
 
+import gc
 import subprocess
 import sys
 
@@ -13,9 +14,11 @@ pytestmark = pytest.mark.usefixtures("own_signals")
 @pytest.fixture
 def started(monkeypatch):
     """The options of each process that would have been run."""
-    options = []
+    options, thresholds = [], gc.get_threshold()
     monkeypatch.setattr(run, "run", lambda chosen: options.append(chosen) or 3)
-    return options
+    yield options
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"], ["-v=1", "-version"]])
@@ -58,6 +61,15 @@ def test_the_arguments_of_the_process_are_used_when_none_are_given(started, monk
 
     assert command.main() == 3
     assert started[0].election is None
+
+
+def test_the_collector_leaves_what_is_imported_alone_and_runs_rarely(started):
+    before = gc.get_threshold()[0]
+
+    command.main(["run", "--leader-elect=false"])
+
+    assert gc.get_freeze_count() > 10_000
+    assert gc.get_threshold()[0] > 5 * before
 
 
 def test_the_package_can_be_started_as_a_module():

@@ -60,6 +60,31 @@ def test_a_crd_that_lacks_fields_of_this_release_is_found():
     assert diagnosis.of_crd(API, crd, is_local=True).step.endswith("tfjob local down, then tfjob local up")
 
 
+@pytest.mark.parametrize(
+    ("by_operator", "by_kueue", "is_well", "said"),
+    [
+        (
+            True,
+            True,
+            False,
+            "Kueue's own code for TFJobs is on, and the operator runs with --kueue=external\n     -> take",
+        ),
+        (True, False, True, "jobs wait in queues of Kueue, by the operator"),
+        (False, True, True, "jobs wait in queues of Kueue, by its own code for TFJobs"),
+        (
+            False,
+            False,
+            None,
+            "jobs do not wait in queues of Kueue, whatever their labels say\n     -> if they are to wait",
+        ),
+    ],
+)
+def test_exactly_one_lets_jobs_wait_in_queues(by_operator, by_kueue, is_well, said):
+    found = diagnosis.of_queues(by_operator=by_operator, by_kueue=by_kueue)
+
+    assert (found.is_well, said in str(found)) == (is_well, True)
+
+
 def test_rights_that_are_missing_are_named():
     asked = diagnosis.rights(API)
     assert diagnosis.of_rights([], "team").is_well

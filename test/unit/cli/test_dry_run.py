@@ -35,12 +35,6 @@ def test_the_address_is_the_one_in_tf_config():
     assert dry_run.address(found, worker) == "j-worker-1.default.svc.cluster.local:2222"
 
 
-def test_a_single_replica_has_no_tf_config():
-    found = dry_run_of(tfjob("j").workers(1))
-
-    assert list(dry_run.tf_configs(found.job, found.replicas[0].create.body())) == []
-
-
 @pytest.mark.parametrize(
     ("entry", "config"),
     [

@@ -45,17 +45,11 @@ def test_every_example_can_be_planned_without_a_warning(plan, path):
     assert "warning" not in complaints
 
 
-def test_a_job_is_summed_up_by_default(plan):
-    code, printed, complaints = plan(JOB.body())
+def test_several_files_are_summed_up_one_after_the_other(plan):
+    code, printed, complaints = plan(JOB.body(), JOB.named("k").body())
 
     assert (code, complaints) == (0, "")
     assert printed.startswith("TFJob default/j: 2 pods and 2 Services\n")
-
-
-def test_several_files_are_planned_one_after_the_other(plan):
-    code, printed, _ = plan(JOB.body(), JOB.named("k").body())
-
-    assert code == 0
     assert "\n\nTFJob default/k: " in printed
 
 

@@ -15,11 +15,6 @@ def reported(body, **options):
     return [str(error) for error in seen.errors], [str(warning) for warning in seen.warnings]
 
 
-def test_a_job_without_a_namespace_goes_where_the_command_line_says():
-    assert str(validate.check(JOB.body(), namespace="team").job.key) == "team/j"
-    assert str(validate.check(JOB.body()).job.key) == "default/j"
-
-
 def test_a_namespace_that_is_not_the_one_of_the_command_line_is_an_error():
     errors, _ = reported(JOB.in_namespace("mine").body(), namespace="yours")
 
@@ -42,12 +37,6 @@ def test_a_version_that_is_not_served_is_an_error():
     errors, _ = reported({"apiVersion": "kubeflow.org/v2", "kind": "TFJob"})
 
     assert errors == ["apiVersion: must be 'kubeflow.org/v1', is 'kubeflow.org/v2'"]
-
-
-def test_all_errors_are_reported():
-    body = JOB.chief().master().backoff_limit(-1).merged({"metadata": {"name": "J"}}).body()
-
-    assert len(reported(body)[0]) == 3
 
 
 def test_a_tf_config_that_no_process_can_be_started_with_is_an_error():
@@ -83,8 +72,3 @@ def test_a_job_that_was_read_from_a_cluster_is_planned_as_if_it_were_new():
     job = validate.check(JOB.merged(written).body()).job
 
     assert (job.uid, job.is_being_deleted, job.record.is_finished) == ("u", False, False)
-
-
-def test_a_job_is_recognised_by_its_kind():
-    assert validate.is_job(JOB.body())
-    assert not validate.is_job({"kind": "Job"})

@@ -102,7 +102,8 @@ def test_a_spec_of_the_wrong_type_is_a_job_with_problems(spec):
 
 def test_a_job_that_is_nested_too_deep_keeps_its_name_and_its_status():
     status = {"conditions": [{"type": "Failed", "status": "True", "reason": "TFJobInvalidSpec"}]}
-    text = json.dumps({**JOB, "spec": "DEEP", "status": status}).replace('"DEEP"', '{"a":' * 5000 + "1" + "}" * 5000)
+    deep = '{"a":' * 500_000 + "1" + "}" * 500_000
+    text = json.dumps({**JOB, "spec": "DEEP", "status": status}).replace('"DEEP"', deep)
 
     found = read_job(msgspec.Raw(text.encode()))
 

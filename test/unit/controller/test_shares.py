@@ -151,7 +151,7 @@ async def test_a_slot_that_is_given_to_a_write_that_is_cancelled_in_this_moment_
     cancelled.cancel()
     await asyncio.wait([cancelled])
 
-    await asyncio.wait_for(slots.take("ns", 0), 1)
+    await asyncio.wait_for(slots.take("ns", 0), 30)
 
 
 async def test_a_large_job_that_nobody_waits_behind_is_made_in_one_reconcile(harness):

@@ -95,7 +95,7 @@ def test_what_is_too_deep_for_an_annotation_is_left_out_and_is_equal_to_nothing(
 
 def deep():
     found = []
-    for _ in range(100_000):
+    for _ in range(1_000_000):
         found = [found]
     return found
 

@@ -27,6 +27,7 @@ from aiohttp import web
 from tf_operator.app.http import connections
 from tf_operator.app.http.connections import Connections
 from tf_operator.app.options.flag_types import Address
+from tf_operator.machinery import accepting
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.log import Logger
 
@@ -186,15 +187,14 @@ class _Site(web.Server):
 
     async def accept(self, listener: socket.socket) -> NoReturn:
         """Accept connections until cancelled."""
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, _ = await loop.sock_accept(listener)
+                accepted = await accepting.accept(listener)
             except OSError:
                 await self._clock.sleep(_PAUSE)
             else:
                 self._open.add(accepted)
-                # While the backlog is full, ``sock_accept`` returns without waiting: everything else needs a turn.
+                # While the backlog is full, ``accept`` returns without waiting: everything else needs a turn.
                 await self._clock.sleep(0)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:

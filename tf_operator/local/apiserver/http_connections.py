@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 
 from aiohttp import web
 
+from tf_operator.machinery import accepting
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.log import Logger
 
@@ -63,11 +64,10 @@ class ConnectionPool:
 
     async def accept(self, listener: socket.socket) -> NoReturn:
         """Accept connections until cancelled."""
-        loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as tasks:
             while True:
                 try:
-                    accepted, _ = await loop.sock_accept(listener)
+                    accepted = await accepting.accept(listener)
                 except OSError:
                     await self._clock.sleep(_PAUSE)
                     continue
@@ -75,7 +75,7 @@ class ConnectionPool:
                     accepted.close()
                     continue
                 self._add(accepted, tasks)
-                # While the backlog is full, ``sock_accept`` returns without waiting: everything else needs a turn.
+                # While the backlog is full, ``accept`` returns without waiting: everything else needs a turn.
                 await self._clock.sleep(0)
 
     def admit(self, protocol: object) -> None:

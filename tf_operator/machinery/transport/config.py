@@ -54,6 +54,8 @@ def make_tls(authorities: str | None, *, is_verified: bool = True) -> ssl.SSLCon
     """A context that trusts ``authorities`` (PEM), or whom this machine trusts."""
     # Bundles have names in their comments, in any alphabet; OpenSSL takes nothing but ASCII.
     context = ssl.create_default_context(cadata=authorities and authorities.encode("ascii", "ignore").decode())
+    # Some builds of Python leave it to OpenSSL's configuration, which may allow less.
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     # On since Python 3.13, and refuses what client-go accepts: the authorities of EKS and others lack an extension.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not is_verified:

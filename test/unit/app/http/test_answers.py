@@ -31,7 +31,8 @@ def post(url, body, method="POST"):
         with urllib.request.urlopen(urllib.request.Request(url, body, method=method), timeout=20) as reply:
             return reply.status, reply.read()
     except urllib.error.HTTPError as error:
-        return error.code, error.read()
+        with error:
+            return error.code, error.read()
 
 
 def test_a_body_is_answered_as_a_whole(url):

@@ -10,6 +10,7 @@ from support.fake_clock import FakeClock
 from tf_operator.app.http import connections, endpoints, server
 from tf_operator.app.metrics.exposition import Exposition
 from tf_operator.app.options.flag_types import Address
+from tf_operator.machinery import accepting
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -26,7 +27,7 @@ class Backlog:
         self.most = most
         self.clients = []
 
-    async def sock_accept(self, _listener):
+    async def accept(self, _listener):
         if len(self.clients) == self.most:
             await asyncio.Event().wait()
         accepted, client = map(self.stack.enter_context, socket.socketpair())
@@ -35,20 +36,20 @@ class Backlog:
         if not self.clients:
             client.sendall(REQUEST)
         self.clients.append(client)
-        return accepted, None
+        return accepted
 
 
 async def test_a_probe_is_answered_while_the_backlog_never_empties(monkeypatch):
     with ExitStack() as stack:
         backlog = Backlog(stack, connections.MOST * 2)
-        monkeypatch.setattr(asyncio.get_running_loop(), "sock_accept", backlog.sock_accept)
+        monkeypatch.setattr(accepting, "accept", backlog.accept)
         async with asyncio.TaskGroup() as tasks:
             endpoint = server.Endpoint(Address("", 0), {"/healthz": answer})
-            accepting = tasks.create_task(server._Site(endpoint, FakeClock(), tasks).accept(None))
+            serving = tasks.create_task(server._Site(endpoint, FakeClock(), tasks).accept(None))
             while len(backlog.clients) < backlog.most:
                 await asyncio.sleep(0)
             received = backlog.clients[0].recv(1000)
-            accepting.cancel()
+            serving.cancel()
             for client in backlog.clients:
                 client.close()
 

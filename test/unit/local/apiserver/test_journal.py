@@ -13,7 +13,15 @@ TOYS = "/apis/toys.io/v1/namespaces/team/toys"
 @pytest.fixture
 def again(tmp_path):
     """Starts the server on the same file. The one before is not closed, as after SIGKILL."""
-    return lambda: toy_kinds.server(FakeClock(), journal=SqliteJournal(tmp_path / "journal.sqlite"))
+    journals = []
+
+    def start():
+        journals.append(SqliteJournal(tmp_path / "journal.sqlite"))
+        return toy_kinds.server(FakeClock(), journal=journals[-1])
+
+    yield start
+    for journal in journals:
+        journal.close()
 
 
 def test_everything_is_there_with_the_same_versions(again):

@@ -84,5 +84,7 @@ def test_damaged_bytes_are_refused_or_read_and_nothing_else():
 
 def test_another_kind_is_refused_with_a_way_out():
     body = base64.b64decode(CONFIG).replace(b"ConfigMap", b"CronJobXX")
-    with pytest.raises(ApiFailure, match=r"JSON is: add --dry-run=client -o yaml .* pipe it into: kubectl create -f -"):
+    way_out = r"JSON is: add --dry-run=client -o yaml .* pipe it into: kubectl create -f -"
+    with pytest.raises(ApiFailure, match=way_out) as refused:
         protobuf.to_json(body)
+    assert refused.value.code == 415

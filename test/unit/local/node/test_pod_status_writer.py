@@ -46,7 +46,7 @@ async def test_of_a_pod_that_is_gone_every_status_counts_as_written(clock, refus
     running = asyncio.create_task(writer.run())
     for phase in ("Running", "Failed"):
         writer.want(lambda _body, phase=phase: {"phase": phase})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await writer.wait_written()
     assert len(patches) == 2
     running.cancel()

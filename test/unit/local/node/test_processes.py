@@ -99,7 +99,7 @@ def is_alive(pid):
     """A zombie is not: its parent may be a process that never asks for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

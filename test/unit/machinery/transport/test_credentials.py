@@ -186,7 +186,7 @@ async def test_a_cancelled_plugin_is_killed(plugin, tmp_path, mode, script):
 
 async def _wait_under_way(note):
     """Wait until the plugin has written down its processes, and its output is being waited for."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while "_read_stream" not in {task.get_coro().__name__ for task in asyncio.all_tasks()}:
             await asyncio.sleep(0.001)
         while not note.exists() or not note.read_text().endswith("\n"):
@@ -195,7 +195,7 @@ async def _wait_under_way(note):
 
 
 async def _wait_dead(*pids):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while any(_is_alive(pid) for pid in pids):
             await asyncio.sleep(0.005)
 

@@ -15,7 +15,7 @@ JOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 KEY = ObjectKey("ns", "name")
 # The apiserver stores less than 10,000 levels, which is more than decoders on Python 3.11 and 3.12 can take.
-DEEP = b"[" * 50_000 + b"]" * 50_000
+DEEP = b"[" * 1_000_000 + b"]" * 1_000_000
 
 
 # Requests
