@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
@@ -19,6 +20,9 @@ PAGE: Final = 500
 _WATCH_SECONDS: Final = 240
 _SILENCE: Final = _WATCH_SECONDS + 30.0
 _PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 16.0
+_HEALTHY: Final = 5.0
+"""Seconds; after a turn that took longer, or brought something, the next pause is short again."""
 _PASSING: Final = (errors.NoReply, errors.Garbled, errors.Throttled, errors.ServerFailed)
 
 
@@ -55,7 +59,9 @@ async def follow(
     listed = await list_all(client, resource, scope)
     yield _difference(known, listed.items)
     version = listed.version
+    pauses = ExponentialBackoff[str](base=_PAUSE, cap=_LONGEST_PAUSE)
     while True:
+        began, asked = clock.monotonic(), 0.0
         try:
             if not version:
                 listed = await list_all(client, resource, scope)
@@ -63,16 +69,19 @@ async def follow(
                 yield _difference(known, listed.items)
             async with aclosing(_watch(client, resource, scope, version, clock)) as lines:
                 async for line in lines:
+                    pauses.forget("")
                     body = msgspec.json.decode(line.object)
                     version = resource_version_of(body)
                     if line.type != "BOOKMARK":
                         yield [_change(known, body, is_deleted=line.type == "DELETED")]
         except errors.Expired:
             version = ""
-        except _PASSING:
-            pass
+        except _PASSING as error:
+            asked = error.retry_after or 0.0
+        if clock.monotonic() - began > _HEALTHY:
+            pauses.forget("")
         # Also after a clean end: a proxy may cut every watch at once.
-        await clock.sleep(_PAUSE)
+        await clock.sleep(max(asked, pauses.delay("")))
 
 
 async def _watch(

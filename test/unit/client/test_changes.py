@@ -95,3 +95,15 @@ async def test_a_list_has_all_pages_and_begins_again_once_when_it_expires():
     assert (await follow(*pages, Hang()))[0] == [["b"]]
     with pytest.raises(errors.Forbidden):
         await follow(errors.Forbidden(403, errors.Status(message="no")))
+
+
+async def test_a_server_that_fails_is_asked_less_and_less_often():
+    lists, gone = page([], version=5), errors.Unreachable("refused")
+    later = errors.Throttled(429, errors.Status(), retry_after=40.0)
+
+    _, versions = await follow(lists, *[gone] * 20, seconds=60)
+    assert len(versions) == 8
+    _, versions = await follow(lists, later, Hang(), seconds=39)
+    assert versions == ["list", "5"]
+    _, versions = await follow(lists, *[gone] * 4, Watch(added(thing("b", 9))), Hang(), seconds=17)
+    assert versions == ["list", *["5"] * 5, "9"]

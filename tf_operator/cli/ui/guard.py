@@ -33,7 +33,8 @@ class BrowserGuard:
 
     def __init__(self, port: int) -> None:
         """Make the secrets of one server."""
-        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        # Browsers leave the port of HTTP out.
+        self._hosts = tuple(f"{name}:{port}".removesuffix(":80") for name in ("127.0.0.1", "localhost"))
         self._token = secrets.token_urlsafe(32)
         self._session = secrets.token_urlsafe(32)
         self.path = f"/{secrets.token_hex(16)}/"

@@ -157,7 +157,9 @@ class JobFeed(RunningFeed):
         found = [error for what, error in self._failures.items() if not _is_lack(what, error)]
         if not found:
             return ""
-        return feed.shown(failures.sentence(found[-1])) + (". What is shown may be old." if self.sections else ".")
+        return feed.shown(failures.sentence(found[-1])) + (
+            ". What is shown may be old." if "job" in self.sections else "."
+        )
 
     def _end(self, problem: str = "") -> None:
         found = {"problem": feed.frame("problem", problem)} if problem else {}

@@ -206,6 +206,8 @@ class Site(StreamingServer):
         """Send what the cursors have until the browser leaves or nothing follows."""
         if len(self.streams) >= MOST_STREAMS:
             raise _Answer(503, "Too many pages are open: close some.")
+        if http.method == "HEAD":
+            return web.Response(content_type="text/event-stream", headers=_HEADERS)
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"})
         woken = asyncio.Event()
         with ExitStack() as stack:

@@ -42,6 +42,13 @@ def test_this_server_is_known_by_its_addresses(guard, headers):
     guard.check_address(CIMultiDict(headers))
 
 
+def test_the_port_of_http_is_in_no_address():
+    guard = BrowserGuard(80)
+
+    guard.check_address(CIMultiDict({"Host": "127.0.0.1", "Origin": "http://127.0.0.1"}))
+    assert guard.url.startswith("http://127.0.0.1/?token=")
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -141,6 +141,7 @@ async def test_the_token_gets_a_cookie_and_a_page_that_leads_on_once(browser):
 ANSWERS = {
     ("GET", "{path}"): (200, "<h1>Jobs</h1>"),
     ("HEAD", "{path}"): (200, ""),
+    ("HEAD", "{path}stream"): (200, ""),
     ("GET", f"{{path}}jobs/{JOB}"): (200, "First failure"),
     ("GET", f"{{path}}yaml/{JOB}"): (200, "kind: TFJob"),
     ("GET", "{path}yaml/tfjob.kubeflow.org/default/other"): (404, "not found"),

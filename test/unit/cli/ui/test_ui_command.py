@@ -4,13 +4,18 @@ import asyncio
 import re
 import socket
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from support.embedded_jobs import EmbeddedJobs
 from tf_operator.cli import main, session, target, ui_command
+from tf_operator.cli.ui import scopes
+from tf_operator.cli.ui_command import ProblemReporter
+from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.transport import errors
 
 
 @pytest.fixture
@@ -40,6 +45,27 @@ def test_it_prints_a_link_and_ends_when_it_is_interrupted(call):
     link = r"  http://127\.0\.0\.1:\d+/\?token=[\w-]{43}\n"
     assert code == 0
     assert re.fullmatch(rf"Jobs of in-process:\n{link}The link works once; Ctrl-C ends\.\n", printed)
+
+
+def test_without_the_right_to_list_jobs_the_terminal_names_it_and_the_page_waits_for_it(call, monkeypatch):
+    def refuse(*_, **__):
+        raise errors.Forbidden(403, errors.Status(message="you may not"))
+
+    monkeypatch.setattr(LogTransport, "send", refuse)
+    monkeypatch.setattr(scopes, "_is_served", AsyncMock(return_value=True))
+    code, printed = call("ui --no-browser -n team")
+
+    advice = "tfjob doctor finds out what is missing; --namespace names another namespace"
+    assert (code, "The link works once" in printed, f"tfjob: you may not; {advice}\n" in printed) == (0, True, True)
+
+
+def test_the_terminal_says_once_that_jobs_may_be_old_and_once_that_they_are_not(capsys):
+    board = Mock(problem="it is gone")
+    reporter = ProblemReporter(board)
+    for board.problem in ("it is gone", "it is gone", "", ""):
+        reporter.report()
+
+    assert capsys.readouterr().err == "tfjob: it is gone\ntfjob: the API server shows all jobs again\n"
 
 
 def test_a_browser_gets_the_link_in_a_file_that_nobody_else_can_read(call, monkeypatch):

@@ -57,6 +57,7 @@ export function keepTimes() {
   }, 5000);
 }
 
+const NOT_CONNECTED = "Not connected: does tfjob ui still run? The next start prints a new link.";
 const SIGNS = { Succeeded: "✓", Failed: "✗", Running: "▶", Restarting: "↻", Suspended: "‖", Queued: "…", Created: "○", New: "○" };
 
 /** A state: a sign, a word and a colour, of which the word is enough. */
@@ -89,8 +90,8 @@ export class Stream {
     source.onerror = () => {
       const isLost = source.readyState === EventSource.CLOSED;
       this.failures += 1;
-      write($("link"), isLost || this.failures > 1 ? "Not connected: does tfjob ui still run? The next start prints a new link." : "Connecting…");
-      if (isLost) this.again();
+      write($("link"), isLost || this.failures > 1 ? NOT_CONNECTED : "Connecting…");
+      if (isLost) this.again(source.url);
     };
     for (const [event, handle] of Object.entries(this.handlers)) {
       source.addEventListener(event, (message) => handle(JSON.parse(message.data)));
@@ -102,9 +103,13 @@ export class Stream {
     this.source = null;
   }
 
-  /** Begin again, at another address or after a refusal. */
-  again() {
+  /** Begin again after a refusal, of which an event source knows nothing. */
+  again(address) {
     this.close();
+    fetch(address, { method: "HEAD" }).then(
+      (answer) => write($("link"), answer.status === 503 ? "Too many pages are open: close some." : NOT_CONNECTED),
+      () => {},
+    );
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.open(), 3000);
   }
