@@ -33,8 +33,6 @@ from tf_operator.machinery.log import Logger
 
 MOST_STREAMS: Final = 64
 """Pages that are looked at: one that is hidden has none."""
-WRITE_WITHIN: Final = 30.0
-"""Seconds in which a browser has to read what was sent; after that it begins again."""
 _PACE: Final = 0.25
 """Seconds in which changes are collected, and a browser has time to show what it got."""
 _BEAT: Final = 15.0
@@ -216,22 +214,18 @@ class Site(StreamingServer):
             self.streams.add(woken)
             stack.callback(self.streams.discard, woken)
             await response.prepare(http)
-            try:
-                await self._write(response, b"retry: 2000\n\n")
-                await self._pump(response, tuple(cursors.values()), woken)
-            except TimeoutError as error:
-                # Closed in order, the connection would wait for ever to hand out what is not read.
-                if http.transport:
-                    http.transport.abort()
-                raise ConnectionResetError("the browser does not read") from error
+            await self.write(http, response, b"retry: 2000\n\n")
+            await self._pump(http, response, tuple(cursors.values()), woken)
         return response
 
-    async def _pump(self, response: web.StreamResponse, cursors: Sequence[Cursor], woken: asyncio.Event) -> None:
+    async def _pump(
+        self, http: web.BaseRequest, response: web.StreamResponse, cursors: Sequence[Cursor], woken: asyncio.Event
+    ) -> None:
         while not self.is_ending:
             woken.clear()
             is_ended = any(cursor.is_ended for cursor in cursors)
             if frames := [text for cursor in cursors for text in cursor.news()]:
-                await self._write(response, b"".join(frames))
+                await self.write(http, response, b"".join(frames))
             elif is_ended:
                 return
             else:
@@ -239,13 +233,8 @@ class Site(StreamingServer):
                     async with self._clock.timeout(_BEAT):
                         await woken.wait()
                 except TimeoutError:
-                    await self._write(response, b": here\n\n")
+                    await self.write(http, response, b": here\n\n")
             await self._clock.sleep(_PACE)
-
-    async def _write(self, response: web.StreamResponse, data: bytes) -> None:
-        """``TimeoutError``: what a browser does not read must not be kept for it."""
-        async with self._clock.timeout(WRITE_WITHIN):
-            await response.write(data)
 
 
 def _text(text: str, *, status: int = 200) -> web.Response:

@@ -30,8 +30,6 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import key_of
 
-WRITE_WITHIN: Final = 30.0
-"""Seconds in which a client has to read what has been sent so far; a watch that is not read must not grow."""
 BODY_WITHIN: Final = 30.0
 """Seconds for the body of a request."""
 IDLE: Final = 120.0
@@ -40,7 +38,6 @@ ENDED_WITHIN: Final = 2.0
 """Seconds that requests have when the server ends."""
 LINGER: Final = 2.0
 """Seconds for which the rest of a body is read that was refused: otherwise the client might not see the answer."""
-_CHUNK: Final = 256 * 1024
 _MOST_PARAMETERS: Final = 100
 _LONGEST_LINE: Final = 64 * 1024
 """A selector may be long."""
@@ -236,17 +233,8 @@ class _Site(StreamingServer):
             response.force_close()
         await response.prepare(http)
         if http.method != "HEAD":
-            await self._write(response, answer.body)
+            await self.write(http, response, answer.body)
         return response
-
-    async def _write(self, response: web.StreamResponse, data: bytes) -> None:
-        """In pieces, each of which has to be read in time: what a client does not read must not be kept for it."""
-        for start in range(0, len(data), _CHUNK):
-            try:
-                async with self._clock.timeout(WRITE_WITHIN):
-                    await response.write(memoryview(data)[start : start + _CHUNK])
-            except TimeoutError as error:
-                raise ConnectionResetError("the client does not read") from error
 
     async def _watch(self, http: web.BaseRequest, watch: Watching) -> web.StreamResponse:
         response = web.StreamResponse(headers=_headers(watch.content_type))
@@ -259,7 +247,7 @@ class _Site(StreamingServer):
             while not (watch.is_ended or self.is_ending):
                 woken.clear()
                 if lines := watch.news():
-                    await self._write(response, b"".join(lines))
+                    await self.write(http, response, b"".join(lines))
                 elif not watch.is_ended:
                     await self._wait(woken, until=watch.wakes_at)
         finally:
@@ -287,7 +275,7 @@ class _Site(StreamingServer):
             return response
         pieces = asked.read(self._logs, key_of(pod))
         async for piece in pieces:
-            await self._write(response, piece)
+            await self.write(http, response, piece)
         return response
 
 

@@ -20,6 +20,9 @@ MOST: Final = 256
 """Of which a kubectl takes one, and each watch or log that is followed."""
 ADMITTED_WITHIN: Final = 5.0
 """Seconds for the TLS handshake and the first request."""
+WRITE_WITHIN: Final = 30.0
+"""Seconds in which a client has to read a piece."""
+_CHUNK: Final = 256 * 1024
 _PAUSE: Final = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 
@@ -139,11 +142,24 @@ class StreamingServer(web.Server):
         """What wakes each of them."""
         self.is_ending = False
         self.pool = ConnectionPool(self, tls, clock)
+        self._limits = clock
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """The connection is closed, whoever closed it."""
         super().connection_lost(handler, exc)
         self.pool.lost(handler)
+
+    async def write(self, http: web.BaseRequest, response: web.StreamResponse, data: bytes) -> None:
+        """In pieces, each of which has to be read in time: what a client does not read must not be kept for it."""
+        for start in range(0, len(data), _CHUNK):
+            try:
+                async with self._limits.timeout(WRITE_WITHIN):
+                    await response.write(memoryview(data)[start : start + _CHUNK])
+            except TimeoutError as error:
+                # Closed in order, the connection would wait for ever to hand out what is not read.
+                if http.transport:
+                    http.transport.abort()
+                raise ConnectionResetError("the client does not read") from error
 
     async def end(self, within: float) -> None:
         """End streams, let the other requests finish for so many seconds, and close all connections."""

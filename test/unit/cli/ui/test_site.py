@@ -14,6 +14,7 @@ from tf_operator.cli.ui import board, site
 from tf_operator.cli.ui.feed import SharedFeeds
 from tf_operator.cli.ui.guard import ASK_AGAIN, BrowserGuard
 from tf_operator.dialects import registry
+from tf_operator.local.apiserver.http_connections import WRITE_WITHIN
 from tf_operator.machinery.transport.requests import EVERYWHERE
 
 JOB = "tfjob.kubeflow.org/default/j"
@@ -104,7 +105,7 @@ async def test_a_browser_that_does_not_read_is_left_with_what_it_has(browser, cl
     await browser.enter()
     wire = browser.follow("stream")
     wire.writer.write = lambda _: asyncio.Event().wait()
-    await cluster.clock.advance(site.WRITE_WITHIN - 1)
+    await cluster.clock.advance(WRITE_WITHIN - 1)
     assert (browser.streams[0].done(), browser.transport.abort.called) == (False, False)
     await cluster.clock.advance(2)
 

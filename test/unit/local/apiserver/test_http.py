@@ -260,7 +260,7 @@ async def test_a_watch_that_nobody_reads_is_ended(server):
     async with asyncio.timeout(20):
         while not watch.is_closed:  # the system's buffers take a few pieces first
             await asyncio.sleep(0.05)
-            await server.clock.advance(http.WRITE_WITHIN / 2 + 1)
+            await server.clock.advance(http_connections.WRITE_WITHIN / 2 + 1)
     writer.transport.abort()
 
 
