@@ -75,8 +75,8 @@ def _numbers() -> list[panels.AnyPanel]:
         ),
         number(
             "Suspended",
-            "Jobs that are suspended, such as by a queue that admits them later. They have no pods.",
-            Ask(or_zero(jobs.phases(JOBS, where='phase="Suspended"')), "suspended"),
+            "Jobs without pods: suspended, or waiting in a queue until it admits them.",
+            Ask(or_zero(jobs.phases(JOBS, where='phase=~"Suspended|Queued"')), "suspended"),
             unit=COUNT,
             steps={1: PURPLE},
         ),
