@@ -182,7 +182,7 @@ async def test_connections_in_several_threads_share_one_read_of_a_token_that_is_
                 if used.is_set():
                     raise ConfigurationError("the refresh token was used already")
                 used.set()
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.5)  # the others ask meanwhile, however busy the machine is
             return TWO if refused else ONE
 
     config = await started(Issuer(), SystemClock())
