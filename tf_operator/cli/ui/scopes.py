@@ -64,7 +64,7 @@ async def _namespaces(jobs: AsyncTFJobs) -> tuple[str, ...]:
 async def _listable(
     jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespaces: tuple[str, ...]
 ) -> tuple[dict[ServedAPI, tuple[Scope, ...]], ApiError | None]:
-    """The scopes of each API that may be listed, and a refusal of the others."""
+    """The scopes of each API that may be listed, and the first refusal of the others: users know that kind best."""
     found = dict[ServedAPI, tuple[Scope, ...]]()
     refusal: ApiError | None = None
     for api in apis:
@@ -72,7 +72,7 @@ async def _listable(
             try:
                 await jobs.client.send(requests.list_page(api.resource, Scope(namespace), limit=1))
             except (Forbidden, NotFound) as error:
-                refusal = error
+                refusal = refusal if isinstance(refusal, Forbidden) else error
             else:
                 found[api] = (*found.get(api, ()), Scope(namespace))
     return found, refusal

@@ -26,12 +26,13 @@ SERVED = ("/apis/kubeflow.org/v1", "/apis/mlkube.io/v1beta1")
 class Rights(InMemory):
     """Lists may be read at these paths; the others are forbidden, and the other kind may not be served."""
 
-    def __init__(self, paths):
+    def __init__(self, paths, *, serves_both=False):
         self._paths = paths
+        self._serves_both = serves_both or OTHER_KIND in paths
 
     @asynccontextmanager
     async def send(self, request, *, before_send=None):
-        if request.path in SERVED and (request.path in OTHER_KIND) <= (OTHER_KIND in self._paths):
+        if request.path in SERVED and (request.path in OTHER_KIND) <= self._serves_both:
             kinds = [{"name": "tfjobs", "kind": kind, "namespaced": True} for kind in ("TFJob", "TfJob")]
             yield ScriptedReply(json.dumps({"resources": kinds}).encode())
         elif request.path in self._paths:
@@ -40,7 +41,7 @@ class Rights(InMemory):
         elif request.path in SERVED:
             raise NotFound(404, errors.Status(message="not served"))
         else:
-            raise Forbidden(403, errors.Status(message="you may not"))
+            raise Forbidden(403, errors.Status(message=f"you may not list {request.path}"))
 
 
 @pytest.mark.parametrize(
@@ -68,4 +69,12 @@ async def test_where_nothing_may_be_listed_the_missing_right_is_named_and_waited
         found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
 
     assert found.scopes == {KUBEFLOW: (Scope(tried),)}
-    assert found.refusal == "you may not; tfjob doctor finds out what is missing"
+    path = TFJOBS.format(f"namespaces/{tried}/")
+    assert found.refusal == f"you may not list {path}; tfjob doctor finds out what is missing"
+
+
+async def test_of_several_kinds_that_may_not_be_listed_the_first_is_named():
+    async with AsyncTFJobs("team", transport=Rights(set(), serves_both=True), clock=FakeClock()) as jobs:
+        found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), "team")
+
+    assert TEAM in found.refusal
