@@ -7,8 +7,7 @@ by `Api` where a library sees enough, and by `Wire` where it takes every byte.
 import re
 import threading
 import time
-from contextlib import AsyncExitStack, suppress
-from pathlib import Path
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -19,6 +18,7 @@ from lab.fault_proxy.trigger import anything, create, get, listing, patch, watch
 from lab.fault_proxy.wire import Wire
 from support.api import RefusedError
 from support.lease_watch import lease
+from support.open_sockets import open_sockets
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_every_request_is_logged_with_what_was_asked_and_what_came_of_it(p
 
 
 async def test_nothing_is_left_after_close_whatever_was_open(control_plane, path, token):
-    before = set(threading.enumerate()), sockets()
+    before = set(threading.enumerate()), open_sockets()
     asked = [("GET", "?watch=true"), ("POST", ""), ("GET", "/a"), ("GET", ""), ("PATCH", "/a")]
     async with AsyncExitStack() as connections:
 
@@ -100,13 +100,4 @@ async def test_nothing_is_left_after_close_whatever_was_open(control_plane, path
             await proxy.until(lambda: proxy.count() == len(asked) and all(rule.has_fired() for rule in rules))
             await proxy.until(lambda: proxy.open_watches(watch("leases")) == 1)
             proxy.close()
-    assert (set(threading.enumerate()) - before[0], sockets() - before[1]) == (set(), set())
-
-
-def sockets():
-    """What of this process's open files is a socket."""
-    found = set()
-    for entry in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # the one that lists the folder is gone by now
-            found.add(str(entry.readlink()))
-    return {name for name in found if name.startswith("socket:")}
+    assert (set(threading.enumerate()) - before[0], open_sockets() - before[1]) == (set(), set())

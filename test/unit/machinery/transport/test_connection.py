@@ -7,7 +7,6 @@ import logging
 import socket
 import ssl
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import pytest
 import trustme
@@ -15,6 +14,7 @@ import trustme
 from support.config_source import ConfigSource
 from support.fake_clock import FakeClock
 from support.loopback import CLOSED, RESET, SILENT, Answer, Ending, Loopback, reply
+from support.open_sockets import open_sockets
 from tf_operator.machinery.transport import connection, errors, requests
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, make_tls
 from tf_operator.machinery.transport.connection import Connection
@@ -398,7 +398,7 @@ async def test_errors_of_the_reader_of_a_stream_stay_what_they_are():
 async def test_a_cancelled_exchange_is_cut_off_at_once_even_if_the_other_side_is_dead(authority, answer):
     server = Loopback(answer, tls=serving(authority))
     async with server, connected(server, tls=trusting(authority)) as connection:
-        before = _sockets()
+        before = open_sockets()
         call = asyncio.ensure_future(exchange(connection))
         await server.wait_seen(1)
         await asyncio.sleep(0.01)
@@ -411,7 +411,7 @@ async def test_a_cancelled_exchange_is_cut_off_at_once_even_if_the_other_side_is
 
 
 async def test_nothing_is_left_open_at_the_end(authority):
-    before = _sockets()
+    before = open_sockets()
     async with Loopback(OK, tls=serving(authority)) as server:
         for _ in range(3):
             async with connected(server, tls=trusting(authority)) as connection:
@@ -425,18 +425,9 @@ async def test_nothing_is_left_open_at_the_end(authority):
 async def _only_opened_since(before, count):
     """Wait until so many sockets are left of the new ones: what a test has closed, the loop closes soon."""
     async with asyncio.timeout(30):
-        while len(_sockets() - before) != count:
+        while len(open_sockets() - before) != count:
             gc.collect()
             await asyncio.sleep(0.001)
-
-
-def _sockets():
-    """By their numbers, which are not given again: earlier tests may still lose theirs."""
-    found = set()
-    for entry in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # the one that lists the folder is gone by now
-            found.add(str(entry.readlink()))
-    return {target for target in found if target.startswith("socket:")}
 
 
 async def test_no_log_shows_credentials(capsys, caplog):
