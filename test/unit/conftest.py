@@ -4,9 +4,11 @@ import os
 import ssl
 
 import pytest
+import structlog
 import trustme
 
 from support.fake_clock import FakeClock
+from tf_operator.machinery import log
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +16,13 @@ def no_certificate_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
     """No unit test trusts this machine's certificate authorities, and each TLS context would load them for 50 ms."""
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     monkeypatch.setenv("SSL_CERT_DIR", os.devnull)
+
+
+@pytest.fixture(autouse=True)
+def logs_of_a_new_process() -> None:
+    """What a test before this one has configured, or would have with its first record, drops no record of this one."""
+    log._preparations.clear()
+    structlog.reset_defaults()
 
 
 @pytest.fixture

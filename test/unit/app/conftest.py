@@ -5,7 +5,6 @@ import logging
 import signal
 
 import pytest
-import structlog
 
 
 @pytest.fixture
@@ -17,7 +16,6 @@ def own_logging():
     logging.captureWarnings(capture=False)
     root.handlers[:], logging.raiseExceptions = before[0], before[2]
     root.setLevel(before[1])
-    structlog.reset_defaults()
 
 
 @pytest.fixture

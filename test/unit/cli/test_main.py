@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-import structlog
 
 from tf_operator.cli import main
 from tf_operator.machinery.log import Logger
@@ -40,15 +39,7 @@ def test_wrong_usage_is_answered_with_exit_code_2(capsys, arguments):
     assert "usage: " in capsys.readouterr().err
 
 
-@pytest.fixture
-def records():
-    """As in a new process."""
-    structlog.reset_defaults()
-    yield
-    structlog.reset_defaults()
-
-
-def test_records_and_errors_leave_standard_output_to_the_command(capsys, records, monkeypatch):
+def test_records_and_errors_leave_standard_output_to_the_command(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["tfjob", "list", "--kubeconfig", "/nowhere"])
     assert main.main() == 1
     said = "tfjob: there is no kubeconfig at /nowhere; name a cluster with --context or --kubeconfig"
