@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
-from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request, Resource
-from tf_operator.meta import Body, ObjectKey, controller_of, resource_version_of, uid_of
+from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.meta import ObjectKey, controller_of, resource_version_of, uid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Writer:
         version = ""
         try:
             with self._recorded(owner, resource):
-                left = await self.client.delete(resource, key, uid=uid, version=only_at)
-                version = resource_version_of(left) if uid_of(left) == uid else ""
+                left = await self.client.write(requests.delete(resource, key, uid=uid, version=only_at))
+                version = left.resource_version if left.uid == uid else ""
         except errors.NotFound as refusal:
             if not refusal.is_about(name):
                 raise
@@ -70,14 +71,14 @@ class Writer:
         """Change an object; guarded, if ``body`` has a resource version."""
         key = ObjectKey(owner.key.namespace, name)
         with self._recorded(owner, resource):
-            made = await self.client.merge_patch(resource, key, body, subresource=subresource)
+            made = await self.client.write(requests.merge_patch(resource, key, body, subresource=subresource))
         self._wrote(owner, resource, made)
 
-    async def _create(self, owner: OwnerKey, resource: Resource, body: Mapping[str, Any]) -> Body:
+    async def _create(self, owner: OwnerKey, resource: Resource, body: Mapping[str, Any]) -> ObjectMeta:
         with self._recorded(owner, resource):
-            return await self.client.create(resource, owner.key.namespace, body)
+            return await self.client.write(requests.create(resource, owner.key.namespace, body))
 
-    async def _found(self, owner: OwnerKey, resource: Resource, name: str) -> Body:
+    async def _found(self, owner: OwnerKey, resource: Resource, name: str) -> ObjectMeta:
         """The object that has the name already, if it is the job's; else ``AlreadyExists``."""
         with self._recorded(owner, resource):
             found = await self.client.get(resource, ObjectKey(owner.key.namespace, name))
@@ -86,10 +87,10 @@ class Writer:
             whose = f"{controller.kind} {controller.name}" if controller else "nobody"
             status = errors.Status(reason="AlreadyExists", message=f"its name is taken by one that belongs to {whose}")
             raise errors.AlreadyExists(409, status)
-        return found
+        return ObjectMeta(uid=uid_of(found), resource_version=resource_version_of(found))
 
-    def _wrote(self, owner: OwnerKey, resource: Resource, made: Body) -> None:
-        self.pending_writes.wrote(owner, str(resource), uid=uid_of(made), version=resource_version_of(made))
+    def _wrote(self, owner: OwnerKey, resource: Resource, made: ObjectMeta) -> None:
+        self.pending_writes.wrote(owner, str(resource), uid=made.uid, version=made.resource_version)
 
     @contextmanager
     def _recorded(self, owner: OwnerKey, resource: Resource) -> Iterator[None]:

@@ -13,8 +13,8 @@ that a burst of pod creations can never starve a renewal.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.requests import Request, Resource
+from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.machinery.transport.transport import Reply, Transport, no_guard
 from tf_operator.meta import Body, ObjectKey
 
@@ -112,6 +113,10 @@ class ApiClient:
         )
         return await self._call(request, responses.read_object)
 
+    async def write(self, request: Request) -> ObjectMeta:
+        """Send a write, and return which object was stored, and at which version. The rest of the reply is not read."""
+        return await self._call(request, responses.read_identity)
+
     async def send(self, request: Request) -> bytes:
         """Send a request and return the body of a 2xx; everything else is an ``ApiError``."""
         return await self._call(request, bytes)
@@ -119,9 +124,11 @@ class ApiClient:
     async def send_once(self, request: Request) -> bytes:
         """As ``send``, but whatever it ends in, it is not repeated: for callers that have a pause of their own."""
         await self._take_turn(request)
-        with _lost_when_late(self._reply_within):
+        try:
             async with self._clock.timeout(self._reply_within), self._replied(request) as reply:
                 return await reply.read()
+        except TimeoutError as error:
+            raise self._lost() from error
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -132,9 +139,11 @@ class ApiClient:
         """
         async with AsyncExitStack() as stack:
             await self._take_turn(request)
-            with _lost_when_late(self._reply_within):
+            try:
                 async with self._clock.timeout(self._reply_within):
                     reply = await stack.enter_async_context(self._replied(request))
+            except TimeoutError as error:
+                raise self._lost() from error
             yield aiter(reply)
 
     async def _call(self, request: Request, read: Callable[[bytes], T]) -> T:
@@ -189,6 +198,10 @@ class ApiClient:
                 self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
             raise
 
+    def _lost(self) -> errors.ReplyLost:
+        """What the time limit says of a call that ran into it."""
+        return errors.ReplyLost(f"no reply within {self._reply_within:g} s")
+
     async def _refuse(self, reply: Reply) -> NoReturn:
         """Raise what a reply that is no success means."""
         if reply.status >= 400:
@@ -200,15 +213,6 @@ class ApiClient:
                 f"HTTP {reply.status} from {self._transport.host}: not followed, the token would go along"
             )
         raise errors.Garbled(f"HTTP {reply.status} from {self._transport.host}: another protocol was not asked for")
-
-
-@contextmanager
-def _lost_when_late(seconds: float) -> Iterator[None]:
-    """What a time limit says of a call that ran into it."""
-    try:
-        yield
-    except TimeoutError as error:
-        raise errors.ReplyLost(f"no reply within {seconds:g} s") from error
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:

@@ -9,8 +9,8 @@ here, and no redirect is followed, because the token would go along.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from io import BytesIO
 from types import TracebackType
@@ -43,6 +43,7 @@ class _Reply:
 
     def __init__(self, reply: aiohttp.ClientResponse) -> None:
         self._reply = reply
+        self._transport = reply.connection.transport if reply.connection is not None else None
 
     @property
     def status(self) -> int:
@@ -55,18 +56,30 @@ class _Reply:
 
     async def read(self) -> bytes:
         """The whole body."""
-        with _as_api_errors():
+        try:
             return await self._reply.read()
+        except _FAILURES as error:
+            raise _api_error(error) from error
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        with _as_api_errors():
+        try:
             chunk = await self._reply.content.readany()
+        except _FAILURES as error:
+            raise _api_error(error) from error
         if not chunk:
             raise StopAsyncIteration
         return chunk
+
+    async def close(self) -> None:
+        """Give the connection back; cut it if the body was not read to its end."""
+        try:
+            self._reply.release()
+            await self._reply.wait_for_close()
+        finally:
+            _cut_off(self._transport)
 
 
 _before_send: ContextVar[Callable[[], object]] = ContextVar("before_send", default=no_guard)
@@ -140,12 +153,11 @@ class _Pool(aiohttp.TCPConnector):
         of the first. Errors of ours it does not know, so it leaves them alone.
         """
         try:
-            with _as_api_errors():
-                return await handler(request)
-        except errors.ApiError:
+            return await handler(request)
+        except _FAILURES as error:
             if isinstance(request.body, _GuardedPayload) and request.body.refusal:
                 raise request.body.refusal from None
-            raise
+            raise _api_error(error) from error
         finally:
             _cut_off(self._waiting.pop(request, None))
 
@@ -217,24 +229,24 @@ class Connection:
         raises is raised here, and nothing is sent.
         """
         config = await self._config.get()
-        async with AsyncExitStack() as stack:
-            reply = await stack.enter_async_context(self._exchange(request, config, before_send))
+        reply = await self._replied(request, config, before_send)
+        try:
             if reply.status == 401 and (fresh := await self._config.renewed(config)) is not config:
-                await stack.aclose()
-                reply = await stack.enter_async_context(self._exchange(request, fresh, before_send))
+                await reply.close()
+                reply = await self._replied(request, fresh, before_send)
             yield reply
+        finally:
+            await reply.close()
 
-    @asynccontextmanager
-    async def _exchange(
-        self, request: Request, config: ClientConfig, before_send: Callable[[], object]
-    ) -> AsyncIterator[_Reply]:
+    async def _replied(self, request: Request, config: ClientConfig, before_send: Callable[[], object]) -> _Reply:
+        """Send a request once, with these credentials; the reply has to be closed."""
         if self._session is None:
             raise RuntimeError("the Connection is used outside of its 'async with'")
         headers = {"Authorization": config.authorization} if config.authorization else {}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         _before_send.set(before_send)
-        with _as_api_errors():
+        try:
             reply = await self._session.request(
                 request.method,
                 # As it is: yarl would undo some of the quoting, and walk along dots.
@@ -247,12 +259,9 @@ class Connection:
                 proxy=config.proxy,
                 allow_redirects=False,
             )
-        transport = reply.connection.transport if reply.connection is not None else None
-        try:
-            async with reply:
-                yield _Reply(reply)
-        finally:
-            _cut_off(transport)
+        except _FAILURES as error:
+            raise _api_error(error) from error
+        return _Reply(reply)
 
 
 def _cut_off(transport: asyncio.Transport | None) -> None:
@@ -274,31 +283,31 @@ def _payload(body: bytes | None, before_send: Callable[[], object]) -> _GuardedP
     return found
 
 
-@contextmanager
-def _as_api_errors() -> Iterator[None]:
-    """Translate aiohttp's errors: what matters is whether the request was sent, and whether a reply is one."""
-    try:
-        yield
-    except (
-        aiohttp.ClientConnectorError,
-        aiohttp.ConnectionTimeoutError,
-        aiohttp.NonHttpUrlClientError,
-        ValueError,  # an invalid address
-    ) as error:
-        raise errors.Unreachable(_described(error)) from error
-    except aiohttp.ClientResponseError as error:
+_UNREACHABLE = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.NonHttpUrlClientError,
+    ValueError,  # an invalid address
+)
+_FAILURES = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError, ValueError)
+"""Whatever aiohttp raises of a request that did not end well."""
+
+
+def _api_error(error: Exception) -> errors.ApiError:
+    """What it means: what matters is whether the request was sent, and whether a reply is one."""
+    if isinstance(error, _UNREACHABLE):
+        return errors.Unreachable(_described(error))
+    if isinstance(error, aiohttp.ClientResponseError):
         # It shows what was sent, with the token, and where: for a proxy with the password.
         error.request_info = aiohttp.RequestInfo(URL(), "", CIMultiDictProxy(CIMultiDict()), URL())
         error.args = ()
         is_of_proxy = isinstance(error, aiohttp.ClientHttpProxyError)
-        raise (errors.Unreachable if is_of_proxy else errors.Garbled)(_described(error)) from error
-    except aiohttp.http.HttpProcessingError as error:
-        raise errors.Garbled(_described(error)) from error
-    except aiohttp.ClientPayloadError as error:
-        is_nonsense = isinstance(error.__cause__, ContentEncodingError)
-        raise (errors.Garbled if is_nonsense else errors.ReplyLost)(_described(error)) from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise errors.ReplyLost(_described(error)) from error
+        return (errors.Unreachable if is_of_proxy else errors.Garbled)(_described(error))
+    if isinstance(error, aiohttp.http.HttpProcessingError):
+        return errors.Garbled(_described(error))
+    if isinstance(error, aiohttp.ClientPayloadError) and isinstance(error.__cause__, ContentEncodingError):
+        return errors.Garbled(_described(error))
+    return errors.ReplyLost(_described(error))
 
 
 def _described(error: Exception) -> str:

@@ -9,13 +9,15 @@ empty list, which would mean that every object has been deleted.
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from tf_operator.machinery.transport import errors, raw_json
 from tf_operator.machinery.transport.errors import Garbled, Unreadable
 from tf_operator.meta import Body, ObjectKey
+
+T = TypeVar("T")
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -73,7 +75,7 @@ class Bookmark(msgspec.Struct, frozen=True):
 
 
 class _Envelope(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class _ListMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -125,8 +127,17 @@ _NOT_DECODABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 def read_object(body: bytes) -> Body:
     """Read one object; ``Garbled`` when it is none, ``Unreadable`` when it is nested too deep."""
+    return _read(_OBJECT, body)
+
+
+def read_identity(body: bytes) -> ObjectMeta:
+    """Read which object it is, and its version; empty when it does not say, as a Status does not."""
+    return _read(_ENVELOPE, body).metadata
+
+
+def _read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
-        return _OBJECT.decode(body)
+        return decoder.decode(body)
     except RecursionError as error:
         raise Unreadable("the object is nested deeper than any decoder goes") from error
     except _NOT_DECODABLE as error:

@@ -286,6 +286,26 @@ def test_an_invalid_object_is_garbled_and_one_that_is_nested_too_deep_is_unreada
 
 
 @pytest.mark.parametrize(
+    ("body", "identity"),
+    [
+        pytest.param(b'{"metadata":{"uid":"u","resourceVersion":"7"},"spec":{"n":[1]}}', ("u", "7"), id="object"),
+        pytest.param(b'{"kind":"Status","metadata":{},"details":{"uid":"v"}}', ("", ""), id="Status"),
+        pytest.param(b'{"kind":"Status"}', ("", ""), id="no metadata"),
+    ],
+)
+def test_a_reply_says_which_object_was_stored_at_which_version(body, identity):
+    found = responses.read_identity(body)
+
+    assert (found.uid, found.resource_version) == identity
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata":{"uid":7}}', b'{"metadata":'])
+def test_a_reply_that_is_no_object_is_garbled(body):
+    with pytest.raises(errors.Garbled):
+        responses.read_identity(body)
+
+
+@pytest.mark.parametrize(
     ("raw", "key", "version"),
     [
         pytest.param(b'{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}', "n/a", "7", id="plain"),
