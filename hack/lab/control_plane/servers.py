@@ -46,6 +46,10 @@ class Reach:
 ON_LOOPBACK: Final = Reach()
 GANGS: Final = "gangs"
 """The feature of a plane that has kube-scheduler's own gang scheduling."""
+KEEPS_PODS: Final = "keeps-pods"
+"""The feature of a plane in which a pod without a node that is being deleted is not failed by a controller."""
+_WITHOUT: Final = {GANGS: "node-lifecycle-controller", KEEPS_PODS: "pod-garbage-collector-controller"}
+"""Controllers that are off; by feature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +130,10 @@ def kube_apiserver(
 def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK, features: Iterable[str] = ()) -> ServerSpec:
     """All controllers that are on by default, each with its own service account, as clusters have it.
 
-    For gangs there are nodes without a kubelet, which nobody may take for lost.
+    For gangs there are nodes without a kubelet, which nobody may take for lost. A server that is compared with another
+    one has no controller that writes at moments of its own: that of pods looks every 20 s.
     """
+    without = sorted(f"-{_WITHOUT[feature]}" for feature in _WITHOUT.keys() & features)
     return ServerSpec(
         "controller-manager",
         "kube-controller-manager",
@@ -139,7 +145,7 @@ def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK, features: Ite
             # Instead of every 15 s; it costs nothing where there are no autoscalers.
             "--horizontal-pod-autoscaler-sync-period=1s",
             *gates(features),
-            *(("--controllers=*,-node-lifecycle-controller",) if GANGS in features else ()),
+            f"--controllers={','.join(['*', *without])}",
         ),
         reach.host,
     )

@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from lab.control_plane.plane import ControlPlane
+from lab.control_plane.servers import KEEPS_PODS
 from lab.kubeconfig import access_from
 from support.parity.embedded import EmbeddedServer
 from support.parity.normal import differences, normal
@@ -24,10 +25,11 @@ AT_ONCE = 50
 
 
 @pytest.mark.real_server("what is compared with")
-def test_random_sequences_have_the_same_answers(control_plane: ControlPlane) -> None:
+@pytest.mark.parametrize("own_control_plane", [("controller-manager", KEEPS_PODS)], indirect=True)
+def test_random_sequences_have_the_same_answers(own_control_plane: ControlPlane) -> None:
     names = (f"sequence-{os.getpid()}-{number}" for number in count())
     embedded = EmbeddedServer(CRDS)
-    with RealServer(access_from(control_plane.kubeconfig("admin"))) as real:
+    with RealServer(access_from(own_control_plane.kubeconfig("admin"))) as real:
         real.install(CRDS)
 
         def namespaces(number: int) -> list[str]:
