@@ -119,7 +119,8 @@ async def _be_reached(plane: ControlPlane, port: int) -> None:
         for node in (await asyncio.to_thread(admin.get, "/api/v1/nodes"))["items"]:
             status = node["status"] | {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
             now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
-            status["conditions"] = [one | {"lastHeartbeatTime": now} for one in status["conditions"]]
+            conditions = status.get("conditions", [])  # none, before the node has said anything
+            status["conditions"] = [one | {"lastHeartbeatTime": now} for one in conditions]
             path = f"/api/v1/nodes/{node['metadata']['name']}/status"
             await asyncio.to_thread(admin.patch, path, {"status": status})
         await asyncio.sleep(1)
