@@ -59,7 +59,7 @@ class SharedConfig:
 
         A caller that comes during a read gets what there is: a slow plugin must not hold up all requests.
         """
-        found = self._config or await self.first()
+        found = await self.first()
         if self._reading is None and self._clock.monotonic() >= self._next_read_at:
             await self._read_or_join(refused=False)
         return self._config or found
