@@ -1,0 +1,75 @@
+"""The environment of ``make demo``: uv installs what the lock says, and pip does where uv cannot."""
+
+import io
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from demonstration import training
+from lab.tools.progress import Progress
+
+
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """Prepare an environment; return which program installed from which list, of those that did not refuse."""
+    monkeypatch.chdir(training.ROOT)
+    monkeypatch.setattr(training, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(training.venv, "create", lambda folder, **_: folder.mkdir())  # `make demo` makes a real one
+
+    def prepare(*refused):
+        done = []
+
+        def told(command, _):
+            program = "uv" if command[0].endswith("/uv") else "pip"
+            done.append(f"{program} {Path(command[-1]).name}")
+            if done[-1] in refused:
+                raise subprocess.CalledProcessError(1, command)
+
+        monkeypatch.setattr(training, "_told", told)
+        training.prepare(Progress(io.StringIO(), prefix="demo"))
+        return done
+
+    return prepare
+
+
+def test_uv_is_installed_from_the_lock_of_the_tools_and_installs_the_packages(installed):
+    assert installed() == ["pip uv.txt", "uv demo.txt", "pip "]
+    first, *hashes = (training.VENV / "uv.txt").read_text().splitlines()
+    assert first.startswith("uv==")
+    assert hashes
+    assert all(line.lstrip().startswith("--hash=sha256:") for line in hashes)
+
+
+def test_what_is_whole_is_not_installed_again(installed):
+    installed()
+
+    assert installed() == []
+
+
+@pytest.mark.parametrize("refused", ["pip uv.txt", "uv demo.txt"])
+def test_pip_installs_the_packages_where_uv_cannot(installed, refused):
+    assert installed(refused)[-2:] == ["pip demo.txt", "pip "]
+
+
+def test_packages_are_kept_when_only_the_last_step_failed(installed):
+    with pytest.raises(subprocess.CalledProcessError):
+        installed("pip ")
+
+    assert installed() == ["pip "]
+
+
+def test_what_is_half_made_is_removed(installed):
+    with pytest.raises(subprocess.CalledProcessError):
+        installed("uv demo.txt", "pip demo.txt")
+
+    assert not training.VENV.exists()
+
+
+def test_a_lock_without_uv_is_named(installed, monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "TOOLS_LOCK", tmp_path / "ci.txt")
+    training.TOOLS_LOCK.write_text("ruff==1\n")
+
+    with pytest.raises(OSError, match=r"ci\.txt has no uv"):
+        installed()
+    assert not training.VENV.exists()
