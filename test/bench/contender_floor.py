@@ -2,8 +2,8 @@
 
 It watches jobs and pods of one namespace. For a new job it creates a Service and a pod for each replica, with the
 TF_CONFIG that lets them find each other, which is most of what goes over the wire for a large job; when the
-chief runs it writes Running, when the chief has succeeded Succeeded, and deletes what is left. No operator can ask
-the apiserver for less; how close ours comes is what the benchmark tells.
+chief runs it writes Running, when the chief has succeeded Succeeded, and deletes what is to go then: pods that still
+run, and all Services. No operator can ask the apiserver for less; how close ours comes is what the benchmark tells.
 
     python contender_floor.py KUBECONFIG NAMESPACE
 """
@@ -112,7 +112,7 @@ class Floor:
             written += 1
         if "PS" in job["spec"]["tfReplicaSpecs"]:
             await self.ask("DELETE", f"{PODS.format(self.namespace)}/{name}-ps-0")
-            await self.ask("DELETE", f"{SERVICES.format(self.namespace)}/{name}-ps-0")
+        await self.ask("DELETE", f"{SERVICES.format(self.namespace)}?labelSelector=job%3D{name}")
 
 
 def cluster_of(job: dict) -> str:
