@@ -181,6 +181,8 @@ def _running(command: list[str], **options: object) -> Iterator["subprocess.Pope
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if process.stdout:
+            process.stdout.close()
 
 
 def _marker() -> Path:

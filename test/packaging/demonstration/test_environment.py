@@ -1,13 +1,17 @@
 """The environment of ``make demo``: uv installs what the lock says, and pip does where uv cannot."""
 
+import gc
 import io
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from demonstration import training
 from lab.tools.progress import Progress
+
+TOLD = training._told
 
 
 @pytest.fixture
@@ -73,3 +77,17 @@ def test_a_lock_without_uv_is_named(installed, monkeypatch, tmp_path):
     with pytest.raises(OSError, match=r"ci\.txt has no uv"):
         installed()
     assert not training.VENV.exists()
+
+
+def test_the_last_words_of_a_program_that_fails_are_shown_and_its_pipe_is_closed(installed, capsys):
+    installed()
+    words = [sys.executable, "-c", "import sys; print(*range(40), sep='\\n'); sys.exit(3)"]
+
+    with (
+        pytest.raises(subprocess.CalledProcessError, match="exit status 3"),
+        Progress(io.StringIO(), prefix="demo").step("failing") as step,
+    ):
+        TOLD(words, step)
+
+    gc.collect()  # whatever is still open now fails the test
+    assert capsys.readouterr().out.split() == [str(number) for number in range(25, 40)]
