@@ -6,7 +6,12 @@ from support.kueue_process import conditions
 from support.operator_fixture import ONE_OPERATOR
 from support.templates import Template
 
-pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = [
+    ONE_OPERATOR,
+    pytest.mark.nightly,
+    pytest.mark.timeout(300),
+    pytest.mark.programs("kueue-0.14", "kueue-0.19"),
+]
 EXTERNAL = pytest.mark.parametrize(
     "kueue", [("0.14", False), ("0.19", False)], ids=["0.14", "0.19"], indirect=True, scope="module"
 )

@@ -11,7 +11,12 @@ from support.resources import NODES
 from support.settle import eventually
 from tf_operator.cli import main
 
-pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = [
+    ONE_OPERATOR,
+    pytest.mark.nightly,
+    pytest.mark.timeout(300),
+    pytest.mark.programs("kueue-0.14", "kueue-0.19"),
+]
 
 
 async def test_a_job_waits_for_quota_and_runs_where_it_was_admitted(queue):

@@ -10,7 +10,12 @@ from support.kueue_queue import ROLES, QueueNamespace
 from support.operator_fixture import ONE_OPERATOR, QUICK, make_namespaces, make_operator_fixture
 from support.settle import eventually
 
-pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = [
+    ONE_OPERATOR,
+    pytest.mark.nightly,
+    pytest.mark.timeout(300),
+    pytest.mark.programs("kueue-0.14", "kueue-0.19"),
+]
 
 
 async def _is_taken_over(queue: QueueNamespace) -> bool:
