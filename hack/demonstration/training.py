@@ -119,7 +119,7 @@ def _install(step: Step) -> None:
                 _install_from(_lock_of_uv(), pip, step)
                 _install_from(LOCK, uv, step)
             except subprocess.CalledProcessError:
-                step.note("by pip, which has settings of its own")
+                print("demo: uv could not; pip, which has settings of its own, takes longer", flush=True)
                 _install_from(LOCK, pip, step)
         except BaseException:
             shutil.rmtree(VENV, ignore_errors=True)

@@ -52,8 +52,9 @@ def test_what_is_whole_is_not_installed_again(installed):
 
 
 @pytest.mark.parametrize("refused", ["pip uv.txt", "uv demo.txt"])
-def test_pip_installs_the_packages_where_uv_cannot(installed, refused):
+def test_pip_installs_the_packages_where_uv_cannot_and_that_is_said(installed, refused, capsys):
     assert installed(refused)[-2:] == ["pip demo.txt", "pip "]
+    assert capsys.readouterr().out == "demo: uv could not; pip, which has settings of its own, takes longer\n"
 
 
 def test_packages_are_kept_when_only_the_last_step_failed(installed):
