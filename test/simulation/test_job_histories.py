@@ -105,7 +105,8 @@ class Histories(PodHistories):
         for pod in self.simulator.pods.values():
             if self.policy(pod.type) in IN_PLACE and pod.index not in self.simulator.record.of(pod.type).completed:
                 records = self.simulator.record.restart_records
-                found[pod.type] += pod.restarts - sum(entry.in_place for entry in records if entry.uid == pod.uid)
+                counted = sum(entry.in_place for entry in records if entry.uid == pod.uid)
+                found[pod.type] += max(0, pod.restarts - counted)  # an evicted pod has forgotten its own
         return found
 
     @precondition(lambda self: self.simulator.job.has_dynamic_workers)
