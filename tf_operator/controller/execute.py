@@ -4,6 +4,9 @@ Record: what the actions destroy the evidence of is stored first, guarded by the
 on. Act: deletes, then what pods depend on, then pods. Confirm: progress is stored last, and not for every pod: what
 happens within half a second, or longer where a status is large, is one write. Events and counts follow a status that
 has been stored, so each is reported once.
+
+Once the end of a job is stored, jobs that wait go first. What is left is its clean-up; where two hundred jobs end
+together, nobody's result waits for the clean-up of the others.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -64,9 +67,7 @@ class Executor:
     async def carry_out(self, seen: Snapshot, plan: Plan) -> Result:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
         job = seen.job
-        unreported = self.notes.status_batches.take_unreported(job.uid)
-        if unreported and unreported.report and self.api.is_stored(unreported.report, job):
-            self.reporter.report(job, unreported)
+        self._report_late(job)
         if plan.deletes_job:
             return await self._delete_job(job, plan)
         if plan.resumes_job:
@@ -74,6 +75,8 @@ class Executor:
             return NOW
         if plan.status_first:
             await self._store_status(seen, plan, self.api.status_patch(plan.report))
+            if plan.cleans_up and self.shares.line.has_waiting:
+                return Result(0.0, Turn.GIVES_WAY)
         next_plan, noted = Result.of(plan.requeue_after), self.notes.rejected_extras.get(job.uid)
         with_status = None if plan.status_first else partial(self._confirm, seen, plan, UNFINISHED_WAITS)
         is_done, stop = await self._act_or(with_status, job, plan.actions, self.shares.begin(job, next_plan.after))
@@ -87,6 +90,12 @@ class Executor:
             return Result(0.0, Turn.GIVES_WAY)
         is_done = is_done and self.notes.rejected_extras.get(job.uid) is noted  # else the next plan reports it
         return next_plan.or_earlier(confirmed).or_earlier(DONE if is_done else NOW)
+
+    def _report_late(self, job: TrainingJob) -> None:
+        """Report the step of which it was unknown whether its status was stored, if it was."""
+        unreported = self.notes.status_batches.take_unreported(job.uid)
+        if unreported and unreported.report and self.api.is_stored(unreported.report, job):
+            self.reporter.report(job, unreported)
 
     async def _delete_job(self, job: TrainingJob, plan: Plan) -> Result:
         """Delete the job itself, and report it: there is no status any more that could say so."""

@@ -12,7 +12,7 @@ class Turn(Enum):
     ITS_OWN = auto()
     """Among the others."""
     GIVES_WAY = auto()
-    """Behind the others: it stopped for them, with more to do."""
+    """Behind the others: it stopped for them, with more to do, or with nothing left that anybody waits for."""
     UNCHANGED = auto()
     """Where it stood before: nothing was done."""
 

@@ -161,3 +161,8 @@ class Plan:
     events: tuple[Event, ...] = ()
     counts: tuple[Count, ...] = ()
     requeue_after: timedelta | None = None
+
+    @property
+    def cleans_up(self) -> bool:
+        """Whether the job has ended with this plan, and the actions only clean up after it: they can wait."""
+        return bool(self.actions) and self.report is not None and self.report.record.is_finished

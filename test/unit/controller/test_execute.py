@@ -9,6 +9,9 @@ from support import builders
 from support.controller_harness import KEY, Harness
 from support.embedded_api import refused
 from tf_operator.controller import resources
+from tf_operator.controller.controller import Controller
+from tf_operator.controller.metrics_hooks import ReconcileInstruments
+from tf_operator.controller.result import Turn
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.transport import errors
@@ -25,6 +28,13 @@ VOLCANO_GROUPS = gang_schedulers.VOLCANO.resource
 PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
 GROUPS = gang_schedulers.SCHEDULER_PLUGINS.resource
 PLUGIN_GROUPS = GROUPS
+SUCCEEDED = {"name": "tensorflow", "state": {"terminated": {"exitCode": 0}}}
+
+
+def make_controller(harness):
+    """With one worker, which the test is."""
+    parts = (harness.queue, harness.jobs, harness.reconciler, harness.notes, harness.clock)
+    return Controller(*parts, ReconcileInstruments(), workers=1)
 
 
 @pytest.fixture
@@ -61,6 +71,45 @@ async def test_an_api_with_a_large_status_writes_its_progress_later():
 
     assert 2 <= harness.api.calls.count("patch tfjobs.kubeflow.org j/status") <= 4
     assert harness.job["status"]["ready"] == "30/30"
+
+
+async def test_jobs_that_end_together_are_all_reported_before_the_first_is_cleaned_up():
+    harness, names = Harness(), ("a", "b", "c", "d")
+    controller = make_controller(harness)
+    for name in names:
+        harness.create_job(builders.tfjob(name).workers(1).parameter_servers(1).clean_pods("Running"))
+        await harness.reconcile(ObjectKey("ns", name))
+        harness.set_pod(f"{name}-worker-0", phase="Succeeded", containerStatuses=[SUCCEEDED])
+        harness.set_pod(f"{name}-ps-0", phase="Running")
+        harness.queue.add(ObjectKey("ns", name))
+    harness.sync()
+    harness.api.calls.clear()
+
+    while harness.queue.depth:
+        key = await harness.queue.get()
+        with harness.queue.done_after(key):
+            await controller.process(key)
+        harness.sync()
+
+    assert harness.api.calls[:4] == [f"patch tfjobs.kubeflow.org {name}/status" for name in names]
+    assert {call for call in harness.api.calls[4:] if call.startswith("delete pods")} == {
+        f"delete pods {name}-ps-0" for name in names
+    }
+    assert harness.api.of(SERVICES) == []
+
+
+async def test_what_a_restart_deletes_waits_for_no_other_job(harness):
+    await harness.settle()
+    failed = {"name": "tensorflow", "state": {"terminated": {"exitCode": 1}}}
+    harness.set_pod("j-worker-0", phase="Failed", containerStatuses=[failed])
+    harness.sync()
+    harness.api.calls.clear()
+    harness.queue.add(ObjectKey("ns", "other"))
+
+    result = await harness.reconciler.reconcile(KEY)
+
+    assert result.turn is Turn.ITS_OWN
+    assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status", "delete pods j-worker-0"]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ Handlers ``add`` keys, workers take them out, and the queue promises what makes 
 right: a key is never worked on twice at once; an event that arrives during the work leads to another reconcile
 after it; a thousand events for a waiting key are one reconcile; and keys leave in the order they came, so a noisy
 one cannot starve the others, because it waits at the end of the line again after each reconcile. Flows of keys, such
-as namespaces, take turns. A key whose work is long and done in shares has a low priority meanwhile: small work
-overtakes it.
+as namespaces, take turns. A key whose work is long and done in shares, or of which only work that can wait is left,
+has a low priority meanwhile: other keys overtake it.
 
 Three classes, one power each, as in client-go: ``WorkQueue`` orders, ``DelayingQueue`` adds later,
 ``RateLimitedQueue`` lets a limiter say how much later. A worker reads::
