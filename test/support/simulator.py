@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -239,7 +240,9 @@ class Simulator(EmbeddedApi):
         place = naming.replica_of(self.key.name, name, profile.names)
         others = [pod.name for pod in self.pods.values() if (pod.type, pod.index) == place and pod.phase not in ENDED]
         assert not [other for other in others if other != name], f"the replica of {name} has a live pod: {others}"
-        given_up = {entry.uid for record in self.records for entry in record.restart_records if entry.replaced}
+        # While it was idle the job had no pods, so their names are free again.
+        run = takewhile(lambda record: not record.is_idle, reversed(self.records))
+        given_up = {entry.uid for record in run for entry in record.restart_records if entry.replaced}
         names = {pod.name for pod in self.made if pod.uid in given_up}
         assert not (profile.names is NameStyle.GENERATED and name in names), f"pod {name} was given up before"
 
