@@ -145,8 +145,8 @@ def _build_python(source: Path, folder: Path, epoch: int) -> None:
     variables = os.environ | {"SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
     _run(sys.executable, "-c", backend, "build_sdist", str(folder), cwd=source, variables=variables)
     archive = next(folder.glob("*.tar.gz"))
-    with tarfile.open(archive) as opened:
-        opened.extractall(source.parent / "sdist", filter="data")
+    (source.parent / "sdist").mkdir()
+    _run("tar", "-xzf", str(archive), cwd=source.parent / "sdist")
     unpacked = next((source.parent / "sdist").iterdir())
     _run(sys.executable, "-c", backend, "build_wheel", str(folder), cwd=unpacked, variables=variables)
 

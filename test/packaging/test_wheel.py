@@ -49,7 +49,8 @@ def wheel(tmp_path_factory):
             if (ROOT / name).exists():
                 archive.add(ROOT / name, name)
     with tarfile.open(folder / "tree.tar") as archive:
-        archive.extractall(folder / "tree", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        archive.extractall(folder / "tree")
     build = (
         "-m",
         "pip",

@@ -15,6 +15,8 @@ from enum import Enum
 from types import TracebackType
 from typing import Self
 
+from tf_operator.machinery import sockets
+
 _MOST_HEAD = 64 * 1024
 
 
@@ -121,7 +123,7 @@ class Loopback:
         finally:
             self._clients.discard(asyncio.current_task())
             self._writers.discard(writer)
-            writer.transport.abort()
+            sockets.abort(writer.transport)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, connection: int) -> bool:
         seen = await _request(reader, connection)
@@ -153,7 +155,7 @@ def _hang_up(writer: asyncio.StreamWriter, ending: Ending) -> None:
     if ending is Ending.RESET:
         raw: socket.socket = writer.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        writer.transport.abort()
+        sockets.abort(writer.transport)
     else:
         writer.close()
 

@@ -10,12 +10,17 @@ wall clock may jump an hour in either direction and no timer notices.
 """
 
 import asyncio
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
+
+_ASYNCIO_COUNTS_CANCELLATIONS: Final = sys.version_info >= (3, 11, 3)
+"""Python 3.11.2, which Debian 12 has, does not: in a task that is being cancelled, ``asyncio.timeout`` ends in another
+``CancelledError`` instead of a ``TimeoutError``. What such a task still has to do, such as to drain, would be left."""
 
 
 class Timer(Protocol):
@@ -62,7 +67,7 @@ class Clock(ABC):
 
     @asynccontextmanager
     async def _timeout(self, seconds: float | None) -> AsyncIterator[None]:
-        async with asyncio.timeout(None) as scope:
+        async with _timeout_scope() as scope:
             if seconds is None:
                 yield
                 return
@@ -74,6 +79,21 @@ class Clock(ABC):
                 yield
             finally:
                 timer.cancel()
+
+
+@asynccontextmanager
+async def _timeout_scope() -> AsyncIterator[asyncio.Timeout]:
+    """``asyncio.timeout``, with ``_ASYNCIO_COUNTS_CANCELLATIONS`` or without."""
+    task = asyncio.current_task()
+    cancellations = task.cancelling() if task else 0
+    scope = asyncio.timeout(None)
+    try:
+        async with scope:
+            yield scope
+    except asyncio.CancelledError as cancellation:
+        if scope.expired() and task and task.cancelling() <= cancellations:
+            raise TimeoutError from cancellation
+        raise
 
 
 class SystemClock(Clock):
@@ -94,4 +114,4 @@ class SystemClock(Clock):
 
     def timeout(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
         """As on every clock. In real time the moment can be left to asyncio, at half the price, for each call."""
-        return asyncio.timeout(seconds)
+        return asyncio.timeout(seconds) if _ASYNCIO_COUNTS_CANCELLATIONS else self._timeout(seconds)

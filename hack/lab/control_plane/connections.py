@@ -12,6 +12,8 @@ import aiohttp
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
+from lab.aborts import abort
+
 
 class TidyConnector(aiohttp.TCPConnector):
     """Remembers every transport; ``abort_all`` cuts those that are still open, without a farewell."""
@@ -35,6 +37,6 @@ class TidyConnector(aiohttp.TCPConnector):
     async def abort_all(self) -> None:
         """To be awaited after the session was closed."""
         for transport in self._transports:
-            transport.abort()
+            abort(transport)
         self._transports.clear()
         await asyncio.sleep(0)  # the sockets are closed in the next turn of the loop

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import Any
 
+from lab.aborts import abort
 from lab.fault_proxy.messages import HEAD_LIMIT, Cut, Ending, Reply, Request, header, read_request
 
 _TLS_GOODBYE_SECONDS = 1.0
@@ -123,7 +124,7 @@ class Connection:
     def _reset(self) -> None:
         with suppress(OSError):  # it may be closed already
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-        self._writer.transport.abort()
+        abort(self._writer.transport)
 
 
 Answer = Callable[[Request, "Listener"], AbstractAsyncContextManager[Reply]]
@@ -211,4 +212,4 @@ class Listener:
             await asyncio.Event().wait()  # for the end of the connection, which cancels this task
         finally:
             self._connections.discard(connection)
-            transport.abort()
+            abort(transport)

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from lab.aborts import abort
 from lab.fault_proxy.proxy import FaultProxy
 
 SECONDS = 5.0
@@ -32,7 +33,7 @@ class Wire:
         try:
             yield cls(token, reader, writer)
         finally:
-            writer.transport.abort()
+            abort(writer.transport)
             with suppress(OSError):
                 await writer.wait_closed()
 

@@ -33,7 +33,8 @@ def made(tmp_path):
 
 def unpacked(archive, folder):
     with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
+        opened.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        opened.extractall(folder)
     return folder / "kubectl-tfjob"
 
 

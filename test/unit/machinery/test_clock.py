@@ -33,6 +33,52 @@ async def test_a_cancellation_from_outside_is_not_turned_into_a_timeout(clock):
         await task
 
 
+async def test_a_timeout_is_one_in_a_task_that_is_being_cancelled_too():
+    """What cleans up waits for a bounded time; Python 3.11.2 by itself would end it with a cancellation."""
+    ends = []
+
+    async def clean_up():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                async with SystemClock().timeout(0):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                ends.append("in time")
+
+    task = asyncio.ensure_future(clean_up())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ends == ["in time"]
+
+
+async def test_a_cancellation_stays_one_in_a_task_that_is_being_cancelled(clock):
+    ends = []
+
+    async def clean_up():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                await wait_for_ever(clock)
+            except BaseException as error:
+                ends.append(type(error))
+                raise
+
+    task = asyncio.ensure_future(clean_up())
+    for _ in range(2):
+        await clock.idle()
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ends == [asyncio.CancelledError]
+
+
 @pytest.mark.parametrize("seconds", [5, None])
 async def test_a_timeout_that_does_not_pass_leaves_no_timer(clock, seconds):
     async with clock.timeout(seconds):

@@ -19,6 +19,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
+from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.log import Logger
 
@@ -68,7 +69,7 @@ class AcceptedConnection:
         if self.transport is None:
             self.accepted.close()
         elif not self.is_closed.is_set():
-            self.transport.abort()
+            sockets.abort(self.transport)
 
 
 class Connections:

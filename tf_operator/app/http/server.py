@@ -27,7 +27,7 @@ from aiohttp import web
 from tf_operator.app.http import connections
 from tf_operator.app.http.connections import Connections
 from tf_operator.app.options.flag_types import Address
-from tf_operator.machinery import accepting
+from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.log import Logger
 
@@ -189,7 +189,7 @@ class _Site(web.Server):
         """Accept connections until cancelled."""
         while True:
             try:
-                accepted = await accepting.accept(listener)
+                accepted = await sockets.accept(listener)
             except OSError:
                 await self._clock.sleep(_PAUSE)
             else:

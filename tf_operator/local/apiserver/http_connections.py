@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from aiohttp import web
 
-from tf_operator.machinery import accepting
+from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.log import Logger
 
@@ -46,7 +46,7 @@ class ClientConnection:
         if self.limit:
             self.limit.cancel()
         if self.transport:
-            self.transport.abort()
+            sockets.abort(self.transport)
         elif self.task:
             self.task.cancel()
 
@@ -70,7 +70,7 @@ class ConnectionPool:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 try:
-                    accepted = await accepting.accept(listener)
+                    accepted = await sockets.accept(listener)
                 except OSError:
                     await self._clock.sleep(_PAUSE)
                     continue
@@ -158,7 +158,7 @@ class StreamingServer(web.Server):
             except TimeoutError as error:
                 # Closed in order, the connection would wait for ever to hand out what is not read.
                 if http.transport:
-                    http.transport.abort()
+                    sockets.abort(http.transport)
                 raise ConnectionResetError("the client does not read") from error
 
     async def end(self, within: float) -> None:

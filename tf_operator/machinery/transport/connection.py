@@ -23,6 +23,7 @@ from aiohttp.tracing import Trace
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.config import ClientConfig, ConfigSource
@@ -271,7 +272,7 @@ def _cut_off(transport: asyncio.Transport | None) -> None:
     dead, while the session, and even its end, knows no more about it.
     """
     if transport is not None and transport.is_closing():
-        transport.abort()
+        sockets.abort(transport)
 
 
 def _payload(body: bytes | None, before_send: Callable[[], object]) -> _GuardedPayload | None:

@@ -10,7 +10,7 @@ from support.fake_clock import FakeClock
 from tf_operator.app.http import connections, endpoints, server
 from tf_operator.app.metrics.exposition import Exposition
 from tf_operator.app.options.flag_types import Address
-from tf_operator.machinery import accepting
+from tf_operator.machinery import sockets
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -42,7 +42,7 @@ class Backlog:
 async def test_a_probe_is_answered_while_the_backlog_never_empties(monkeypatch):
     with ExitStack() as stack:
         backlog = Backlog(stack, connections.MOST * 2)
-        monkeypatch.setattr(accepting, "accept", backlog.accept)
+        monkeypatch.setattr(sockets, "accept", backlog.accept)
         async with asyncio.TaskGroup() as tasks:
             endpoint = server.Endpoint(Address("", 0), {"/healthz": answer})
             serving = tasks.create_task(server._Site(endpoint, FakeClock(), tasks).accept(None))

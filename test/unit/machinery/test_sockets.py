@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tf_operator.machinery import accepting
+from tf_operator.machinery import sockets
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def listener():
 async def test_a_connection_that_comes_in_the_turn_in_which_accepting_ends_waits_for_who_accepts_next(listener):
     loop, failures = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda _, context: failures.append(context))
-    ending = asyncio.ensure_future(accepting.accept(listener))
+    ending = asyncio.ensure_future(sockets.accept(listener))
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -26,5 +26,5 @@ async def test_a_connection_that_comes_in_the_turn_in_which_accepting_ends_waits
         loop.call_soon(ending.cancel)  # and then what the loop sees of its sockets
         await asyncio.wait([ending])
         assert (ending.cancelled(), failures) == (True, [])
-        with await accepting.accept(listener) as accepted:
+        with await sockets.accept(listener) as accepted:
             assert accepted.getpeername() == client.getsockname()
