@@ -73,6 +73,9 @@ yes
 {{- if and (not .Values.leaderElection.enabled) (gt (int .Values.replicaCount) 1) -}}
 {{- fail "replicaCount must be 1 when leaderElection.enabled is false: two operators would destroy each other's jobs" -}}
 {{- end -}}
+{{- if and .Values.strategy (not .Values.leaderElection.enabled) (ne (.Values.strategy).type "Recreate") -}}
+{{- fail "strategy.type must be Recreate when leaderElection.enabled is false: during a rollout two operators would destroy each other's jobs" -}}
+{{- end -}}
 {{- $full := include "tf-operator.fullname" . -}}
 {{- if not (regexMatch "^[a-z][-a-z0-9]*$" $full) -}}
 {{- fail (printf "a Service cannot be called %s: set fullnameOverride to a name of small letters, digits and -, the first a letter" $full) -}}
@@ -96,8 +99,28 @@ yes
 {{- if and .Values.config.configmap .Values.config.inline -}}
 {{- fail "config.configmap and config.inline are two places for one configuration: choose one" -}}
 {{- end -}}
-{{- if eq (int .Values.metrics.port) (int .Values.health.port) -}}
-{{- fail "metrics.port and health.port must differ" -}}
+{{- $ports := dict "health.port" .Values.health.port -}}
+{{- if .Values.metrics.enabled -}}{{- $_ := set $ports "metrics.port" .Values.metrics.port -}}{{- end -}}
+{{- if .Values.apis.kubeflow.oldVersions -}}{{- $_ := set $ports "apis.webhook.port" .Values.apis.webhook.port -}}{{- end -}}
+{{- $names := dict -}}
+{{- range $name, $port := $ports -}}
+{{- with get $names (toString (int $port)) -}}
+{{- fail (printf "%s and %s must differ: both are %d" . $name (int $port)) -}}
+{{- end -}}
+{{- $_ := set $names (toString (int $port)) $name -}}
+{{- end -}}
+{{- with .Values.leaderElection -}}
+{{- if .enabled -}}
+{{- $lease := include "tf-operator.milliseconds" .leaseDuration | float64 -}}
+{{- $deadline := include "tf-operator.milliseconds" .renewDeadline | float64 -}}
+{{- $period := include "tf-operator.milliseconds" .retryPeriod | float64 -}}
+{{- if ge $deadline $lease -}}
+{{- fail (printf "leaderElection.renewDeadline (%s) must be shorter than leaderElection.leaseDuration (%s): otherwise a leader still works when another one takes over" .renewDeadline .leaseDuration) -}}
+{{- end -}}
+{{- if le $deadline (mulf 1.2 $period) -}}
+{{- fail (printf "leaderElection.renewDeadline (%s) must be longer than 1.2 times leaderElection.retryPeriod (%s): otherwise the first renewal already comes too late" .renewDeadline .retryPeriod) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- $test := .Values.test.namespace -}}
 {{- if and $test .Values.watch.namespaces (not (has $test .Values.watch.namespaces)) -}}
@@ -135,6 +158,16 @@ yes
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* How long a duration of Go lasts: 61500 for 1m1.5s. */}}
+{{- define "tf-operator.milliseconds" -}}
+{{- $units := dict "ns" 0.000001 "us" 0.001 "µs" 0.001 "ms" 1.0 "s" 1000.0 "m" 60000.0 "h" 3600000.0 -}}
+{{- $sum := 0.0 -}}
+{{- range regexFindAll "[0-9.]+[a-zµ]+" . -1 -}}
+{{- $sum = addf $sum (mulf (regexFind "[0-9.]+" . | float64) (get $units (regexFind "[a-zµ]+" .))) -}}
+{{- end -}}
+{{- $sum -}}
 {{- end -}}
 
 {{/* The name in an argument: log-level in --log-level=debug. */}}
