@@ -18,7 +18,7 @@ INTEGRATION := test/lab test/scenarios test/packaging --ignore=test/packaging/ch
 # With COVER=1, as CI has it, `make test` counts branches for `make cover`. Python 3.11 then takes twice as long for them.
 MEASURED := --cov --cov-report= --cov-fail-under=0
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
-OTHER_MINORS ?= 1.37
+OTHER_MINORS ?= 1.33 1.34 1.37
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
 # time, which takes longer than to run the unit tests.
 unexport PYTHONDONTWRITEBYTECODE

@@ -31,7 +31,7 @@ def test_what_only_nightly_tests_need_is_marked_in_the_list():
     """``make tools`` leaves it out."""
     listed = subprocess.run([FOLDER.parents[1] / "tool", "--list"], capture_output=True, text=True, check=True).stdout
     nightly = {line.split()[0] for line in listed.splitlines() if line.endswith(" nightly")}
-    assert nightly == {"kubectl-1.32", "kind", *WITHOUT_RELEASE}
+    assert nightly == {"kubectl-1.33", "kind", *WITHOUT_RELEASE}
 
 
 def test_every_module_set_is_used():

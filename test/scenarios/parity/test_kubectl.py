@@ -358,7 +358,7 @@ async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
     "program",
     [
         pytest.param("kubectl", marks=pytest.mark.programs("kubectl")),
-        pytest.param("kubectl-1.32", marks=[pytest.mark.nightly, pytest.mark.programs("kubectl-1.32")]),
+        pytest.param("kubectl-1.33", marks=[pytest.mark.nightly, pytest.mark.programs("kubectl-1.32")]),
     ],
 )
 @pytest.mark.timeout(600)  # 130 commands, twice
