@@ -48,8 +48,9 @@ Writes what is generated:
   tools       go.mod and go.sum of each set in hack/lab/tools/modules, by go mod tidy
   core        what kube-apiserver of the newest minor in hack/lab/tools/modules says of pod templates; crd is made of it
   kinds       the fields of built-in kinds for the embedded API server, from the kubernetes package
+  messages    their messages in protobuf, from the Go modules of the newest minor in hack/lab/tools/modules
 
-Without names: all but tools and core, which follow only from a change of versions."""
+Without names: all but tools, core and messages, which follow only from a change of versions."""
 
 
 class NotGeneratedError(Exception):
@@ -179,12 +180,27 @@ def kinds(root: Path) -> Files:
     return Files({described.FILE: described.text(core_definitions)})
 
 
+def messages(root: Path) -> Files:  # noqa: ARG001 (they follow from Go modules)
+    """The messages in protobuf of the kinds that are built into the embedded API server."""
+    from crd import messages as described  # noqa: PLC0415
+    from lab.tools import build, catalogue  # noqa: PLC0415
+    from lab.tools.get import Toolbox  # noqa: PLC0415
+
+    toolbox, minor = Toolbox(os.environ), catalogue.kubernetes_minors(catalogue.FOLDER)[-1]
+    pins = catalogue.FOLDER / "modules" / f"kubernetes-{minor}"
+    folders = build.modules(described.MODULES, folder=pins, go=toolbox.go(), progress=toolbox.progress)
+    return Files({described.FILE: described.text(folders, minor)})
+
+
 # In this order: the chart is made of what the first two write.
 GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
     made.__name__: made
-    for made in (core, kinds, tools, crd, rules, chart, commands, reference, pictures, dashboards, golden, lock)
+    for made in (
+        *(core, kinds, messages, tools),
+        *(crd, rules, chart, commands, reference, pictures, dashboards, golden, lock),
+    )
 }
-ON_REQUEST: Final = ("core", "tools")
+ON_REQUEST: Final = ("core", "messages", "tools")
 
 
 def main() -> None:

@@ -120,6 +120,14 @@ def tidy(*, go: Go, progress: Progress) -> None:
             writing.run(["mod", "tidy"], folder=folder, step=step)
 
 
+def modules(names: Sequence[str], *, folder: Path, go: Go, progress: Progress) -> dict[str, Path]:
+    """Where the sources of some modules are that a go.mod pins, downloaded if need be; raises ToolError."""
+    with progress.step(f"reading {', '.join(names)}") as step:
+        go.run(["mod", "download", *names], folder=folder, step=step)
+        lines = go.run(["list", "-m", "-f", "{{.Path}}={{.Dir}}", *names], folder=folder, step=step).splitlines()
+    return {name: Path(place) for name, _, place in (line.partition("=") for line in lines)}
+
+
 def _install_go(folder: Path, environ: Mapping[str, str], progress: Progress) -> None:
     flags = ["--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--require-hashes"]
     places = ["--target", str(folder), "--requirement", str(REQUIREMENTS)]

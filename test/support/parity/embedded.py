@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from support.fake_clock import FakeClock
-from support.parity.players import Answer, OpenWatch, compared_headers, decoded
+from support.parity.players import Answer, OpenWatch, compared_headers, decoded, encoded, event
 from support.parity.script import Step
 from support.resources import Json
 from tf_operator.local.apiserver import built_in
@@ -39,7 +39,7 @@ class EmbeddedServer:
         response = self._server.handle(self._request(step, target, body))
         if isinstance(response, Response):
             return self._whole(response)
-        lines = [json.loads(line) for line in response.news()]
+        lines = [event(line) for line in response.news()]
         response.close()
         return Answer(200, lines, self.now())
 
@@ -61,7 +61,7 @@ class EmbeddedServer:
             "GET" if step.method == "WATCH" else step.method,
             path,
             {name: unquote(value) for name, _, value in pairs},
-            None if body is None else body.encode(),
+            None if body is None else encoded(body, step.content_type),
             step.content_type if body is not None else JSON,
             accept=step.accept,
         )
@@ -84,7 +84,7 @@ class _EmbeddedWatch:
         self._events: list[Json] = []
 
     def read(self, count: int) -> list[Json]:
-        self._events += [json.loads(line) for line in self._stream.news()]
+        self._events += [event(line) for line in self._stream.news()]
         found, self._events = self._events[:count], self._events[count:]
         return found
 

@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, Self
 from urllib.parse import urlsplit
 
+import yaml
+
 from lab.kubeconfig import Access
 from support.parity.script import Context, Conversation, Step, Value, at_path
 from support.resources import Json
+from tf_operator.local.apiserver import protobuf, protobuf_messages
+from tf_operator.local.apiserver.messages import PROTOBUF
 
 _PATIENCE: Final = 20.0
 _QUIET: Final = 0.3
@@ -179,7 +183,8 @@ class RealServer:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": step.accept, "User-Agent": "parity"}
         headers |= {"Content-Type": step.content_type} if body is not None else {}
         method = "GET" if step.method == "WATCH" else step.method
-        connection.request(method, target.replace(" ", "%20"), None if body is None else body.encode(), headers)
+        data = None if body is None else encoded(body, step.content_type)
+        connection.request(method, target.replace(" ", "%20"), data, headers)
         return connection.getresponse()
 
 
@@ -204,10 +209,16 @@ class _RealWatch:
     def _events(self, patience: float) -> Iterator[Json]:
         try:
             self._socket.settimeout(patience)
-            while line := self._response.readline():
-                yield json.loads(line)
+            while data := self._next():
+                yield event(data)
         except OSError:
             return
+
+    def _next(self) -> bytes:
+        if self._response.getheader("Content-Type") == "application/json":
+            return self._response.readline()
+        length = self._response.read(4)
+        return length + self._response.read(int.from_bytes(length)) if length else b""
 
 
 def _whole(response: http.client.HTTPResponse) -> Answer:
@@ -219,12 +230,30 @@ def _whole(response: http.client.HTTPResponse) -> Answer:
     )
 
 
-def decoded(text: bytes) -> Value:
-    """JSON, or the text."""
+def encoded(body: str, content_type: str) -> bytes:
+    """A body as it is sent: those in protobuf are written as JSON here."""
+    is_object = content_type == PROTOBUF and body.startswith("{")
+    return protobuf.enveloped(json.loads(body)) if is_object else body.encode()
+
+
+def decoded(data: bytes) -> Value:
+    """JSON, protobuf, YAML, or the text."""
+    if data.startswith(b"k8s\0"):
+        return json.loads(protobuf.to_json(data))
     try:
-        return json.loads(text)
+        return json.loads(data)
     except ValueError:
-        return text.decode(errors="replace")
+        text = data.decode(errors="replace")
+        return yaml.safe_load(text) if text.startswith("apiVersion: ") else text
+
+
+def event(data: bytes) -> Json:
+    """One event of a watch: a line of JSON, or a message with its length."""
+    if data.startswith(b"{"):
+        line: Json = json.loads(data)
+        return line
+    found = protobuf_messages.parse("apis.meta.v1.WatchEvent", data[4:])
+    return {"type": found.type, "object": json.loads(protobuf.to_json(found.object.raw))}
 
 
 def compared_headers(headers: Json, warnings: list[str]) -> Json:

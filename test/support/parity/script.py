@@ -37,6 +37,7 @@ CONTENT_TYPES: Final = {
     "apply": "application/apply-patch+yaml",
     "yaml": "application/yaml",
     "text": "text/plain",
+    "protobuf": "application/vnd.kubernetes.protobuf",
 }
 _META = ";v=v1;g=meta.k8s.io"
 ACCEPTS: Final = {
@@ -45,6 +46,12 @@ ACCEPTS: Final = {
     "partials": f"application/json;as=PartialObjectMetadataList{_META}",
     "aggregated": "application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList",
     "html": "text/html",
+    "asprotobuf": "application/vnd.kubernetes.protobuf",
+    "either": "application/vnd.kubernetes.protobuf,application/json",
+    "partialprotobuf": f"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata{_META}",
+    "partialsprotobuf": f"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList{_META}",
+    "tableprotobuf": f"application/vnd.kubernetes.protobuf;as=Table{_META}",
+    "asyaml": "application/yaml",
 }
 # Short name of a collection: group and version, plural, kind, and whether it is in a namespace.
 COLLECTIONS: Final = {

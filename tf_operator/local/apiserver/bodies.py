@@ -5,14 +5,14 @@ from typing import Any
 
 import msgspec
 
-from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver import failures, protobuf
 from tf_operator.local.apiserver.kinds import Json, Kind
-from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.local.apiserver.messages import PROTOBUF, YAML, ApiFailure
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.machinery.transport.requests import JSON, Request
 from tf_operator.meta import Body, metadata_of, text_of
 
-ACCEPTED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
+ACCEPTED = (JSON, YAML, PROTOBUF)
 _SHOWN = 30
 _FRAME = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _NO_VERSION = "couldn't get version/kind; json parse error: "
@@ -40,12 +40,14 @@ def media_type(request: Request) -> str:
 
 
 def sent_object(request: Request, kind: Kind, *, needs_kind: bool = True) -> Json:
-    """The object in a body that is JSON or YAML."""
+    """The object in a body that is JSON, YAML, or protobuf."""
     body, media = request.body or b"", media_type(request)
-    if media not in ACCEPTED[:2]:
-        raise failures.unsupported_media_type(ACCEPTED)
+    if media not in ACCEPTED or (media == PROTOBUF and kind.is_custom):
+        raise failures.unsupported_media_type(ACCEPTED[:2] if media == PROTOBUF else ACCEPTED)
     check_size(body)
-    if media != JSON:
+    if media == PROTOBUF:
+        body = protobuf.to_json(body)
+    elif media != JSON:
         body = _json_of(body)
     return _decoded(body, kind, needs_kind=needs_kind)
 

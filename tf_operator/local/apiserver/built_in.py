@@ -329,7 +329,8 @@ def _namespaces() -> Kind:
 def _stored_data() -> Iterator[Kind]:
     """What pods read, and what they need to run."""
     columns = built_in_columns
-    yield _kind(_core("configmaps", "ConfigMap"), "cm", rules=built_in_data.check, columns=columns.CONFIG_MAPS)
+    maps, fill_map = _core("configmaps", "ConfigMap"), built_in_data.prepare_config_map
+    yield _kind(maps, "cm", fill=fill_map, rules=built_in_data.check, columns=columns.CONFIG_MAPS)
     fill, rules = built_in_data.prepare_secret, built_in_data.check_secret
     secrets = _kind(_core("secrets", "Secret"), fill=fill, rules=rules, columns=columns.SECRETS)
     yield replace(secrets, fields=_selectable("type"))

@@ -1,18 +1,14 @@
 """ConfigMaps and Secrets: keys, encoding, size, immutability."""
 
-import base64
-import binascii
-import string
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from tf_operator.local.apiserver import causes, names
+from tf_operator.local.apiserver import causes, go_base64, names
 from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.meta import Body
 
-_BASE64: Final = frozenset(string.ascii_letters + string.digits + "+/=")
 _LARGEST: Final = 1024 * 1024
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
@@ -22,14 +18,23 @@ def prepare_secret(body: Json, stored: Body | None, _: datetime) -> None:
     body["type"] = body.get("type") or (stored or {}).get("type") or "Opaque"
     texts = body.pop("stringData", None) or {}
     if texts:
-        encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
+        encoded = {key: go_base64.encode(str(text).encode()) for key, text in texts.items()}
         body["data"] = (body.get("data") or {}) | encoded
-    for value in (body.get("data") or {}).values():
+    _decode(body, "Secret", "data")
+
+
+def prepare_config_map(body: Json, _: Body | None, __: datetime) -> None:
+    """Fill a ConfigMap."""
+    _decode(body, "ConfigMap", "binaryData")
+
+
+def _decode(body: Json, kind: str, field: str) -> None:
+    """Each value as Go writes what it has read; raises ``ApiFailure`` if it is not base64."""
+    for key, value in (body.get(field) or {}).items():
         try:
-            base64.b64decode(value or "", validate=True)
-        except (binascii.Error, TypeError, ValueError):
-            place = next((n for n, letter in enumerate(str(value)) if letter not in _BASE64), len(str(value)))
-            message = f'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte {place}'
+            body[field][key] = go_base64.encode(go_base64.decode(value))
+        except go_base64.CorruptInputError as error:
+            message = f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
             raise ApiFailure(400, "BadRequest", message) from None
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from tf_operator.local.apiserver import bodies, failures, reads, stamps
+from tf_operator.local.apiserver import bodies, failures, protobuf, reads, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
-from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.messages import PROTOBUF, FieldCause
 from tf_operator.local.apiserver.routes import Route, number, optional_flag
 from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.local.apiserver.writes import finalizers_of
@@ -81,6 +81,8 @@ def _of_query(query: Mapping[str, str]) -> _Body:
 def _body_of(request: Request, raw: bytes) -> _Body:
     if bodies.media_type(request) not in bodies.ACCEPTED:
         raise failures.unsupported_media_type(bodies.ACCEPTED)
+    if bodies.media_type(request) == PROTOBUF:
+        raw = protobuf.to_json(raw)
     if problem := bodies.options_problem(raw):
         raise problem
     try:

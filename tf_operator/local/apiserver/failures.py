@@ -110,10 +110,13 @@ def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
     return ApiFailure(415, "UnsupportedMediaType", message + ", ".join(accepted))
 
 
-def not_acceptable() -> ApiFailure:
-    """406: of an answer."""
-    offered = "Available representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
-    return ApiFailure(406, "NotAcceptable", f"406: Not Acceptable\n\n{offered}", details={})
+def not_acceptable(offered: Iterable[str], *, is_known: bool) -> ApiFailure:
+    """406: of an answer. The real server words it in another way if it knows the media type."""
+    listed = ", ".join(offered)
+    if is_known:
+        return ApiFailure(406, "NotAcceptable", f"only the following media types are accepted: {listed}")
+    message = f"406: Not Acceptable\n\nAvailable representations: {listed}"
+    return ApiFailure(406, "NotAcceptable", message, details={})
 
 
 def unparsable_version(text: str, *, field: str = "") -> ApiFailure:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from aiohttp import web
 
-from tf_operator.local.apiserver import failures, pod_logs, protobuf
+from tf_operator.local.apiserver import failures, pod_logs
 from tf_operator.local.apiserver.http_connections import StreamingServer
 from tf_operator.local.apiserver.http_guard import Guard
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Parts, Response
@@ -193,8 +193,6 @@ class _Site(StreamingServer):
         if http.headers.get("Content-Encoding", "identity") != "identity":
             raise ApiFailure(415, "UnsupportedMediaType", "the body has to be sent without Content-Encoding")
         body, media = await self._body(http), http.headers.get("Content-Type", JSON)
-        if body and media.partition(";")[0].strip() == protobuf.PROTOBUF:
-            body, media = protobuf.to_json(body), JSON
         return Request(
             verb=http.method.lower(),
             method="GET" if http.method == "HEAD" else http.method,

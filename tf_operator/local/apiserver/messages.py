@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,13 @@ class Response:
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     """Beside the content type: ``Warning``, ``Retry-After`` ..."""
+    content: Mapping[str, Any] | None = None
+    """What the body says, if it was made for this answer: it may still be sent in another form."""
 
     @classmethod
     def of(cls, body: Mapping[str, Any], code: int = 200) -> "Response":
         """A JSON answer."""
-        return cls(code, msgspec.json.encode(body))
+        return cls(code, msgspec.json.encode(body), content=body)
 
 
 Parts = Generator[None, None, Response]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from tf_operator.local.apiserver import bodies, deletes, failures, reads, routes, scale, watches
+from tf_operator.local.apiserver import bodies, deletes, failures, media_types, reads, routes, scale, watches
 from tf_operator.local.apiserver.collector import Collector
 from tf_operator.local.apiserver.deletes import Deleter
 from tf_operator.local.apiserver.kinds import Json, Kind
@@ -96,8 +96,10 @@ class ApiServer:
             route = routes.route_of(request, self.registry)
             answer = self._document(request) if route is None else self._answer(request, route)
         except Exception as error:  # noqa: BLE001 (a defect must not end the server, which others use)
-            return _failed(request, error)
-        return _guarded(request, answer) if isinstance(answer, Generator) else answer
+            answer = _failed(request, error)
+        if isinstance(answer, Generator):
+            return _guarded(request, answer)
+        return media_types.translated(answer, request.accept) if isinstance(answer, Response) else answer
 
     def collect(self) -> bool:
         """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
@@ -118,7 +120,7 @@ class ApiServer:
         return documents.answer(request, self.registry)
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream | Parts:
-        view = view_of(route.kind, request.accept, request.query)
+        view = view_of(route.kind, request.accept, request.query, verb=route.verb)
         if route.kind.read is not None:
             from tf_operator.local.apiserver import computed  # noqa: PLC0415 (few ask)
 
@@ -243,9 +245,10 @@ class ApiServer:
 
 def _guarded(request: Request, parts: Parts) -> Parts:
     try:
-        return (yield from parts)
+        answer = yield from parts
     except Exception as error:  # noqa: BLE001 (as in ``begin``)
-        return _failed(request, error)
+        answer = _failed(request, error)
+    return media_types.translated(answer, request.accept)
 
 
 def _failed(request: Request, error: Exception) -> Response:

@@ -35,12 +35,13 @@ class Completion:
 class Stored:
     """One version of one object. Immutable, but for what is cached of it."""
 
-    __slots__ = ("_encoded", "body", "version")
+    __slots__ = ("_encoded", "_kept", "body", "version")
 
     def __init__(self, body: Body, version: int) -> None:
         self.body = body
         self.version = version
         self._encoded: dict[tuple[str, int], Encoded] = {}
+        self._kept: dict[str, bytes] = {}
 
     def served(
         self,
@@ -61,6 +62,12 @@ class Stored:
                 body = completion.apply(body)
             found = self._encoded[api_version, since] = body, msgspec.json.encode(body)
         return found
+
+    def kept(self, form: str, make: Callable[[], bytes]) -> bytes:
+        """Another form of it than JSON, made once."""
+        if form not in self._kept:
+            self._kept[form] = make()
+        return self._kept[form]
 
     def at(self, version: int) -> "Stored":
         """The same body with the version at which it was deleted, or left a selection."""

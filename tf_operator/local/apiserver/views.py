@@ -1,6 +1,5 @@
 """How an answer shows objects: whole, as metadata only, or as a table, whichever the client accepts."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver import failures, media_types, protobuf
 from tf_operator.local.apiserver.kinds import Kind
-from tf_operator.local.apiserver.messages import JSON, ApiFailure, Parts, Response
+from tf_operator.local.apiserver.messages import JSON, PROTOBUF, YAML, ApiFailure, Parts, Response
 from tf_operator.local.apiserver.store import Encoded, Stored
 from tf_operator.meta import Body
 
 MOST_AT_ONCE = 100
 """Objects of a long answer that are handled before others have their turn: some hundredths of a second."""
-_PARAMETER = re.compile(r"\s*;\s*([^=;\s]+)=([^;\s]+)")
+_STREAM = ";stream=watch"
 _WHOLE, _METADATA, _METADATA_LIST, _TABLE = "", "PartialObjectMetadata", "PartialObjectMetadataList", "Table"
 _FORMS = frozenset({_METADATA, _METADATA_LIST, _TABLE})
 
@@ -31,12 +30,29 @@ class View:
     """Of ``meta.k8s.io``, for what is not whole."""
     include: str = "Metadata"
     """``includeObject`` of a table."""
+    media: str = JSON
+    """JSON or protobuf; what becomes of JSON in the end, YAML, is another's."""
+
+    @property
+    def stream_type(self) -> str:
+        """The content type of a watch."""
+        return f"{PROTOBUF}{_STREAM}" if self.media == PROTOBUF else JSON
+
+    def event(self, kind: str, whole: bytes) -> bytes:
+        """An event of a watch, as it is sent."""
+        if self.media == PROTOBUF:
+            return protobuf.event(kind, whole)
+        return b'{"type":"%s","object":%s}\n' % (kind.encode(), whole)
+
+    def whole(self, body: Body) -> bytes:
+        """An object that is not stored: the end of a watch, a bookmark."""
+        return protobuf.enveloped(body) if self.media == PROTOBUF else msgspec.json.encode(body)
 
     def one(self, stored: Stored, now: datetime, *, code: int = 200) -> Response:
         """The answer that is one object."""
         if self.form == _METADATA_LIST:
             raise self._not_acceptable("not a list", "")
-        return Response(code, self.raw(stored, now))
+        return Response(code, self.raw(stored, now), self.media)
 
     def raw(self, stored: Stored, now: datetime, *, has_columns: bool = True) -> bytes:
         """One object as JSON, for an answer or the event of a watch (where only the first table has columns)."""
@@ -44,12 +60,20 @@ class View:
         if self.form == _TABLE:
             table = self._table([body], now, {"resourceVersion": body["metadata"].get("resourceVersion", "")})
             return msgspec.json.encode(table if has_columns else {**table, "columnDefinitions": None})
-        return msgspec.json.encode(self._metadata(body)) if self.form else raw
+        if self.form:
+            return self.whole(self._metadata(body))
+        if self.media == PROTOBUF:
+            resource = self.kind.resource
+            return protobuf.envelope(resource.api_version, resource.kind, self._message(stored, body))
+        return raw
 
     def many(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
         """The answer that is a list."""
         if self.form == _METADATA:
             raise self._not_acceptable("a list", "List")
+        return (yield from (self._protobuf_list if self.media == PROTOBUF else self._json_list)(found, meta, now))
+
+    def _json_list(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
         served: list[Encoded] = []
         table = self._table([], now, meta) if self.form == _TABLE else {}
         for start in range(0, len(found), MOST_AT_ONCE):
@@ -77,6 +101,22 @@ class View:
     def _served(self, stored: Stored) -> Encoded:
         return stored.served(self.kind.resource.api_version, self.kind.convert, self.kind.completion)
 
+    def _message(self, stored: Stored, body: Body) -> bytes:
+        """Kept, as the JSON is: each watch and list wants it again."""
+        return stored.kept(self.kind.resource.api_version, lambda: protobuf.message(body))
+
+    def _protobuf_list(self, found: Sequence[Stored], meta: Mapping[str, Any], __: datetime) -> Parts:
+        items: list[bytes] = []
+        for number, stored in enumerate(found, 1):
+            body, _ = self._served(stored)
+            items.append(protobuf.message(self._metadata(body)) if self.form else self._message(stored, body))
+            if number % MOST_AT_ONCE == 0:
+                yield
+        resource = self.kind.resource
+        version = f"meta.k8s.io/{self.version}" if self.form else resource.api_version
+        kind = self.form or f"{resource.kind}List"
+        return Response(200, protobuf.list_of(version, kind, meta, items), PROTOBUF)
+
     def _metadata(self, body: Body) -> dict[str, Any]:
         return {"kind": _METADATA, "apiVersion": f"meta.k8s.io/{self.version}", "metadata": body["metadata"]}
 
@@ -103,19 +143,29 @@ def _list(kind: str, api_version: str, meta: Mapping[str, Any], items: Sequence[
     return Response(200, b'%s"metadata":%s,"items":[%s]}\n' % (head, metadata, b",".join(items)))
 
 
-def view_of(kind: Kind, accept: str, query: Mapping[str, str]) -> View:
+def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = "") -> View:
     """The first of the accepted forms that the server has."""
-    for part in accept.split(",") if accept else (JSON,):
-        media = part.partition(";")[0].strip()
-        parameters = dict(_PARAMETER.findall(part))
-        form, version = parameters.get("as", ""), parameters.get("v", "")
-        if media not in {JSON, "*/*", "application/*"}:
+    accepted = media_types.accepted(accept)
+    for found in accepted:
+        form, version = found.parameters.get("as", ""), found.parameters.get("v", "")
+        media = PROTOBUF if found.name == PROTOBUF else JSON
+        if (found.name == YAML and verb == "watch") or (media == PROTOBUF and not _has_protobuf(kind, form)):
             continue
         if not form:
-            return View(kind)
-        if form in _FORMS and parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}:
-            return View(kind, form, version, _included(query) if form == _TABLE else "")
-    raise failures.not_acceptable()
+            return View(kind, media=media)
+        if form in _FORMS and found.parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}:
+            return View(kind, form, version, _included(query) if form == _TABLE else "", media)
+    streams = (f"{JSON}{_STREAM}", f"{PROTOBUF}{_STREAM}") if not kind.is_custom else ()
+    if accepted and verb == "watch" and streams:
+        raise failures.not_acceptable(streams, is_known=True)
+    if accepted or kind.is_custom or verb not in {"list", "watch"}:
+        streams = ()
+    raise failures.not_acceptable((JSON, YAML, PROTOBUF, *streams), is_known=bool(accepted) or kind.is_custom)
+
+
+def _has_protobuf(kind: Kind, form: str) -> bool:
+    """Whether objects can be shown in protobuf: metadata of any kind, but no table, and no whole custom resource."""
+    return form != _TABLE and protobuf.is_spoken() and (bool(form) or not kind.is_custom)
 
 
 def _included(query: Mapping[str, str]) -> str:

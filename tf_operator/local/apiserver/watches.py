@@ -7,8 +7,6 @@ as kube-apiserver ends a watch that is too slow.
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
-import msgspec
-
 from tf_operator.local.apiserver import failures, reads
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.routes import Route, list_options
@@ -29,7 +27,6 @@ class WatchStream:
     Read ``news()`` until it is empty, then wait for ``on_news``'s callback or for ``wakes_at``; stop when ``is_ended``.
     """
 
-    content_type = "application/json"
     code = 200
 
     def __init__(
@@ -45,6 +42,7 @@ class WatchStream:
         self._store = store
         self._collection = collection
         self._view = view
+        self.content_type = view.stream_type
         self._selects = selects
         self._clock = clock
         self._is_served = is_served
@@ -122,18 +120,18 @@ class WatchStream:
                 lines.append(self._shown(*event))
         return lines
 
-    def _event(self, change: Commit) -> tuple[bytes, Stored] | None:
+    def _event(self, change: Commit) -> tuple[str, Stored] | None:
         """What a change is to this watch: an object may come into its selection, or leave it."""
         if self._namespace and not change.path.startswith(f"{self._namespace}/"):
             return None
         was = change.old is not None and self._is_selected(change.old)
         if change.new is not None and self._is_selected(change.new):
-            return (b"MODIFIED" if was else b"ADDED"), change.new
-        return (b"DELETED", change.last) if was else None
+            return ("MODIFIED" if was else "ADDED"), change.new
+        return ("DELETED", change.last) if was else None
 
-    def _shown(self, event: bytes, stored: Stored) -> bytes:
+    def _shown(self, event: str, stored: Stored) -> bytes:
         has_columns, self._has_columns = not self._has_columns, True
-        return _line(event, self._view.raw(stored, self._clock.now(), has_columns=has_columns))
+        return self._view.event(event, self._view.raw(stored, self._clock.now(), has_columns=has_columns))
 
     def _is_selected(self, stored: Stored) -> bool:
         return self._selects is None or self._selects(stored)
@@ -144,12 +142,12 @@ class WatchStream:
         if ends_initial_events:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-        return _line(b"BOOKMARK", msgspec.json.encode(body))
+        return self._view.event("BOOKMARK", self._view.whole(body))
 
     def initial_lines(self, found: list[Stored], version: int | None) -> Iterator[bytes]:
         """ADDED for each, and with a version the bookmark that ends them."""
         for stored in found:
-            yield self._shown(b"ADDED", stored)
+            yield self._shown("ADDED", stored)
         if version is not None:
             yield self._bookmark(version=version, ends_initial_events=True)
 
@@ -183,15 +181,11 @@ def watch(
         found = [stored for stored in map(collection.objects.__getitem__, paths) if selects is None or selects(stored)]
         stream.start_with(stream.initial_lines(found, store.version if options.has_bookmarks else None))
     elif after < collection.floor:
-        stream.start_with(_ended_by(stream, failures.too_old(after, collection.floor)))
+        stream.start_with(_ended_by(stream, view, failures.too_old(after, collection.floor)))
     return stream
 
 
-def _ended_by(stream: WatchStream, failure: ApiFailure) -> Iterator[bytes]:
+def _ended_by(stream: WatchStream, view: View, failure: ApiFailure) -> Iterator[bytes]:
     """A watch that has been accepted, and can only say why it ends."""
-    yield _line(b"ERROR", msgspec.json.encode(failure.status()))
+    yield view.event("ERROR", view.whole(failure.status()))
     stream.close()
-
-
-def _line(event: bytes, raw: bytes) -> bytes:
-    return b'{"type":"%s","object":%s}\n' % (event, raw)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from support.fake_clock import FakeClock
-from tf_operator.local.apiserver import http, http_connections, protobuf
+from tf_operator.local.apiserver import http, http_connections
 from tf_operator.local.apiserver.http_guard import Guard
 from tf_operator.local.apiserver.messages import Response
 
@@ -155,16 +155,6 @@ async def test_others_are_answered_while_a_long_answer_is_made(server):
         long = asking.create_task(server.ask("GET /long"))
         asking.create_task(server.ask("GET /api"))
     assert long.result().body == b"2"
-
-
-async def test_protobuf_reaches_the_state_machine_as_json(server):
-    body = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01a"
-    headers = (f"Content-Type: {protobuf.PROTOBUF}", f"Content-Length: {len(body)}")
-    await server.ask("POST /api/v1/namespaces/n/configmaps", *headers, body=body)
-
-    (request,) = server.requests
-    assert request.content_type == "application/json"
-    assert json.loads(request.body) == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 
 
 async def test_a_connection_is_kept_for_the_next_request(server):
