@@ -22,6 +22,7 @@ _MADE: Final = (
     "*.kubeconfig",
     "nodes",
     "volume-plugins",
+    "services",
     "etcd",
     "pki",
     "audit",
@@ -50,6 +51,8 @@ class Layout:
         # Nobody has any; but kube-controller-manager would make its usual folder for them on the host.
         self.volume_plugins = root / "volume-plugins"
         self.audit_policy = root / "audit" / "policy.json"
+        self.egress = root / "services" / "egress.json"
+        self.services_socket = root / "services" / "proxy"
 
     def audit_log(self, server: str) -> Path:
         return self.root / "audit" / f"{server}.log"

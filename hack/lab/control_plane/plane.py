@@ -29,7 +29,12 @@ from lab.control_plane.link import SupervisorLink
 from lab.control_plane.process import Condition, ProcessId
 from lab.tools.get import programs
 
-FEATURES: Final = frozenset({"controller-manager", "scheduler", "audit", plane_servers.GANGS, plane_servers.KEEPS_PODS})
+FEATURES: Final = frozenset(
+    {
+        *("controller-manager", "scheduler", "audit"),
+        *(plane_servers.GANGS, plane_servers.KEEPS_PODS, plane_servers.SERVICES),
+    }
+)
 _DOWN_SECONDS: Final = 20.0
 # A supervisor removes the files of its plane, and a cluster may have gigabytes of images.
 _SUPERVISOR_SECONDS: Final = 120.0

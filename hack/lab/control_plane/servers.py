@@ -48,6 +48,8 @@ GANGS: Final = "gangs"
 """The feature of a plane that has kube-scheduler's own gang scheduling."""
 KEEPS_PODS: Final = "keeps-pods"
 """The feature of a plane in which a pod without a node that is being deleted is not failed by a controller."""
+SERVICES: Final = "services"
+"""The feature of a plane whose API server reaches Services, such as those of webhooks, through a light node."""
 _WITHOUT: Final = {GANGS: "node-lifecycle-controller", KEEPS_PODS: "pod-garbage-collector-controller"}
 """Controllers that are off; by feature."""
 
@@ -119,6 +121,7 @@ def kube_apiserver(
             "--authorization-mode=Node,RBAC",
             *_admission(features, reach),
             *_audit(layout, name, features),
+            *((f"--egress-selector-config-file={layout.egress}",) if SERVICES in features else ()),
             *gates(features),
             *(("--runtime-config=api/all=true",) if GANGS in features else ()),
             *reach.flags,
@@ -189,6 +192,14 @@ def audit_policy() -> str:
         ],
     }
     return json.dumps(policy, indent=1)
+
+
+def egress(layout: Layout) -> str:
+    """kube-apiserver dials ClusterIPs by this socket: without kube-proxy they lead nowhere."""
+    transport = {"uds": {"udsName": str(layout.services_socket)}}
+    through = {"name": "cluster", "connection": {"proxyProtocol": "HTTPConnect", "transport": transport}}
+    config = {"apiVersion": "apiserver.k8s.io/v1beta1", "kind": "EgressSelectorConfiguration"}
+    return json.dumps(config | {"egressSelections": [through]}, indent=1)
 
 
 def free_port(host: str = _HOST) -> int:

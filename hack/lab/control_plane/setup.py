@@ -79,6 +79,9 @@ def _write_inputs(layout: Layout, features: AbstractSet[str], users: Iterable[Us
     if "audit" in features:
         layout.audit_policy.parent.mkdir()
         layout.audit_policy.write_text(plane_servers.audit_policy())
+    if plane_servers.SERVICES in features:
+        layout.egress.parent.mkdir()
+        layout.egress.write_text(plane_servers.egress(layout))
 
 
 def _write_kubeconfigs(layout: Layout, server: str, users: Iterable[User]) -> None:

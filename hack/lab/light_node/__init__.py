@@ -1,0 +1,1 @@
+"""A node without containers, and Services that heed readiness."""
