@@ -172,10 +172,15 @@ class Clients:
             attempts=1,
         )
 
-    def webhook(self) -> ApiClient:
-        """The client that keeps the certificate of the webhook: two requests now and then."""
+    def webhook(self, allowed: Callable[[], object] = no_guard) -> ApiClient:
+        """A client that keeps the certificate of the webhook: a few requests now and then.
+
+        ``allowed`` raises where nothing may be sent, as ``guard`` does.
+        """
         budget = TokenBucket(self._clock, qps=1, burst=10)
-        return ApiClient(self._calling, clock=self._clock, budget=budget, instruments=self._instruments())
+        return ApiClient(
+            self._calling, clock=self._clock, budget=budget, guard=allowed, instruments=self._instruments()
+        )
 
     def election(self) -> ElectionThread | None:
         """An elector with a connection of its own; ``None`` when this process is the only one."""

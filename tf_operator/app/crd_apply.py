@@ -14,7 +14,7 @@ import msgspec
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import TokenBucket
-from tf_operator.machinery.transport import errors, requests
+from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.config import ConfigSource
 from tf_operator.machinery.transport.connection import Connection
@@ -39,12 +39,14 @@ async def apply(crd: Mapping[str, Any], source: ConfigSource, clock: Clock) -> N
     key = ObjectKey("", str(metadata_of(crd)["name"]))
     async with connected(source, clock) as client:
         try:
-            await client.send(make_request(key, crd))
+            stored = await client.send(make_request(key, crd))
         except errors.Invalid:
             if "conversion" in crd["spec"]:
                 raise
             await _end_conversion(client, key, crd)
-            await client.send(make_request(key, crd))
+            stored = await client.send(make_request(key, crd))
+        if "conversion" not in crd["spec"] and _has_webhook(responses.read_object(stored)):
+            await _end_conversion(client, key, crd)  # kubectl has applied it, so it is still there
         await _wait_served(client, key, clock)
 
 
@@ -62,6 +64,10 @@ async def _end_conversion(client: ApiClient, key: ObjectKey, crd: Mapping[str, A
     """
     change = {"versions": crd["spec"]["versions"], "conversion": {"strategy": "None", "webhook": None}}
     await client.merge_patch(CRDS, key, {"spec": change})
+
+
+def _has_webhook(crd: Body) -> bool:
+    return bool((crd["spec"].get("conversion") or {}).get("strategy") == "Webhook")
 
 
 def make_request(key: ObjectKey, crd: Mapping[str, Any]) -> Request:

@@ -176,8 +176,8 @@ def _webhook(
     """What has to run for the webhook that converts older versions; it is served until the stack is left."""
     if not options.webhook:
         return {}
-    client, guard = to_server.webhook(), clients.guard(election)
-    return {"webhook": stack.enter_context(webhook.serving(options.webhook, options.apis, client, guard, probes))}
+    client, leader = to_server.webhook(), to_server.webhook(clients.guard(election))
+    return {"webhook": stack.enter_context(webhook.serving(options.webhook, options.apis, client, leader, probes))}
 
 
 def _controllers(

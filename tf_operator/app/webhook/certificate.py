@@ -1,25 +1,29 @@
 """Keeps the webhook's certificate: serves it, renews it, and makes it known to the API server.
 
-Every replica reads the Secret and serves what it finds there. The one that leads does what ``keys.next_keys`` says, and
-writes the bundle of authorities into the CRDs. Whoever installs the operator makes all of them, so only to get and to
-patch them has to be allowed.
+Every replica reads the Secret and serves what it finds there. What nobody could be served with, any replica replaces at
+once, in the Secret and in the CRDs: a leader has complete caches, and while jobs are stored in older versions, no cache
+can be complete before the webhook answers. Several may try; the resource version lets one of them win. Everything that
+can wait is the leader's: ``keys.next_keys``, and the bundle of authorities in the CRDs. Whoever installs the operator
+makes all of these objects, so only to get and to patch them has to be allowed.
 """
 
 import base64
 import binascii
 import os
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
-from tf_operator.app.webhook.keys import Keys, Pair, next_keys
+from tf_operator.app.webhook import keys
+from tf_operator.app.webhook.keys import Keys, Pair
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.machinery.transport.errors import ApiError
+from tf_operator.machinery.transport.errors import ApiError, Conflict
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import Body, ObjectKey, resource_version_of
+from tf_operator.meta import Body, ObjectKey, key_of, resource_version_of
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 CRDS: Final = Resource(
@@ -27,6 +31,8 @@ CRDS: Final = Resource(
 )
 EVERY: Final = 10.0
 """Seconds between two looks; well below the minute in which every replica and API server has to know a new one."""
+SOON: Final = 1.0
+"""Seconds between two looks while nobody can be served: requests in older versions fail meanwhile."""
 
 _log = Logger(__name__)
 
@@ -41,20 +47,22 @@ class KeptCertificate:
     def __init__(
         self,
         client: ApiClient,
-        guard: Callable[[], object],
+        leader: ApiClient,
         *,
         secret: ObjectKey,
         crds: Sequence[str],
         host: str,
         clock: Clock,
     ) -> None:
-        """``guard`` raises ``NotLeading`` where nothing may be written; ``host`` is the name that is asked for."""
-        self._client, self._guard = client, guard
+        """``leader`` raises ``NotLeading`` where only a leader may write; ``host`` is the name that is asked for."""
+        self._client, self._leader = client, leader
         self._secret, self._host = secret, host
         self._crds = [ObjectKey("", name) for name in crds]
         self._clock = clock
         self._served = Pair()
         self._context: ssl.SSLContext | None = None
+        self._is_trusted = False
+        """Whether the API servers had the authority of what is served."""
         self._trouble = ""
 
     def trouble(self) -> str:
@@ -73,53 +81,87 @@ class KeptCertificate:
             try:
                 await self._look()
                 self._trouble = ""
+            except Conflict:  # somebody else was first: see what that has made of it
+                pass
             except (ApiError, OSError) as error:  # OpenSSL's errors, too: it may refuse what somebody has put there
                 if str(error) != self._trouble:
                     self._trouble = str(error)
                     _log.warning("the webhook's certificate could not be kept", error=self._trouble)
-            await self._clock.sleep(EVERY)
+            await self._clock.sleep(EVERY if self._context and self._is_trusted else SOON)
 
     async def _look(self) -> None:
-        secret = await self._client.get(SECRETS, self._secret)
-        keys = Keys.read(_decoded(secret))
-        self._serve(keys.served)
-        wanted = next_keys(keys, self._host, self._clock.now())
-        try:
-            self._guard()
-        except NotLeading:
-            return
-        if wanted.served == keys.waiting and await self._make_known(keys.bundle):
-            return  # the API servers learn of its authority only now
-        if wanted is not keys:
-            await self._write(wanted, resource_version_of(secret))
+        await self._repair()
+        if not self._is_trusted:
+            await self._introduce()
+        with suppress(NotLeading):
+            await self._renew()
+
+    async def _repair(self) -> None:
+        """Serve what the Secret has, and give it something of use if it has nothing."""
+        found, version = await self._read(self._client)
+        usable = keys.repaired(found, self._host, self._clock.now())
+        if usable is not found:
+            await self._write(self._client, usable, version)
+        self._serve(usable.served)
+
+    async def _introduce(self) -> None:
+        """Give the CRDs the authority of what is served, if they lack it.
+
+        They are read before the Secret, so what is written is newer than what it replaces.
+        """
+        definitions = await self._definitions(self._client)
+        found, _ = await self._read(self._client)
+        if found.served != self._served:
+            return  # see it first
+        for definition in definitions:
+            if not keys.is_trusted(_bundle(definition), found.served):
+                await self._make_known(self._client, definition, found.bundle)
+        self._is_trusted = True
+
+    async def _renew(self) -> None:
+        definitions = await self._definitions(self._leader)
+        found, version = await self._read(self._leader)
+        wanted = keys.next_keys(found, self._host, self._clock.now())
+        if wanted.served == found.waiting and any(_bundle(each) != found.bundle for each in definitions):
+            wanted = found  # the API servers learn of its authority only now
+        if wanted is not found:
+            await self._write(self._leader, wanted, version)
             self._serve(wanted.served)
-        await self._make_known(wanted.bundle)
+        for definition in definitions:
+            if _bundle(definition) != wanted.bundle:
+                await self._make_known(self._leader, definition, wanted.bundle)
 
-    async def _write(self, keys: Keys, version: str) -> None:
-        data = {name: base64.b64encode(value).decode() if value else None for name, value in keys.data().items()}
-        await self._client.merge_patch(SECRETS, self._secret, {"metadata": {"resourceVersion": version}, "data": data})
-        _log.info("the webhook's certificate has changed", secret=str(self._secret))
+    async def _read(self, client: ApiClient) -> tuple[Keys, str]:
+        secret = await client.get(SECRETS, self._secret)
+        return Keys.read(_decoded(secret.get("data") or {})), resource_version_of(secret)
 
-    async def _make_known(self, bundle: bytes) -> bool:
-        """Only where there is a webhook: whoever installs the CRD decides that. Whether it was news."""
-        text, is_news = base64.b64encode(bundle).decode(), False
-        for crd in self._crds:
-            found = _webhook(await self._client.get(CRDS, crd))
-            if found is not None and found.get("clientConfig", {}).get("caBundle") != text:
-                change = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}}}
-                await self._client.merge_patch(CRDS, crd, change)
-                is_news = True
-        return is_news
+    async def _write(self, client: ApiClient, found: Keys, version: str) -> None:
+        data = {name: base64.b64encode(value).decode() if value else None for name, value in found.data().items()}
+        await client.merge_patch(SECRETS, self._secret, {"metadata": {"resourceVersion": version}, "data": data})
+        _log.info("the webhook's certificate has changed", stored_in=str(self._secret))
+
+    async def _definitions(self, client: ApiClient) -> list[Body]:
+        """Those with a webhook: whoever installs a CRD decides that."""
+        found = [await client.get(CRDS, name) for name in self._crds]
+        return [crd for crd in found if crd.get("spec", {}).get("conversion", {}).get("strategy") == "Webhook"]
+
+    async def _make_known(self, client: ApiClient, definition: Body, bundle: bytes) -> None:
+        config = {"caBundle": base64.b64encode(bundle).decode()}
+        change = {
+            "metadata": {"resourceVersion": resource_version_of(definition)},
+            "spec": {"conversion": {"webhook": {"clientConfig": config}}},
+        }
+        await client.merge_patch(CRDS, key_of(definition), change)
 
     def _serve(self, pair: Pair) -> None:
         if pair != self._served and pair.parsed:
-            self._served, self._context = pair, _server_context(pair)
+            self._served, self._context, self._is_trusted = pair, _server_context(pair), False
 
 
-def _decoded(secret: Body) -> dict[str, bytes]:
-    """The data of a Secret; what is no base64 is taken for missing."""
+def _decoded(data: Mapping[str, Any]) -> dict[str, bytes]:
+    """Of the data of a Secret, or of a clientConfig, what is base64; the rest is taken for missing."""
     found = {}
-    for name, text in (secret.get("data") or {}).items():
+    for name, text in data.items():
         try:
             found[name] = base64.b64decode(text, validate=True)
         except (binascii.Error, TypeError, ValueError):
@@ -127,9 +169,9 @@ def _decoded(secret: Body) -> dict[str, bytes]:
     return found
 
 
-def _webhook(crd: Body) -> dict[str, Any] | None:
-    conversion = crd.get("spec", {}).get("conversion", {})
-    return conversion.get("webhook") if conversion.get("strategy") == "Webhook" else None
+def _bundle(crd: Body) -> bytes:
+    config = crd["spec"]["conversion"].get("webhook", {}).get("clientConfig", {})
+    return _decoded(config).get("caBundle", b"")
 
 
 def _server_context(pair: Pair) -> ssl.SSLContext:

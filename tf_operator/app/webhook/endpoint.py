@@ -54,26 +54,26 @@ class _FromFiles(GivenCertificate):
 
 @contextmanager
 def serving(
-    chosen: Webhook, served: tuple[ServedAPI, ...], client: ApiClient, guard: Callable[[], object], probes: Health
+    chosen: Webhook, served: tuple[ServedAPI, ...], client: ApiClient, leader: ApiClient, probes: Health
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """Serve until the block is left; yields what has to run meanwhile. Without a certificate nothing is ready.
 
-    ``CertificateError`` when one that was given cannot be used.
+    ``leader`` sends only while this process leads. ``CertificateError`` when one that was given cannot be used.
     """
     apis = [api for api in served if api.conversion.versions]
-    found = _certificate(chosen, [str(api.resource) for api in apis], client, guard)
+    found = _certificate(chosen, [str(api.resource) for api in apis], client, leader)
     probes.wait_for(found.trouble)
     answers = answers_of(apis, SystemClock())
     with server.serving(Endpoint(chosen.address, {}, found.context, answers)):
         yield found.keep()
 
 
-def _certificate(chosen: Webhook, crds: list[str], client: ApiClient, guard: Callable[[], object]) -> Certificate:
+def _certificate(chosen: Webhook, crds: list[str], client: ApiClient, leader: ApiClient) -> Certificate:
     if chosen.secret is None:
         return _FromFiles(Path(chosen.folder, "tls.crt"), Path(chosen.folder, "tls.key"))
     from tf_operator.app.webhook.certificate import KeptCertificate  # noqa: PLC0415 (cryptography is optional)
 
-    return KeptCertificate(client, guard, secret=chosen.secret, crds=crds, host=chosen.host, clock=SystemClock())
+    return KeptCertificate(client, leader, secret=chosen.secret, crds=crds, host=chosen.host, clock=SystemClock())
 
 
 def path_of(api: ServedAPI) -> str:

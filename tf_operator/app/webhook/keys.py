@@ -1,7 +1,8 @@
 """The webhook's certificate as it is kept in a Secret, and what becomes of it with time.
 
-``next_keys`` is pure but for the new keys that it draws: given a Secret and a time it says what the Secret should be. A
-renewal has three steps, so that at no moment the API server meets a certificate that it does not know:
+``next_keys`` is pure but for the new keys that it draws: given a Secret and a time it says what the Secret should be.
+Its first part, ``repaired``, cannot wait for a leader. A renewal has three steps, so that at no moment the API server
+meets a certificate that it does not know:
 
 1. two thirds of the life are over: a new authority is added to the bundle, and its certificate waits;
 2. a minute later, when every API server has the bundle: the certificate is served;
@@ -75,24 +76,38 @@ class Keys:
         }
 
 
-def next_keys(keys: Keys, host: str, now: datetime) -> Keys:
-    """What the Secret should be now; the same when there is nothing to do."""
-    served, waiting = keys.served.parsed, keys.waiting.parsed
+def repaired(keys: Keys, host: str, now: datetime) -> Keys:
+    """What the Secret should be if nobody could be served with it: empty, broken, expired. The same if somebody can."""
+    served = keys.served.parsed
     own = _authority_of(keys.served) if served else b""
     is_valid = served is not None and served.not_valid_before_utc <= now < served.not_valid_after_utc
     if served is None or not own or not is_valid or not _is_for(served, host):
-        authority, pair = _draw(host, now)  # the first one, or beyond help: nobody can connect now
+        authority, pair = _draw(host, now)
         return Keys(authority, pair)
-    if own not in keys.bundle:
-        return Keys(own, keys.served)
+    return keys if own in keys.bundle else Keys(own, keys.served)
+
+
+def next_keys(keys: Keys, host: str, now: datetime) -> Keys:
+    """What the Secret should be now; the same when there is nothing to do."""
+    usable = repaired(keys, host, now)
+    served, waiting = usable.served.parsed, usable.waiting.parsed
+    if usable is not keys or served is None:
+        return usable
     if waiting is not None:
         return Keys(keys.bundle, keys.waiting) if now >= _drawn_at(waiting) + KNOWN_AFTER else keys
     if served.not_valid_after_utc - now <= RENEW_BEFORE:
         authority, pair = _draw(host, now)
         return Keys(keys.bundle + authority, keys.served, pair)
+    own = _authority_of(keys.served)
     if keys.bundle != own and now >= _drawn_at(served) + FORGOTTEN_AFTER:
         return Keys(own, keys.served)
     return keys
+
+
+def is_trusted(bundle: bytes, pair: Pair) -> bool:
+    """Whether who trusts these authorities trusts this certificate, too."""
+    own = _authority_of(pair) if pair.parsed else b""
+    return bool(own) and own in bundle
 
 
 def _is_for(certificate: x509.Certificate, host: str) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import copy
 import ssl
 
 import pytest
@@ -10,7 +11,7 @@ import structlog
 from tf_operator.app.webhook import certificate, keys
 from tf_operator.app.webhook.certificate import CRDS, SECRETS, KeptCertificate, NoCertificate
 from tf_operator.machinery.election.fence import NotLeading
-from tf_operator.machinery.transport.errors import Forbidden, NotFound, Status
+from tf_operator.machinery.transport.errors import Conflict, Forbidden, NotFound, Status
 from tf_operator.meta import ObjectKey
 
 SECRET = ObjectKey("kubeflow", "webhook")
@@ -18,79 +19,184 @@ CRD = ObjectKey("", "tfjobs.kubeflow.org")
 
 
 class Cluster:
-    """Two objects, and what was written to them."""
+    """Two objects, each with a version, and what was written to them."""
 
-    def __init__(self, conversion):
+    def __init__(self, conversion, data=None):
         self.objects = {
-            (str(SECRETS), SECRET): {"metadata": {"resourceVersion": "1"}, "data": {"tls.crt": "%", "other": "eA=="}},
-            (str(CRDS), CRD): {"spec": {"conversion": conversion}},
+            str(SECRETS): {"data": data or {"tls.crt": "%", "other": "eA=="}},
+            str(CRDS): {"spec": {"conversion": conversion}},
         }
+        for resource, key in ((SECRETS, SECRET), (CRDS, CRD)):
+            head = {"namespace": key.namespace, "name": key.name, "resourceVersion": "1"}
+            self.objects[str(resource)]["metadata"] = head
         self.patched = []
         self.refused = None
+        self.after_read = None
+        """Called once, with the resource that was read."""
 
     async def get(self, resource, key):
-        if (str(resource), key) not in self.objects:
+        if str(resource) not in self.objects:
             raise NotFound(404, Status(message="there is no such Secret"))
-        return self.objects[str(resource), key]
+        found = copy.deepcopy(self.objects[str(resource)])
+        if self.after_read:
+            self.after_read(resource)
+        return found
 
     async def merge_patch(self, resource, key, body):
         if resource is self.refused:
             raise Forbidden(403, Status(message="not this one"))
+        found = self.objects[str(resource)]
+        if body["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
+            raise Conflict(409, Status(message="it has changed"))
         self.patched.append(str(resource))
+        found["metadata"]["resourceVersion"] += "1"
         if resource is SECRETS:
-            self.objects[str(resource), key]["data"] |= {name: text for name, text in body["data"].items() if text}
+            found["data"] = {name: text for name, text in (found["data"] | body["data"]).items() if text}
         else:
-            self.objects[str(resource), key]["spec"]["conversion"]["webhook"] |= body["spec"]["conversion"]["webhook"]
+            found["spec"]["conversion"]["webhook"] |= body["spec"]["conversion"]["webhook"]
 
 
-async def kept(cluster, clock, *, guard=lambda: None):
-    """After two looks."""
-    found = KeptCertificate(cluster, guard, secret=SECRET, crds=[CRD.name], host="localhost", clock=clock)
+class Standby:
+    """What a client does that is for a leader, where another one leads."""
+
+    async def get(self, *_):
+        raise NotLeading
+
+    merge_patch = get
+
+
+def make(cluster, clock, leader=None):
+    return KeptCertificate(cluster, leader or cluster, secret=SECRET, crds=[CRD.name], host="localhost", clock=clock)
+
+
+async def kept(cluster, clock, leader=None, *, seconds=certificate.EVERY):
+    """After some seconds."""
+    found = make(cluster, clock, leader)
     keeping = asyncio.create_task(found.keep())
-    await clock.advance(certificate.EVERY)
+    await clock.advance(seconds)
     keeping.cancel()
     return found
 
 
-def not_leading():
-    raise NotLeading
-
-
 def stored(cluster):
-    return {name: base64.b64decode(text) for name, text in cluster.objects[str(SECRETS), SECRET]["data"].items()}
+    return {name: base64.b64decode(text) for name, text in cluster.objects[str(SECRETS)]["data"].items()}
+
+
+def bundle(cluster):
+    config = cluster.objects[str(CRDS)]["spec"]["conversion"]["webhook"]["clientConfig"]
+    return base64.b64decode(config.get("caBundle", ""))
+
+
+def with_webhook(text=""):
+    return {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {}} | ({"caBundle": text} if text else {})}}
 
 
 def encoded(found):
     return {name: base64.b64encode(value).decode() for name, value in found.data().items()}
 
 
-async def test_a_leader_fills_the_secret_once_and_writes_the_authority_into_the_crd(clock):
-    cluster = Cluster({"strategy": "Webhook", "webhook": {"clientConfig": {}}})
-    found = await kept(cluster, clock)
+@pytest.mark.parametrize("leader", [None, Standby()], ids=["a leader", "a standby"])
+async def test_any_replica_fills_an_empty_secret_once_and_writes_its_authority_into_the_crd(clock, leader):
+    cluster = Cluster(with_webhook())
+    found = await kept(cluster, clock, leader, seconds=3 * certificate.EVERY)
 
     assert cluster.patched == [str(SECRETS), str(CRDS)]
     assert stored(cluster)["other"] == b"x"
-    bundle = cluster.objects[str(CRDS), CRD]["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
-    assert base64.b64decode(bundle) == keys.Keys.read(stored(cluster)).bundle
+    assert bundle(cluster) == keys.Keys.read(stored(cluster)).bundle != b""
     assert (found.trouble(), found.context()) == ("", found.context())
 
 
-async def test_a_standby_serves_what_it_finds_and_writes_nothing(clock):
-    cluster = Cluster({"strategy": "Webhook", "webhook": {"clientConfig": {}}})
-    nothing = await kept(cluster, clock, guard=not_leading)
-    with pytest.raises(NoCertificate):
-        nothing.context()
-    assert nothing.trouble() == "the webhook has no certificate yet: starting"
-    cluster.objects[str(SECRETS), SECRET]["data"] = encoded(keys.next_keys(keys.Keys(), "localhost", clock.now()))
-    found = await kept(cluster, clock, guard=not_leading)
+async def test_of_replicas_that_fill_an_empty_secret_at_once_one_wins_and_all_serve_the_same(clock):
+    cluster = Cluster(with_webhook())
+    replicas = [make(cluster, clock, Standby()) for _ in range(3)]
+    with structlog.testing.capture_logs() as logs:
+        keeping = [asyncio.create_task(replica.keep()) for replica in replicas]
+        await clock.advance(2 * certificate.SOON)
+        for task in keeping:
+            task.cancel()
 
+    assert cluster.patched == [str(SECRETS), str(CRDS)]
+    assert {replica._served for replica in replicas} == {keys.Keys.read(stored(cluster)).served}
+    assert [entry["event"] for entry in logs] == ["the webhook's certificate has changed"]
+
+
+@pytest.mark.parametrize(
+    ("host", "age"), [("other", 0.0), ("localhost", 1.1)], ids=["for another host", "that has expired"]
+)
+async def test_a_standby_replaces_a_certificate_that_is_of_no_use(clock, host, age):
+    useless = keys.next_keys(keys.Keys(), host, clock.now() - keys.VALID_FOR * age)
+    cluster = Cluster(with_webhook(base64.b64encode(useless.bundle).decode()), encoded(useless))
+    await kept(cluster, clock, Standby())
+
+    assert cluster.patched == [str(SECRETS), str(CRDS)]
+    assert bundle(cluster) == stored(cluster)["ca.crt"] != useless.bundle
+
+
+async def test_a_standby_serves_what_it_finds_and_leaves_what_can_wait_to_the_leader(clock):
+    old = keys.next_keys(keys.Keys(), "localhost", clock.now() - keys.VALID_FOR * 0.7)
+    more = old.bundle + keys.next_keys(keys.Keys(), "localhost", clock.now()).bundle
+    cluster = Cluster(with_webhook(base64.b64encode(more).decode()), encoded(old))
+    found = await kept(cluster, clock, Standby())
     assert (found.trouble(), cluster.patched) == ("", [])
+
+    await kept(cluster, clock)
+    assert cluster.patched == [str(SECRETS), str(CRDS)]
+    assert stored(cluster)["next.crt"] != b""
+
+
+async def test_an_authority_that_was_read_before_a_renewal_is_not_written_after_it(clock):
+    """The replica was stopped between the two: what it has read of the CRD and of the Secret is old."""
+    first, second = (keys.next_keys(keys.Keys(), "localhost", clock.now()) for _ in range(2))
+    cluster = Cluster(with_webhook(), encoded(first))
+
+    def renew(resource):
+        if resource is CRDS:
+            cluster.after_read = None
+            cluster.objects[str(SECRETS)]["data"] = encoded(second)
+            cluster.objects[str(CRDS)] |= {"spec": {"conversion": with_webhook("AAAA")}}
+            cluster.objects[str(CRDS)]["metadata"]["resourceVersion"] = "2"
+
+    cluster.after_read = renew
+    found = make(cluster, clock, Standby())
+    await found._look()
+    assert (cluster.patched, found._is_trusted) == ([], False)
+
+    await found._look()
+    assert (cluster.patched, bundle(cluster)) == ([str(CRDS)], second.bundle)
+
+
+async def test_a_leader_that_has_lost_its_lease_renews_nothing(clock):
+    """Each write is fenced: the term may end between a read and the write that follows from it."""
+    old = keys.next_keys(keys.Keys(), "localhost", clock.now() - keys.VALID_FOR * 0.7)
+    cluster = Cluster(with_webhook(base64.b64encode(old.bundle).decode()), encoded(old))
+
+    class Deposed(Standby):
+        """The lease was held until the reads were done."""
+
+        get = cluster.get
+
+    await kept(cluster, clock, Deposed())
+    assert cluster.patched == []
+
+
+async def test_a_write_of_the_crd_loses_against_any_other_that_came_first(clock):
+    found = keys.next_keys(keys.Keys(), "localhost", clock.now())
+    cluster = Cluster(with_webhook(), encoded(found))
+
+    def apply(resource):
+        if resource is CRDS:
+            cluster.after_read = None
+            cluster.objects[str(CRDS)]["metadata"]["resourceVersion"] = "2"
+
+    cluster.after_read = apply
+    with pytest.raises(Conflict):
+        await make(cluster, clock)._look()
+    assert cluster.patched == []
 
 
 async def test_a_new_certificate_waits_until_its_authority_could_be_written_into_the_crd(clock):
-    cluster = Cluster({"strategy": "Webhook", "webhook": {"clientConfig": {}}})
     old = keys.next_keys(keys.Keys(), "localhost", clock.now() - keys.VALID_FOR * 0.7)
-    cluster.objects[str(SECRETS), SECRET]["data"] = encoded(old)
+    cluster = Cluster(with_webhook(base64.b64encode(old.bundle).decode()), encoded(old))
     cluster.refused = CRDS
     for _ in range(10):
         await kept(cluster, clock)
@@ -112,13 +218,15 @@ async def test_a_crd_without_a_webhook_is_left_alone(clock):
 
 async def test_a_missing_secret_is_reported_once_and_looked_for_again(clock):
     cluster = Cluster({"strategy": "None"})
-    secret = cluster.objects.pop((str(SECRETS), SECRET))
+    secret = cluster.objects.pop(str(SECRETS))
     with structlog.testing.capture_logs() as logs:
         found = await kept(cluster, clock)
     assert [entry["error"] for entry in logs] == ["there is no such Secret"]
     assert found.trouble() == "the webhook has no certificate yet: there is no such Secret"
+    with pytest.raises(NoCertificate):
+        found.context()
 
-    cluster.objects[str(SECRETS), SECRET] = secret
+    cluster.objects[str(SECRETS)] = secret
     assert (await kept(cluster, clock)).trouble() == ""
 
 

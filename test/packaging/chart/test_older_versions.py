@@ -1,0 +1,211 @@
+"""Older versions as they are deployed: the API server reaches the webhook through its Service, which heeds readiness.
+
+By the chart and by the overlays, with real controllers of Deployments and EndpointSlices; pods are processes.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from lab.control_plane.api import ApiRefusedError
+from lab.control_plane.plane import ControlPlane
+from lab.light_node.node import LightNode
+from support import builders, operator_image
+from support.helm import CHART, Helm
+from support.kubectl import Kubectl
+from support.older_versions import old_job, path
+from support.resources import CRDS, SECRETS, TFJOBS
+from support.settle import eventually
+
+ROOT = CHART.parents[1]
+CRD = CRDS.path(name=TFJOBS.qualified)
+OLDER = ("v1beta1", "v1alpha1")
+NAMESPACE = "tf-operator"
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def plane(plane_programs, tmp_path_factory):
+    """A plane whose API server reaches Services."""
+    root = tmp_path_factory.mktemp("deployed") / "plane"
+    with ControlPlane.up(root, frozenset({"controller-manager", "services"})) as plane:
+        yield plane
+
+
+@pytest.fixture
+def node(plane, tmp_path):
+    with LightNode.up(plane, tmp_path / "node", {operator_image.IMAGE: operator_image.COMMAND}) as node:
+        yield node
+
+
+def tf_operator(plane, *arguments):
+    """A command of an administrator."""
+    command = [sys.executable, "-m", "tf_operator", *arguments]
+    environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig("admin"))}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Chart:
+    """The operator by Helm."""
+
+    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/tf-tf-operator"
+    secret = SECRETS.path(NAMESPACE, "tf-tf-operator-webhook")
+
+    def __init__(self, plane, folder, _kubectl):
+        self._helm = Helm("helm-3", folder, kubeconfig=plane.kubeconfig("admin"))
+
+    def deploy(self, replicas, *versions):
+        """Install or upgrade, and return when all replicas are ready."""
+        values = {
+            "replicaCount": replicas,
+            "apis": {"kubeflow": {"oldVersions": list(versions)}},
+            "crds": {"takeOver": True},
+        }
+        taking = ("--create-namespace", "--take-ownership", "--wait", "--timeout", f"{PATIENCE}s")
+        self._helm.ok("upgrade", "--install", "tf", CHART, "--namespace", NAMESPACE, *taking, values=values)
+
+    def remove(self):
+        self._helm.ok("uninstall", "tf", "--namespace", NAMESPACE, "--ignore-not-found", "--wait")
+
+
+class Overlay:
+    """The operator by kubectl, as the page on older versions says."""
+
+    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/tf-operator"
+    secret = SECRETS.path(NAMESPACE, "tf-operator-webhook")
+
+    def __init__(self, plane, folder, kubectl):
+        self._plane, self._folder, self._kubectl = plane, folder / "overlay", kubectl
+
+    def deploy(self, replicas, *versions):
+        (self._folder).mkdir(exist_ok=True)
+        manifests = os.path.relpath(ROOT / "manifests", self._folder.resolve())
+        overlay = {
+            "resources": [f"{manifests}/overlays/high-availability"],
+            "replicas": [{"name": "tf-operator", "count": replicas}],
+        }
+        if versions:
+            crd = tf_operator(
+                self._plane,
+                *("crd", f"--older-versions={','.join(versions)}", f"--webhook={NAMESPACE}/tf-operator-webhook"),
+            )
+            (self._folder / "tfjobs.yaml").write_text(crd)
+            (self._folder / "arguments.yaml").write_text(arguments(versions))
+            overlay |= {
+                "components": [f"{manifests}/webhook"],
+                "patches": [{"path": "tfjobs.yaml"}, {"path": "arguments.yaml"}],
+            }
+        else:
+            tf_operator(self._plane, "crd", "--apply")
+        (self._folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+        self._kubectl("apply", "--server-side", "--force-conflicts", "-k", str(self._folder))
+        self._kubectl(
+            *("rollout", "status", "deployment/tf-operator", f"--namespace={NAMESPACE}", f"--timeout={PATIENCE}s")
+        )
+
+    def remove(self):
+        self._kubectl("delete", "--ignore-not-found", "-k", str(self._folder))
+
+
+def arguments(versions):
+    flags = [
+        "run",
+        "--conversion-webhook-bind-address=:9443",
+        "--conversion-webhook-secret=tf-operator-webhook",
+        f"--conversion-webhook-host=tf-operator-webhook.{NAMESPACE}.svc",
+        f"--conversion-webhook-versions={','.join(versions)}",
+    ]
+    spec = {"template": {"spec": {"containers": [{"name": "operator", "args": flags}]}}}
+    metadata = {"name": "tf-operator", "namespace": NAMESPACE}
+    return yaml.safe_dump({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+
+
+@pytest.fixture(params=[Chart, Overlay], ids=["chart", "overlay"])
+async def deployed(request, plane, node, tmp_path):
+    """A way to deploy the operator, to a cluster without TFJobs."""
+    found = request.param(plane, tmp_path, Kubectl(plane.kubeconfig("admin"), tmp_path).run)
+    yield found
+    print(node.logs())  # noqa: T201
+    found.remove()
+    await delete_crd(plane.admin)
+
+
+async def delete_crd(admin):
+    def is_gone():
+        try:
+            # Without the webhook no job that is stored in an older version could be deleted.
+            admin.patch(CRD, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+            admin.delete(CRD)
+        except ApiRefusedError as refusal:
+            return refusal.status == 404
+        return False
+
+    await eventually(is_gone, within=PATIENCE, every=0.5)
+
+
+@pytest.fixture
+def namespace(plane):
+    return plane.make_namespace("older-versions")
+
+
+async def store_jobs(plane, namespace):
+    """A definition of an older operator, which stores v1alpha1 and then v1beta1, and a job in each."""
+    admin = plane.admin
+    await delete_crd(admin)
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": "TFJob", "plural": "tfjobs", "singular": "tfjob"}
+    for stored in reversed(OLDER):
+        versions = [{"name": name, "served": True, "storage": name == stored, "schema": schema} for name in OLDER]
+        spec = {"group": "kubeflow.org", "scope": "Namespaced", "names": names, "versions": versions}
+        head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        admin.apply({**head, "metadata": {"name": TFJOBS.qualified}, "spec": spec})
+
+        def is_created(version=stored):
+            try:
+                admin.create(path(version, namespace), old_job(version, f"of-{version}"))
+            except ApiRefusedError as refusal:
+                return "exists" in str(refusal)
+            return False
+
+        await eventually(is_created, within=PATIENCE)
+    assert admin.get(CRD)["status"]["storedVersions"] == ["v1alpha1", "v1beta1"]
+
+
+async def scale(plane, deployed, replicas):
+    plane.admin.patch(deployed.deployment, {"spec": {"replicas": replicas}})
+    counts = {"replicas": replicas, "readyReplicas": replicas}
+    await eventually(
+        lambda: {name: plane.admin.get(deployed.deployment)["status"].get(name, 0) for name in counts} == counts,
+        within=PATIENCE,
+    )
+
+
+async def test_older_versions_are_switched_on_and_off_by_rollouts_that_end(plane, deployed, namespace):
+    deployed.deploy(2)
+    plane.admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())
+
+    deployed.deploy(2, "v1beta1")
+    assert plane.admin.get(path("v1beta1", namespace, "j"))["apiVersion"] == "kubeflow.org/v1beta1"
+
+    deployed.deploy(2)
+    assert plane.admin.get(TFJOBS.path(namespace, "j"))["apiVersion"] == "kubeflow.org/v1"
+    with pytest.raises(ApiRefusedError, match="404"):
+        plane.admin.get(path("v1beta1", namespace, "j"))
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_an_operator_starts_cold_on_jobs_that_are_stored_in_older_versions(plane, deployed, namespace, replicas):
+    await store_jobs(plane, namespace)
+    deployed.deploy(replicas, *OLDER)
+    listed = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
+    assert listed == {"of-v1alpha1", "of-v1beta1"}
+
+    await scale(plane, deployed, 0)
+    await scale(plane, deployed, replicas)
+    assert "0 objects" not in tf_operator(plane, "crd", "migrate")
+    assert plane.admin.get(CRD)["status"]["storedVersions"] == ["v1"]
