@@ -53,7 +53,7 @@ class RealTraining:
             jobs = AsyncTFJobs(
                 "default", transport=LogTransport(here.transport, here.node.logs, here.clock), clock=here.clock
             )
-            options = RunOptions(is_lasting=False, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+            options = RunOptions(kill=here.node.kill, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
             async with jobs:
                 code = await run_command.follow(
                     jobs,

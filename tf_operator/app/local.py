@@ -78,6 +78,7 @@ class LocalCluster:
     """Of clients in this process."""
     logs: LogSource
     clock: Clock
+    node: ProcessNode
 
 
 def _ignore(_step: str) -> None:
@@ -88,7 +89,7 @@ def _ignore(_step: str) -> None:
 async def live(
     options: LocalOptions, *, journal: Journal | None = None, on_step: Callable[[str], object] = _ignore
 ) -> AsyncIterator[LocalCluster]:
-    """Build everything, and live until the block is left: then nothing runs any more.
+    """Build everything, and live until the block is left: then programs have their grace periods, and nothing runs.
 
     ``on_step`` is called with ``server ready`` and ``operator ready``.
     """
@@ -117,7 +118,7 @@ async def live(
     async with asyncio.TaskGroup() as parts:
         running = parts.create_task(operator.run(node=node.run(), collector=_collect(server, clock)))
         try:
-            yield LocalCluster(server, LogTransport(in_process, node.logs, clock), node.logs, clock)
+            yield LocalCluster(server, LogTransport(in_process, node.logs, clock), node.logs, clock, node)
         except Exception as error:  # noqa: BLE001 (raised below, not as one of a group of failures)
             failed = error
         finally:
@@ -143,6 +144,7 @@ async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
     from tf_operator.local.apiserver.journal import SqliteJournal  # noqa: PLC0415
 
     with signals.stopping() as stop:
+        signals.on_hangup(stop.set)
         options = LocalOptions(folder, this_interpreter())
         journal = SqliteJournal(folder.journal)
         async with (
@@ -152,6 +154,15 @@ async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
             _log.info("listening", address=address)
             on_ready()
             await stop.wait()
+            if grace := cluster.node.longest_grace():
+                _log.info("waiting for programs to end; another signal kills them", at_most=f"{grace:g} s")
+            folder.record(address, ends_within=grace)
+            signals.insisting(lambda: _kill(cluster.node))
+
+
+def _kill(node: ProcessNode) -> None:
+    _log.warning("killing all programs")
+    node.kill()
 
 
 def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContextManager[str]:

@@ -9,7 +9,7 @@ to the first process of a container. Before that, while modules are imported, ``
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -42,6 +42,37 @@ def stopping() -> Iterator[asyncio.Event]:
             for each, handler in before.items():
                 loop.remove_signal_handler(each)
                 signal.signal(each, handler)
+
+
+def insisting(action: Callable[[], object]) -> None:
+    """After the first signal: the second one calls ``action``, and only the third one ends the process on the spot."""
+    loop = asyncio.get_running_loop()
+
+    def on_second() -> None:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, _exit_at_once)
+        action()
+
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, on_second)
+
+
+def on_hangup(action: Callable[[], object]) -> None:
+    """Call ``action`` when the terminal is closed, and write no more to it. Under ``nohup`` nothing happens."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return
+    terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+
+    def on_signal() -> None:
+        for descriptor in terminals:
+            if not os.isatty(descriptor):  # else SIGHUP has another reason
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
+        action()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_signal)
 
 
 async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:

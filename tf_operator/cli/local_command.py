@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 STARTED_WITHIN: Final = 60.0
 """Seconds for ``up``; on a machine with nothing else to do it takes one."""
 ENDED_WITHIN: Final = 40.0
-"""Seconds for ``down`` until it kills: a pod has 30 s to end."""
+"""Seconds for ``down`` until it kills the server, beside the grace period of what runs."""
+_SILENT_FOR: Final = 1.0
+"""Seconds until ``down`` says what it waits for."""
 _READY: Final = b"1"
 """What a server says to the command that has started it; anything else says why it cannot serve."""
 _DESCRIPTION: Final = """\
@@ -145,7 +147,7 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         for is_last in (False, False, True):
             if running := folder.process():
-                _end(running)
+                _end(folder, running)
                 ended = f"Ended: {_shown(running)}."
             try:
                 stack.enter_context(folder.owned(patience=5.0))
@@ -171,12 +173,27 @@ def _clean_up(folder: StateFolder) -> None:
     folder.forget()
 
 
-def _end(running: LocalServer) -> None:
+def _end(folder: StateFolder, running: LocalServer) -> None:
+    """End a server with its programs, which have their grace periods; Ctrl-C kills them."""
     running.process.signal(signal.SIGTERM)
-    until = time.monotonic() + ENDED_WITHIN  # noqa: TID251 (there is no event loop)
+    try:
+        _wait_ended(folder, running)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nKilling all programs.\n")
+        running.process.signal(signal.SIGTERM)
+        _wait_ended(folder, running)
+
+
+def _wait_ended(folder: StateFolder, running: LocalServer) -> None:
+    began, is_silent = time.monotonic(), True  # noqa: TID251 (there is no event loop)
     while running.process.is_alive:
-        if time.monotonic() > until:  # noqa: TID251 (as above)
+        ending, waited = folder.process() or running, time.monotonic() - began  # noqa: TID251 (as above)
+        if waited > ENDED_WITHIN + ending.ends_within:
             running.process.signal(signal.SIGKILL)
+        if is_silent and waited > _SILENT_FOR and ending.ends_within:
+            is_silent = False
+            text = f"Waiting up to {ending.ends_within:g} s for programs to end; Ctrl-C kills them.\n"
+            sys.stderr.write(text)
         time.sleep(0.02)  # noqa: TID251 (as above)
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import imports, local_objects, run_command, session
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SERVED_AFTER: Final = 1.0
 """Seconds after the start of the job."""
+_SILENT_FOR: Final = 1.0
+"""Seconds until it is said what the end waits for."""
 
 
 def run(arguments: argparse.Namespace, found: Sequence[Manifest]) -> int:
@@ -58,7 +61,8 @@ async def _run(
     options = local.LocalOptions(folder, local.this_interpreter(), apis, spawner)
     async with local.live(options, on_step=reached.reached) as cluster:
         jobs = AsyncTFJobs(arguments.namespace, kind=arguments.kind, transport=cluster.transport, clock=cluster.clock)
-        kept = RunOptions(is_lasting=False, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+        kill = _killer(cluster)
+        kept = RunOptions(kill=kill, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
         async with jobs:
             serving = asyncio.get_running_loop().create_task(_serve(cluster, folder, reached))
             try:
@@ -66,6 +70,9 @@ async def _run(
             finally:
                 serving.cancel()
                 await asyncio.wait([serving])
+                loop = asyncio.get_running_loop()
+                loop.add_signal_handler(signal.SIGINT, kill)
+                loop.call_later(_SILENT_FOR, _report_grace, cluster)
 
 
 def _canceller() -> Callable[[], None]:
@@ -77,6 +84,23 @@ def _canceller() -> Callable[[], None]:
             task.cancel()
 
     return cancel
+
+
+def _killer(cluster: "LocalCluster") -> Callable[[], None]:
+    """What kills all programs, and says so once."""
+    calls = count()
+
+    def kill() -> None:
+        if not next(calls):
+            session.say("\nkilling all programs")
+        cluster.node.kill()
+
+    return kill
+
+
+def _report_grace(cluster: "LocalCluster") -> None:
+    if grace := cluster.node.longest_grace():
+        session.say(f"waiting up to {grace:g} s for programs to end; Ctrl-C kills them")
 
 
 async def _serve(cluster: "LocalCluster", folder: StateFolder, reached: Milestones) -> None:

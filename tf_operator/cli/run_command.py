@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _EPILOG: Final = """\
 exit codes: 0 the job has succeeded; that of its first failure, or 1; 2 wrong usage; 130 interrupted: Ctrl-C asks
-whether to stop the job or to leave it; without a terminal it is left"""
+whether to stop the job or to leave it; without a terminal it is left. A job without a cluster is stopped, also by
+SIGTERM (143) and a closed terminal (129): its programs have their grace period, and Ctrl-C again kills them"""
 
 
 def add_command(commands: "Commands") -> None:

@@ -1,17 +1,20 @@
 """A job from its submission to its end, as ``tfjob run`` follows it: on whatever API server, which it does not know.
 
 Ctrl-C asks what to do. Without a terminal the job is left, because whoever runs this in a script did not mean to lose
-hours of training; a job that cannot outlive this process (``is_lasting``) is stopped in any case.
+hours of training. A job that cannot outlive this process is stopped in any case, also by SIGTERM and a closed terminal:
+its programs have their grace periods, their logs are shown to the end, and a second Ctrl-C kills them.
 """
 
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
+from tf_operator.app import signals
 from tf_operator.cli import explain, explain_command, log_lines, output, session
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_view import PlainView, RunView
@@ -28,10 +31,15 @@ class RunOptions:
     """How a job is followed."""
 
     shows_logs: bool = True
-    is_lasting: bool = True
-    """Whether the job goes on without this process."""
+    kill: Callable[[], object] | None = None
+    """Kills the programs of a job that cannot outlive this process."""
     is_interactive: bool = False
     """Whether somebody is there to be asked, and sees a table."""
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the job goes on without this process."""
+        return self.kill is None
 
 
 class JobRun:
@@ -54,16 +62,21 @@ class JobRun:
         self._view: RunView = PlainView(job, logs=sys.stdout, notes=sys.stderr)
         self._unpaused = asyncio.Event()
         self._unpaused.set()
-        self._interrupts = asyncio.Queue[None]()
+        self._interrupts = asyncio.Queue[signal.Signals]()
+        self._is_stopping = False
 
     async def run(self) -> int:
         """Follow the job to its end, or until the user leaves; the exit code."""
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupts.put_nowait, None)
-        following, asking = loop.create_task(self._follow()), loop.create_task(self._wait_left())
+        loop.add_signal_handler(signal.SIGINT, self._interrupts.put_nowait, signal.SIGINT)
+        if not self._options.is_lasting:
+            loop.add_signal_handler(signal.SIGTERM, self._interrupts.put_nowait, signal.SIGTERM)
+            signals.on_hangup(lambda: self._interrupts.put_nowait(signal.SIGHUP))
+        following = loop.create_task(self._follow())
+        asking = loop.create_task(self._wait_left(following))
         try:
             await asyncio.wait((following, asking), return_when=asyncio.FIRST_COMPLETED)
-            return following.result() if following.done() else asking.result()
+            return await asking if self._is_stopping else following.result() if following.done() else asking.result()
         finally:
             # From here on all ends by itself, and soon: another Ctrl-C must not break it off.
             loop.add_signal_handler(signal.SIGINT, lambda: None)
@@ -89,7 +102,7 @@ class JobRun:
         if failed:  # raised here: above it would be one of a group
             raise failed
         self._view.close()
-        return await self._end()
+        return session.INTERRUPTED if self._is_stopping else await self._end()
 
     async def _follow_job(self) -> None:
         async with aclosing(self._jobs.watch(self._job)) as seen:
@@ -164,10 +177,13 @@ class JobRun:
         else:
             session.say(f"still running, and stopped now: {running}; in a cluster they go on, by cleanPodPolicy None")
 
-    async def _wait_left(self) -> int:
+    async def _wait_left(self, following: asyncio.Task[int]) -> int:
         """Wait until the user does not want to follow the job any longer; the exit code."""
         while True:
-            await self._interrupts.get()
+            number = await self._interrupts.get()
+            if self._options.kill:
+                await self._stop(following, self._options.kill)
+                return 128 + number
             self._unpaused.clear()
             self._view.pause()
             answer = await self._answer()
@@ -185,10 +201,28 @@ class JobRun:
             self._view.resume()
             self._unpaused.set()
 
+    async def _stop(self, following: asyncio.Task[int], kill: Callable[[], object]) -> None:
+        """Delete the job, and follow its programs until they have ended, or a second Ctrl-C kills them."""
+        self._is_stopping = True
+        name = f"{self._job.kind} {self._job.namespace}/{self._job.name}"
+        session.say(f"\nstopping {name}; Ctrl-C again kills its programs")
+        with suppress(ApiError):  # it is gone
+            await self._jobs.delete(self._job, foreground=True)
+        insisting = asyncio.get_running_loop().create_task(self._wait_for(signal.SIGINT))
+        await asyncio.wait((following, insisting), return_when=asyncio.FIRST_COMPLETED)
+        if insisting.done():
+            kill()
+        else:
+            insisting.cancel()
+            session.say(f"{name} is stopped and deleted")
+
+    async def _wait_for(self, number: signal.Signals) -> None:
+        """Wait for this signal; others change nothing: ``timeout`` sends SIGTERM twice."""
+        while await self._interrupts.get() is not number:
+            pass
+
     async def _answer(self) -> str:
         """What the user wants: ``s`` to stop, ``l`` to leave, else to go on."""
-        if not self._options.is_lasting:
-            return "s"
         if not self._options.is_interactive:
             return "l"
         sys.stderr.write(_QUESTION)

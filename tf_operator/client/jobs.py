@@ -296,11 +296,12 @@ class AsyncTFJobs:
             await self.client.delete(PODS, ObjectKey(pod.namespace, pod.name), uid=pod.uid)
         return tuple(running)
 
-    async def delete(self, job: str | Job) -> None:
-        """Delete a job with its pods, in the background."""
+    async def delete(self, job: str | Job, *, foreground: bool = False) -> None:
+        """Delete a job with its pods: the job first, or with ``foreground`` when its pods have ended."""
         found = await self._found(job)
         key = ObjectKey(found.namespace, found.name)
-        await self.client.delete(self.api.resource, key, uid=found.uid, propagation="Background")
+        propagation = "Foreground" if foreground else "Background"
+        await self.client.delete(self.api.resource, key, uid=found.uid, propagation=propagation)
 
     async def _set_suspended(self, job: str | Job, *, is_suspended: bool) -> Job:
         found = await self._changeable(job)

@@ -41,6 +41,8 @@ class LocalServer:
     process: ProcessIdentity
     address: str
     """Its URL; empty until it serves."""
+    ends_within: float = 0.0
+    """Once it was asked to end: the seconds that its programs may take."""
 
 
 def default_folder(environment: Mapping[str, str]) -> Path:
@@ -116,9 +118,9 @@ class StateFolder:
         found = self._recorded()
         return found if found and found.process.is_alive else None
 
-    def record(self, address: str) -> None:
+    def record(self, address: str, *, ends_within: float = 0.0) -> None:
         """Say that this process, which owns the folder, serves at the address; empty: that it starts."""
-        server = LocalServer(ProcessIdentity.current(), address)
+        server = LocalServer(ProcessIdentity.current(), address, ends_within)
         self.write("server.json", json.dumps(asdict(server)).encode())
 
     def forget(self) -> None:
@@ -128,7 +130,7 @@ class StateFolder:
     def _recorded(self) -> LocalServer | None:
         try:
             found = json.loads(self.read("server.json") or "null")
-            return LocalServer(ProcessIdentity(**found["process"]), found["address"])
+            return LocalServer(ProcessIdentity(**found["process"]), found["address"], found.get("ends_within", 0.0))
         except (ValueError, TypeError, KeyError):
             return None
 

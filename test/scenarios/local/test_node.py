@@ -432,10 +432,14 @@ async def test_a_path_and_a_port_that_are_not_replaced_are_reported(machine):
     assert "TF_OPERATOR_PORT_2222" in await eventually(lambda: has_event(machine, "unseen", "PortNotReplaced"))
 
 
-async def test_pods_go_on_under_the_next_node(machine):
-    await machine.pod("survivor", "exec sleep 100", policy="Always")
+async def test_programs_save_their_work_when_their_node_ends_and_go_on_under_the_next_one(machine, tmp_path):
+    saved = tmp_path / "saved"
+    script = f"trap 'echo work >> {saved}; exit' TERM; while :; do sleep 0.05; done"
+    hook = {"lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", f"echo hook >> {saved}"]}}}}
+    await machine.pod("survivor", script, main=hook, policy="Always")
     await machine.phase("survivor", "Running")
     await machine.stop()
+    assert saved.read_text() == "hook\nwork\n"
     assert list(machine.folder.glob("pods/*")) == []
     await machine.start()
     pod = await machine.wait("survivor", lambda pod: state(pod)["restartCount"] == 1)

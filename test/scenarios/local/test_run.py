@@ -1,5 +1,7 @@
 """``tfjob run`` without a cluster, as people type it: its output, its exit code, and that it leaves nothing behind."""
 
+import asyncio
+import os
 import re
 import signal
 import sys
@@ -7,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from support.local_machine import LocalMachine
+from support.local_machine import TFJOB, LocalMachine
 from support.settle import eventually
 
 HEAVY = {"aiohttp", "cryptography", "kubernetes", "prometheus_client", "rich", "sqlite3", "structlog"}
@@ -45,6 +47,29 @@ def job(script, **replicas):
         },
     )
     return yaml.dump_all(objects)
+
+
+def saving(folder):
+    """A program that takes longer to save its work than programs have whose supervisor was killed."""
+    save = f"echo saving; sleep 1.1; echo saved; echo saved >> {folder}/saved; exit 1"
+    return f"trap '{save}' TERM; echo here; while :; do sleep 0.05; done"
+
+
+def patient(manifest):
+    return manifest.replace("terminationGracePeriodSeconds: 1", "terminationGracePeriodSeconds: 60")
+
+
+IN_TERMINAL = """
+import fcntl, os, sys, termios
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os.setsid()
+terminal = os.open(sys.argv[1], os.O_RDWR)
+fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+for descriptor in (0, 1, 2):
+    os.dup2(terminal, descriptor)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 @pytest.fixture
@@ -104,16 +129,61 @@ async def test_jobs_of_other_apis_run_as_well(machine, api_version, kind, replic
     assert (code, output.count("here")) == (0, replicas.get("replicas", 1)), errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda it: it.name)
-async def test_nothing_is_left_of_a_command_that_is_interrupted(machine, number):
+async def test_nothing_is_left_of_a_command_that_is_killed(machine):
     process = await machine.start("run", "-", manifest=job("echo here; sleep 100 & sleep 100", Worker=2))
     assert b"here" in await process.stdout.readline()
 
-    process.send_signal(number)
+    process.kill()
     await process.communicate()
 
-    assert process.returncode == (130 if number is signal.SIGINT else -number)
     await eventually(lambda: not machine.remains())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda it: it.name)
+async def test_programs_have_their_grace_period_when_the_command_is_interrupted(machine, tmp_path, number):
+    process = await machine.start("run", "-", manifest=patient(job(saving(tmp_path), Worker=1, PS=1)))
+    assert [b"here" in await process.stdout.readline() for _ in range(2)] == [True, True]
+
+    process.send_signal(number)
+    output, errors = await process.communicate()
+
+    assert (tmp_path / "saved").read_text() == "saved\nsaved\n"
+    replicas = ("ps-0    ", "worker-0")
+    assert sorted(output.decode().splitlines()) == [f"{it} | {text}" for it in replicas for text in ("saved", "saving")]
+    assert (process.returncode, b"default/j is stopped and deleted" in errors) == (128 + number, True), errors
+    assert machine.remains() == []
+
+
+async def test_programs_have_their_grace_period_when_the_terminal_is_closed(machine, tmp_path):
+    terminal, its_end = os.openpty()
+    (tmp_path / "job.yaml").write_text(patient(job(saving(tmp_path), Worker=1)))
+    with os.fdopen(its_end):
+        command = [sys.executable, "-c", IN_TERMINAL, os.ttyname(its_end), *TFJOB, "run", str(tmp_path / "job.yaml")]
+        process = await machine.start(command=tuple(command))
+        text = b""
+        while b"here" not in text:
+            text += await asyncio.to_thread(os.read, terminal, 4096)
+
+    os.close(terminal)
+
+    assert await process.wait() == 128 + signal.SIGHUP
+    assert (tmp_path / "saved").read_text() == "saved\n"
+    assert machine.remains() == []
+
+
+async def test_a_second_interrupt_kills_programs_at_once(machine):
+    stubborn = "trap '' TERM; echo here; while :; do sleep 0.05; done"
+    process = await machine.start("run", "-", manifest=patient(job(stubborn, Worker=1)))
+    assert b"here" in await process.stdout.readline()
+    for expected in (b"Ctrl-C again kills", b"killing all programs"):
+        process.send_signal(signal.SIGINT)
+        while expected not in await process.stderr.readline():
+            assert process.returncode is None
+
+    await process.communicate()
+
+    assert process.returncode == 130
+    assert machine.remains() == []
 
 
 async def test_a_local_server_that_runs_is_used_with_the_python_and_the_folder_of_this_shell(

@@ -121,6 +121,30 @@ async def test_nothing_runs_afterwards_and_a_purge_leaves_nothing(local, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_programs_have_their_grace_period_and_an_interrupt_kills_them(local, tmp_path):
+    mark = f"mark-{tmp_path.name}"
+    assert local.tfjob("up").returncode == 0
+    loop = "while :; do sleep 0.05; done"
+    saved, pods = tmp_path / "saved", [sleeper(name, mark) for name in ("saves", "hangs")]
+    for pod, on_term in zip(pods, (f"sleep 1.1; echo saved > {saved}; exit", ""), strict=True):
+        pod["spec"]["containers"][0]["command"] = ["sh", "-c", f"trap '{on_term}' TERM; echo {mark}; {loop}"]
+        pod["spec"]["terminationGracePeriodSeconds"] = 60
+        local.ask(PODS, pod)
+    for name in ("saves", "hangs"):
+        await eventually(lambda path=f"{PODS}/{name}": local.ask(path)["status"]["phase"] == "Running")
+    await asyncio.sleep(0.2)  # each shell has set its trap
+
+    down = await asyncio.create_subprocess_exec(*local.command("down"), stderr=subprocess.PIPE)
+    assert await down.stderr.readline() == b"Waiting up to 60 s for programs to end; Ctrl-C kills them.\n"
+    await eventually(saved.exists)
+    assert processes_with(mark)
+    down.send_signal(signal.SIGINT)
+
+    assert b"Killing all programs." in (await down.communicate())[1]
+    assert down.returncode == 0
+    assert not processes_with(mark)
+
+
 @pytest.mark.parametrize("seed", range(INTERRUPTED_STARTS))
 async def test_whenever_the_start_is_interrupted_down_leaves_nothing(local, tmp_path, seed):
     """The command, or its server too, is interrupted or killed at some moment until shortly after the start."""

@@ -226,16 +226,16 @@ async def test_run_follows_a_job_to_its_end(run):
 
 
 @pytest.mark.parametrize(
-    ("is_lasting", "phase", "said"),
+    ("kill", "phase", "said"),
     [
-        (True, "Succeeded", "still running, by cleanPodPolicy None: ps-0; tfjob delete j ends them"),
-        (False, "Succeeded", "still running, and stopped now: ps-0; in a cluster they go on, by cleanPodPolicy None"),
-        (False, "Failed", "to look around after the end: tfjob local up, and tfjob run again"),
+        (None, "Succeeded", "still running, by cleanPodPolicy None: ps-0; tfjob delete j ends them"),
+        (list, "Succeeded", "still running, and stopped now: ps-0; in a cluster they go on, by cleanPodPolicy None"),
+        (list, "Failed", "to look around after the end: tfjob local up, and tfjob run again"),
     ],
 )
-async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(run, is_lasting, phase, said):
+async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(run, kill, phase, said):
     cluster, begin, printed = run
-    running = begin(is_lasting=is_lasting)
+    running = begin(kill=kill)
     await cluster.clock.idle()
     cluster.pod(cluster.find(TFJOBS, "j"), "ps-0")
     cluster.move("j-ps-0", "Running", containerStatuses=[{"name": "tensorflow", "state": {"running": {}}}])
@@ -245,7 +245,7 @@ async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(
 
     errors = printed().err
     assert said in errors
-    assert is_lasting or "tfjob logs" not in errors
+    assert kill is None or "tfjob logs" not in errors
 
 
 LEFT = "goes on. Follow it: tfjob logs j -f -n default\nStop it: tfjob delete j -n default\n"
@@ -256,7 +256,7 @@ STOPPED = "is stopped and deleted\n"
     ("options", "answer", "said"),
     [
         ({}, "", LEFT),
-        ({"is_lasting": False}, "", STOPPED),
+        ({"kill": list}, "", STOPPED),
         ({"is_interactive": True}, "s\n", STOPPED),
         ({"is_interactive": True}, "\nl\n", LEFT),
     ],

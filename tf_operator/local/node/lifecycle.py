@@ -20,6 +20,8 @@ class Ending(Enum):
 
     DELETED = auto()
     DEADLINE = auto()
+    NODE = auto()
+    """The node ends. The pod does not: the next node takes it over."""
     COMPLETED = auto()
     """The main containers have ended for good, or an init container has failed for good."""
 
@@ -37,9 +39,9 @@ class PodStep:
     """Nothing runs, and nothing will."""
 
 
-def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: datetime) -> PodStep:
+def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: datetime, node_ends: bool = False) -> PodStep:
     """The next step of a pod that the node has had since ``since``."""
-    ending = ending_of(pod, runtimes, since=since, now=now)
+    ending = Ending.NODE if node_ends else ending_of(pod, runtimes, since=since, now=now)
     if ending:
         return _end(pod, runtimes, ending)
     due = since + timedelta(seconds=pod.deadline_seconds) if pod.deadline_seconds is not None else None

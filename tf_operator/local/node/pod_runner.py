@@ -53,20 +53,21 @@ class PodRunner:
         self._writer = PodStatusWriter(parts, body)
         self._changed = asyncio.Event()
         self._is_gone = False
+        self._node_ends = False
         self._attempts = 0
         self._warned: set[str] = set()
 
     async def run(self) -> None:
-        """Run the pod until it is gone, or is over and was deleted."""
+        """Run the pod until it is gone, or is over and was deleted, or nothing of it runs when the node ends."""
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(self._writer.run(), name=f"status of {self._pod.key}")
             if not pod_report.is_final(self._pod.body):
                 await self._run_containers(tasks)
-            while not (self._pod.deletion or self._is_gone):
+            while not (self._pod.deletion or self._is_left):
                 await self._wait(None)
-            if not self._is_gone:
+            if not self._is_left:
                 await self._confirm_deletion()
-            while not self._is_gone:
+            while not self._is_left:
                 await self._wait(None)  # a finalizer holds it
             writing.cancel()
         await asyncio.to_thread(shutil.rmtree, self._parts.settings.pod_folder(self._pod), ignore_errors=True)
@@ -84,6 +85,26 @@ class PodRunner:
         """The pod has this version now."""
         self._pod = local_pod(body)
         self._writer.is_newest(body)
+        self._changed.set()
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long its programs may take to end."""
+        return self._pod.grace_seconds
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether anything of it runs."""
+        return bool(self._runs)
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether nothing is done for the pod any more."""
+        return self._is_gone or self._node_ends
+
+    def on_node_ending(self) -> None:
+        """The node ends: programs have their grace period. What is stored of the pod stays, for the next node."""
+        self._node_ends = True
         self._changed.set()
 
     def on_gone(self) -> None:
@@ -137,14 +158,15 @@ class PodRunner:
             if step.start and not self._is_gone:
                 await self._start(step.start, tasks)
                 continue
-            if not any(runtime.is_starting for runtime in self._runtimes.values()):
+            if not (self._node_ends or any(runtime.is_starting for runtime in self._runtimes.values())):
                 self._report(step)
             if step.is_over or (self._is_gone and not self._runs):
                 return
             await self._wait(step)
 
     def _step(self) -> PodStep:
-        return lifecycle.next_step(self._pod, self._runtimes, since=self._since, now=self._parts.clock.now())
+        now = self._parts.clock.now()
+        return lifecycle.next_step(self._pod, self._runtimes, since=self._since, now=now, node_ends=self._node_ends)
 
     async def _wait(self, step: PodStep | None) -> None:
         """Return when something has happened, or the step's time has come."""
@@ -161,7 +183,7 @@ class PodRunner:
         """Start containers; those for which something is missing wait."""
         try:
             configs = await self._setup.read_configs()
-            for name in names if not self._is_gone else ():
+            for name in names if not self._is_left else ():
                 self._start_one(self._containers[name], configs, tasks)
         except CannotStart as error:
             self._attempts += 1

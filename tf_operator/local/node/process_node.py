@@ -57,7 +57,11 @@ def read_object(raw: msgspec.Raw) -> SeenObject:
 
 
 class ProcessNode:
-    """A node whose pods are processes. ``run`` until cancelled; then nothing of it is left."""
+    """A node whose pods are processes. ``run`` until cancelled; then nothing of it is left.
+
+    A cancelled node lets programs end as a kubelet does: hooks, SIGTERM, and SIGKILL after the pod's grace period.
+    ``kill`` ends that at once.
+    """
 
     def __init__(
         self,
@@ -82,6 +86,9 @@ class ProcessNode:
         self._pods = Informer(PODS, client=client, clock=clock, decode=read_object)
         self._services = Informer(SERVICES, client=client, clock=clock, decode=read_object)
         self._runners: dict[str, PodRunner] = {}
+        self._pod_tasks: set[asyncio.Task[None]] = set()
+        self._binding: set[asyncio.Task[None]] = set()
+        self._is_ending = False
         self._tasks: asyncio.TaskGroup | None = None
         self._greeted: set[str] = set()
         self._meter = UsageMeter()
@@ -98,11 +105,34 @@ class ProcessNode:
                 tasks.create_task(self._services.run(), name="services of the node")
                 tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(self._register(), name="register the node")
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    await self._end_pods()
         finally:
             self._parts.processes.close()
             if self._parts.limits:
                 self._parts.limits.close()
             shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
+
+    def kill(self) -> None:
+        """Kill all programs, and start no other one."""
+        self._is_ending = True
+        for runner in self._runners.values():
+            runner.on_node_ending()
+            runner.on_gone()
+
+    def longest_grace(self) -> float:
+        """The seconds that the programs of now may take to end."""
+        return max((runner.grace_seconds for runner in self._runners.values() if runner.has_programs), default=0.0)
+
+    async def _end_pods(self) -> None:
+        """Let all programs end, while their output is read."""
+        self._is_ending = True
+        for runner in self._runners.values():
+            runner.on_node_ending()
+        if self._pod_tasks:
+            await asyncio.wait(self._pod_tasks)
 
     def pod_metrics(self, now: datetime) -> Iterator[Body]:
         """What the pods use now."""
@@ -114,6 +144,8 @@ class ProcessNode:
         node = text_of(spec_of(body), "nodeName")
         if runner := self._runners.get(uid):
             runner.on_changed(body)
+        elif self._is_ending:
+            return
         elif node == self._parts.settings.name:
             self._take(body)
         elif (
@@ -121,7 +153,7 @@ class ProcessNode:
             and not text_of(metadata_of(body), "deletionTimestamp")
             and not list_of(spec_of(body), "schedulingGates")
         ):
-            self._spawn(self._bind(item), f"bind {item.metadata.key}")
+            self._spawn(self._bind(item), f"bind {item.metadata.key}", self._binding)
 
     def on_update(self, old: SeenObject, new: SeenObject) -> None:  # noqa: ARG002 (the handler's form)
         """A pod has changed."""
@@ -151,7 +183,7 @@ class ProcessNode:
         )
         self._greet(pod)
         self._runners[pod.uid] = runner = PodRunner(self._parts, body, names)
-        self._spawn(self._run(runner, body), f"pod {pod.key}")
+        self._spawn(self._run(runner, body), f"pod {pod.key}", self._pod_tasks)
 
     def _greet(self, pod: LocalPod) -> None:
         """Say once for each job what stands for its images."""
@@ -231,9 +263,12 @@ class ProcessNode:
         except errors.ApiError as error:
             _log.warning("the Node cannot be registered; its pods run all the same", error=str(error))
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str, running: set[asyncio.Task[None]]) -> None:
+        """Do the work in a task that is in ``running`` until it has ended."""
         assert self._tasks is not None  # noqa: S101 (handlers are called while it runs)
-        self._tasks.create_task(work, name=name)
+        task = self._tasks.create_task(work, name=name)
+        running.add(task)
+        task.add_done_callback(running.discard)
 
 
 class _NamesIn:

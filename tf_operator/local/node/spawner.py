@@ -5,8 +5,8 @@
 A fork of the supervisor would copy a process with threads, and run Python between fork and exec; here it is safe, and
 takes a millisecond. And all processes have one parent that outlives none of them:
 
-- when the supervisor dies, however it dies, standard input ends: every process gets SIGTERM, what is left after a
-  second is killed, then this one ends;
+- when the supervisor dies, however it dies, standard input ends: every process gets SIGTERM, and its output is read
+  here so that nothing it prints can fail; what is left after a second is killed, then this one ends;
 - when this one is killed, Linux kills its children (PR_SET_PDEATHSIG), and the next node those that are left, by the
   files in FOLDER: one for each process group, named by its number, with the start time of its leader;
 - each container has a session and a process group of its own. When its main process ends, the rest of the group is
@@ -25,6 +25,7 @@ import selectors
 import signal
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -33,8 +34,8 @@ from typing import Any, NoReturn
 MARK = "TF_OPERATOR_CONTAINER"
 """The environment variable that tells the processes of one container from those of others."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_WAIT, _WAITS = 0.1, 10
-"""How long programs have, when everything ends."""
+_ENDED_WITHIN = 1.0
+"""Seconds that programs have when the supervisor is dead. One that ends in order has ended them before."""
 _IS_LINUX = sys.platform == "linux"
 
 
@@ -46,6 +47,9 @@ class Spawner:
         self._folder = folder
         self._pid = os.getpid()
         self._children: dict[int, str] = {}
+        self._outputs: dict[int, int] = {}
+        """What the supervisor reads from each of them, by pid."""
+        self._poll = selectors.DefaultSelector()
         self._received = bytearray()
         self._libc = _libc() if _IS_LINUX else None
         self._prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -57,29 +61,33 @@ class Spawner:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # the supervisor decides when this ends
-        poll = selectors.DefaultSelector()
-        poll.register(0, selectors.EVENT_READ)
-        poll.register(wake, selectors.EVENT_READ)
+        self._poll.register(0, selectors.EVENT_READ)
+        self._poll.register(wake, selectors.EVENT_READ)
         while True:
-            ready = {key.fd for key, _ in poll.select()}
+            ready = {key.fd for key, _ in self._poll.select()}
             if wake in ready:
                 os.read(wake, 4096)
                 self._reap()
             if 0 in ready and not self._read_requests():
                 break
-        poll.unregister(0)
-        self._ask_to_end(poll)
+        self._poll.unregister(0)
+        self._ask_to_end()
         self._kill_everything()
 
-    def _ask_to_end(self, poll: selectors.BaseSelector) -> None:
+    def _ask_to_end(self) -> None:
         """Let programs save what they have: a second after SIGTERM, no more."""
+        for output in self._outputs.values():
+            os.set_blocking(output, False)
+            self._poll.register(output, selectors.EVENT_READ)
         for pid in self._children:
             with suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
-        waits = 0
-        while self._children and waits < _WAITS:
-            woken = [os.read(key.fd, 4096) for key, _ in poll.select(_WAIT)]
-            waits += not woken
+        until = time.monotonic() + _ENDED_WITHIN  # noqa: TID251 (nothing of this package is imported here)
+        while self._children and (left := until - time.monotonic()) > 0:  # noqa: TID251 (as above)
+            for key, _ in self._poll.select(left):
+                with suppress(BlockingIOError):
+                    if not os.read(key.fd, 1 << 16):
+                        self._poll.unregister(key.fd)
             self._reap()
 
     def _read_requests(self) -> bool:
@@ -122,6 +130,7 @@ class Spawner:
                 return
             self._children[pid] = request["start"]
             self._reply({"started": request["start"], "pid": pid}, output)
+            self._outputs[pid], output = output, -1
         finally:
             for end in (output, output_end, problem, problem_end):
                 if end >= 0:
@@ -162,6 +171,7 @@ class Spawner:
             self._kill_strays()
             if container:
                 self._forget(pid)
+                self._close_output(pid)
                 self._reply({"ended": container, "status": os.waitstatus_to_exitcode(status)})
 
     def _kill_strays(self) -> None:
@@ -204,6 +214,12 @@ class Spawner:
             with suppress(OSError):
                 self._forget(pid)
             raise
+
+    def _close_output(self, pid: int) -> None:
+        output = self._outputs.pop(pid)
+        with suppress(KeyError):
+            self._poll.unregister(output)
+        os.close(output)
 
     def _forget(self, pid: int) -> None:
         (self._folder / str(pid)).unlink(missing_ok=True)

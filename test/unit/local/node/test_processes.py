@@ -211,20 +211,23 @@ from types import SimpleNamespace
 async def main():
     processes = Processes(Path(sys.argv[1]))
     processes.open()
-    watcher = SimpleNamespace(on_started=lambda pid: print(pid, flush=True))
-    processes.start("x", Launch(["sh", "-c", "setsid sleep 100 & sleep 100"], {"PATH": "/usr/bin:/bin"}, "/"), watcher)
+    pids = []
+    watcher = SimpleNamespace(on_started=pids.append, on_output=lambda _: print(*pids, flush=True))
+    script = "trap 'echo saving; echo saved > saved; exit' TERM; setsid sleep 99 & echo up; while :; do sleep 0.1; done"
+    processes.start("x", Launch(["sh", "-c", script], {"PATH": "/usr/bin:/bin"}, sys.argv[2]), watcher)
     await asyncio.Event().wait()
 asyncio.run(main())
 """
 
 
-async def test_a_killed_supervisor_takes_all_processes_with_it(tmp_path):
-    command = [sys.executable, "-c", _SUPERVISOR, str(tmp_path / "p")]
+async def test_a_killed_supervisor_takes_all_processes_with_it_and_they_may_print_what_they_save(tmp_path):
+    command = [sys.executable, "-c", _SUPERVISOR, str(tmp_path / "p"), str(tmp_path)]
     supervisor = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
     pid = int(await supervisor.stdout.readline())
     supervisor.kill()
     await supervisor.wait()
     await eventually(lambda: not is_alive(pid) and not marked("x"))
+    assert (tmp_path / "saved").read_text() == "saved\n"
 
 
 def sleeping(*argv):
