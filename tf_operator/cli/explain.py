@@ -32,7 +32,8 @@ def text(situation: Situation, *, is_kept: bool = True) -> Iterator[str]:
     if not is_kept:
         found = replace(found, steps=(*(step for step in found.steps if not step.startswith("tfjob ")), _KEEP))
     yield f"{situation.job.kind} {situation.job.namespace}/{situation.job.name} {output.printable(found.state)}.\n"
-    for heading, lines in (("Why", found.reasons), ("Waits for", found.waits), ("Next", found.steps)):
+    sections = (("Why", found.reasons), ("Waits for", found.waits), ("Log", situation.log), ("Next", found.steps))
+    for heading, lines in sections:
         for number, line in enumerate(lines):
             yield f"  {f'{heading}:' if number == 0 else '':<11}{output.printable(line)}\n"
 

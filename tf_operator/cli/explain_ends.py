@@ -1,12 +1,13 @@
 """What the end of a program means, and what to do about it: exit codes, causes of failures, restarts."""
 
 import signal
-from typing import Final
+from typing import Final, NamedTuple
 
 from tf_operator.cli.situation import Situation
-from tf_operator.client import JobPod
+from tf_operator.client import Job, JobPhase, JobPod
 from tf_operator.job.profile import OOM_KILLED
 from tf_operator.job.record import FailureCause
+from tf_operator.planning import termination_message
 from tf_operator.planning.snapshot import MainContainer
 
 _STEPS: Final = {
@@ -25,17 +26,38 @@ _CODES: Final = {
 _KILLED: Final = 128
 
 
+class FailureLog(NamedTuple):
+    """The log that says why a program failed."""
+
+    pod: JobPod
+    is_previous: bool = False
+    """Whether it is that of the run before the last restart in place."""
+
+
 def reasons(seen: Situation) -> tuple[str, ...]:
     """Why a job has failed: the condition's message and the first failure, if that says more."""
     job, first = seen.job, seen.job.first_failure
-    found = [job.message] if job.message else []
+    sentences = [_without_title(job)] if job.message else []
     if first and first.exit_code is not None:
-        how = ending(first.exit_code, first.reason)
-        found += [] if how in job.message else [f"the first failure: pod {first.pod} ended with {how}"]
+        is_in_message = first.pod in job.message and f"code {first.exit_code}" in job.message
+        how = _with_cause(ending(first.exit_code, first.reason), first.message)
+        sentences += [] if is_in_message else [f"the first failure: pod {first.pod} ended with {how}"]
     elif ended := _failed_pod(seen):
         pod, end = ended
-        found.append(f"{pod.replica} (pod {pod.name}) ended with {ending(end.exit_code or 0, end.reason)}")
-    return tuple(found)
+        how = _with_cause(ending(end.exit_code or 0, end.reason), end.message)
+        sentences.append(f"{pod.replica} (pod {pod.name}) ended with {how}")
+    return tuple(sentences)
+
+
+def failure_log(seen: Situation) -> FailureLog | None:
+    """Whose log says why a program failed; ``None`` where its termination message does, or nothing has failed."""
+    if seen.job.phase is JobPhase.FAILED:
+        ended = _failed_pod(seen)
+        return FailureLog(ended[0]) if ended and not ended[1].message else None
+    restarted = ((pod, pod.state.last_termination) for pod in seen.pods if pod.restarts)
+    silent = (pod for pod, end in restarted if end and end.exit_code and not end.message)
+    pod = next(silent, None)
+    return FailureLog(pod, is_previous=True) if pod else None
 
 
 def steps(seen: Situation) -> tuple[str, ...]:
@@ -92,6 +114,19 @@ def ending(code: int, reason: str = "") -> str:
     return f"exit code {code}" + (known or (f" ({name})" if name else ""))
 
 
+def _without_title(job: Job) -> str:
+    """Its message, without what the line above it says already."""
+    for title in (f"{job.kind} {job.namespace}/{job.name}", f"Job {job.name}"):
+        if job.message.startswith(beginning := f"{title} has failed because "):
+            return job.message.removeprefix(beginning)
+    return job.message
+
+
+def _with_cause(how: str, message: str) -> str:
+    cause = termination_message.summary(message)
+    return f"{how}: {cause}" if cause else how
+
+
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
@@ -105,10 +140,16 @@ def _advice(code: int | None, reason: str) -> str:
 
 
 def _failed_pod(seen: Situation) -> tuple[JobPod, MainContainer] | None:
+    """The pod that failed first, of those that are there: the job's own first failure, or else the earliest."""
+    first = seen.job.first_failure
     ended = [(pod, pod.main) for pod in seen.pods if pod.main and pod.main.exit_code]
-    return min(ended, key=lambda found: str(found[1].finished_at), default=None)
+    return min(
+        ended,
+        key=lambda failed: (first is None or failed[0].name != first.pod, str(failed[1].finished_at)),
+        default=None,
+    )
 
 
 def _last_end(pod: JobPod) -> str:
     end = pod.state.last_termination
-    return ending(end.exit_code or 0, end.reason) if end else "an end that is not known"
+    return _with_cause(ending(end.exit_code or 0, end.reason), end.message) if end else "an end that is not known"

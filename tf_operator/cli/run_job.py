@@ -131,11 +131,13 @@ class JobRun:
 
     async def _follow_events(self) -> None:
         known = dict[str, JobEvent]()
+        ends = frozenset(self._jobs.api.failure_reasons.values())
         # Events are said beside the job, and never worth its end: not everybody may read them.
         with suppress(ApiError):
             async with aclosing(self._jobs.watch_events(self._job)) as seen:
                 async for event in seen:
-                    if known.get(event.uid) != event:
+                    # The end is left to the explanation, which has the same sentence.
+                    if event.reason not in ends and known.get(event.uid) != event:
                         known[event.uid] = event
                         (await self._shown()).show_event(event)
 

@@ -17,6 +17,8 @@ class Situation:
     now: datetime
     are_pods_known: bool = True
     """Whether the pods may be read; if not, ``pods`` is empty."""
+    log: tuple[str, ...] = ()
+    """The last lines of a program that failed, where nothing else says why."""
 
     @property
     def age(self) -> float | None:

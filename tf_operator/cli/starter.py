@@ -28,6 +28,8 @@ _CONTAINER: Final = """\
           # A container of this name decides: its exit is the replica's.
           - name: tensorflow
             image: IMAGE
+            # If it fails, the end of its log says why in the job's status, in events and in tfjob explain.
+            terminationMessagePolicy: FallbackToLogsOnError
 """
 _RESOURCES: Final = """\
             # resources:

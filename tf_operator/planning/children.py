@@ -27,6 +27,7 @@ from tf_operator.planning.snapshot import Settings
 
 PODS: Final = GroupVersionResource("", "v1", "pods", "Pod")
 SERVICES: Final = GroupVersionResource("", "v1", "services", "Service")
+_MESSAGE_POLICY: Final = "terminationMessagePolicy"
 _PROBES: Final = frozenset({"livenessProbe", "startupProbe"})
 
 
@@ -127,7 +128,7 @@ class ChildBuilder:
             pod = default_server.with_program(pod, self.job, self.settings)
         if config:
             pod["containers"] = [self._configured(entry, config) for entry in pod["containers"]]
-        return pod
+        return _explaining_failures(pod, self.job.profile.container)
 
     def _configured(self, container: object, config: str) -> object:
         """The container with TF_CONFIG, if it is the one that decides; a user's own TF_CONFIG stays."""
@@ -137,6 +138,33 @@ class ChildBuilder:
         if not isinstance(env, list) or has_own_tf_config(container):
             return container  # what is no list is for the apiserver to refuse
         return {**container, "env": [*env, {"name": constants.TF_CONFIG, "value": config}]}
+
+
+def _explaining_failures(pod: dict[str, Any], container: str) -> dict[str, Any]:
+    """The pod whose status says why its program failed, or an init container: by the end of the log.
+
+    Only where the template does not choose. It is no part of the job's own template: whatever is compared with that, as
+    the Workload of a job that runs, is the same as before.
+    """
+    explained = {
+        "initContainers": [_falling_back(entry) for entry in _listed(pod.get("initContainers"))],
+        "containers": [
+            _falling_back(entry) if isinstance(entry, Mapping) and entry.get("name") == container else entry
+            for entry in _listed(pod.get("containers"))
+        ],
+    }
+    return pod | {field: entries for field, entries in explained.items() if entries}
+
+
+def _falling_back(container: object) -> object:
+    if not isinstance(container, Mapping) or container.get(_MESSAGE_POLICY):
+        return container
+    return {**container, _MESSAGE_POLICY: "FallbackToLogsOnError"}
+
+
+def _listed(found: object) -> list[Any]:
+    """A list of the template; what is none is for the API server to refuse."""
+    return found if isinstance(found, list) else []
 
 
 def _overridden(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import FirstFailure
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import pod_state
+from tf_operator.planning import pod_state, termination_message
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import MainContainer, Pod
@@ -35,7 +35,7 @@ def of_loss(loss: ReplicaLoss, view: JobView) -> FirstFailure:
         container=snapshot.job.profile.container if main and main.exit_code is not None else "",
         exit_code=main.exit_code if main else None,
         reason=loss.pod.reason or (main.reason if main else ""),
-        message=_short((main.message if main else "") or loss.pod.message),
+        message=termination_message.end(main.message if main else "") or _short(loss.pod.message),
         time=_ended_at(loss, view),
     )
 
@@ -48,7 +48,7 @@ def of_restart(replica: Replica, pod: Pod, view: JobView) -> FirstFailure:
         container=view.snapshot.job.profile.container if pod.last_termination else "",
         exit_code=ended.exit_code,
         reason=ended.reason,
-        message=_short(ended.message) or describe_restarts(replica, pod),
+        message=termination_message.end(ended.message) or describe_restarts(replica, pod),
         time=ended.finished_at or view.snapshot.now,
     )
 

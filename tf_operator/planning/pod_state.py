@@ -11,6 +11,7 @@ from enum import Enum, auto
 
 from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.training_job import RestartPolicy
+from tf_operator.planning import termination_message
 from tf_operator.planning.snapshot import MainContainer, Pod
 
 _STOPPED_BY_NODE = frozenset(
@@ -26,6 +27,7 @@ _STOPPED_BY_NODE = frozenset(
     }
 )
 """What a kubelet gives as the reason of a pod whose containers it stopped."""
+_LONGEST_TAIL = 300
 _PROGRAM_NOT_REJECTED = frozenset({"", "DeadlineExceeded"})
 """Reasons of a failed pod that is not rejected although no container started: its own deadline was too short."""
 
@@ -146,12 +148,12 @@ def what_happened(pod: Pod) -> str:
 def how_it_ended(main: MainContainer) -> str:
     """The end of a container in a few words, for messages."""
     reason = f", {main.reason}" if main.reason not in {"", "Error", "Completed"} else ""
-    return f"exited with code {main.exit_code}{reason}{_tail(main.message)}"
+    return f"exited with code {main.exit_code}{reason}{_tail(termination_message.summary(main.message))}"
 
 
 def _tail(text: str) -> str:
     line = " ".join(text.split())
-    return f": {line[:200]}" if line else ""
+    return f": {line[:_LONGEST_TAIL]}" if line else ""
 
 
 def _exit_code(pod: Pod) -> int | None:

@@ -25,6 +25,7 @@ def train(job: dict, timeout_seconds: int = 86400) -> str:
 def training(image: str = "tensorflow/tensorflow:2.19.0") -> None:
     """One step; what follows takes the name of the job."""
     container = {"name": "tensorflow", "image": image, "command": ["python", "-c", "print('trained')"]}
+    container["terminationMessagePolicy"] = "FallbackToLogsOnError"
     replica = {"replicas": 2, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [container]}}}
     train(
         job={

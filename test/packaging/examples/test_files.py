@@ -41,6 +41,24 @@ def test_a_file_starts_with_what_it_shows_and_runs_short_python_in_a_release_tha
         assert len(program.splitlines()) < 40
 
 
+OF_THEIR_OWN = {"kubeflow-v1alpha1", "kubeflow-v1alpha1-fork", "kubeflow-v1beta1", "mlkube", "t9k"}
+"""Folders with the manifests of documents, which stay as they are."""
+
+
+def test_every_job_of_the_examples_says_why_it_fails_under_any_operator():
+    """A log of a training is shown in its status by ``FallbackToLogsOnError`` alone, which others do not set."""
+    files = [path for path in FOLDER.rglob("*.yaml") if not OF_THEIR_OWN & {parent.name for parent in path.parents}]
+    texts = {path: path.read_text() for path in files}
+    silent = [
+        str(path.relative_to(FOLDER))
+        for path, text in texts.items()
+        if text.count("- name: tensorflow\n") != text.count("terminationMessagePolicy: FallbackToLogsOnError\n")
+    ]
+
+    assert sum("- name: tensorflow\n" in text for text in texts.values()) > 20
+    assert silent == []
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_mounted_claim_is_made_by_the_same_file(path):
     documents = yaml.load_all(path.read_text(), yaml.CSafeLoader)

@@ -404,6 +404,12 @@ async def test_the_end_of_a_log_is_the_message_of_a_failure_if_the_container_wan
     assert state(await machine.phase("talking", "Failed"))["state"]["terminated"]["message"] == "one\ntwo"
 
 
+async def test_the_end_of_a_termination_message_that_is_too_long_is_kept_as_a_kubelet_keeps_it(machine):
+    await machine.pod("verbose", "{ head -c 5000 /dev/zero | tr '\\0' x; echo last; } >/dev/termination-log; exit 1")
+    message = state(await machine.phase("verbose", "Failed"))["state"]["terminated"]["message"]
+    assert (message[:1], message[-6:], len(message)) == ("x", "xlast\n", 4096)
+
+
 async def test_a_pipe_in_place_of_the_termination_message_does_not_block_the_node(machine):
     await machine.pod("piped", "f=$TF_OPERATOR_TERMINATION_LOG; rm $f; mkfifo $f; exit 1")
     assert "message" not in state(await machine.phase("piped", "Failed"))["state"]["terminated"]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from support.builders import tfjob
-from support.embedded_jobs import PODS, TFJOBS, EmbeddedJobs
+from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli import kube_yaml, main, run_command, session, target
 from tf_operator.cli.run_job import RunOptions
@@ -223,6 +223,74 @@ async def test_run_follows_a_job_to_its_end(run):
         "chief-0: is starting",
         "warning: no quota",
     ]
+
+
+CAUSE = "1 Chief replica(s) failed: chief-0 (pod j-chief-0) exited with code 3: no data"
+MESSAGE = f"TFJob default/j has failed because {CAUSE}"
+
+
+async def test_run_says_once_why_a_job_has_failed(run):
+    cluster, begin, printed = run
+    running = begin(shows_logs=False)
+    await cluster.clock.idle()
+    cluster.pod(cluster.find(TFJOBS, "j"), "chief-0", "Failed", containerStatuses=[terminated(3, "no data")])
+    failed = {"type": "Failed", "status": "True", "message": MESSAGE}
+    cluster.report("j", conditions=[failed], firstFailure={"pod": "j-chief-0", "exitCode": 3, "message": "no data"})
+    cluster.event(cluster.find(TFJOBS, "j"), "TFJobFailed", MESSAGE)
+    await cluster.clock.advance(3)
+
+    assert await running == 3
+    output, notes = printed()
+    assert notes.count("no data") == 1
+    assert f"  Why:       {CAUSE}\n" in notes
+    assert output == ""
+
+
+def terminated(code, message=""):
+    end = {"exitCode": code, "containerID": "process://1"} | ({"message": message} if message else {})
+    return {"name": "tensorflow", "state": {"terminated": end}}
+
+
+RESTARTED = {**RUNNING, "restartCount": 1, "lastState": terminated(3)["state"]}
+FAILURES = {
+    "a program that failed": ("Failed", terminated(3), True),
+    "a program that has failed with a message": ("Failed", terminated(3, "no data"), False),
+    "a program that was restarted in place": ("Running", RESTARTED, True),
+    "a program that runs": ("Running", RUNNING, False),
+}
+
+
+@pytest.mark.parametrize(("phase", "container", "has_log"), FAILURES.values(), ids=FAILURES.keys())
+def test_explain_shows_the_last_lines_where_nothing_else_says_why(cluster, call, phase, container, has_log):
+    cluster.pod(cluster.job("j"), "chief-0", phase)
+    cluster.move("j-chief-0", phase, containerStatuses=[container])
+    cluster.report("j", phase)
+    cluster.logs["j-chief-0"] = [b"step 1\n", b"\x1b[31mno data\n"]
+
+    code, printed = call("explain j")
+
+    lines = "  Log:       chief-0 | step 1\n             chief-0 | ?[31mno data\n"
+    assert (code, lines in printed) == (0, has_log), printed
+    assert [asked["tail_lines"] for asked in cluster.asked] == [10] * has_log
+    assert [asked["previous"] for asked in cluster.asked] == [phase == "Running"] * has_log
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errors.Forbidden(403, errors.Status(message="you may not")), "Logs may not be read here"),
+        (errors.NotFound(404, errors.Status(message="it is gone")), ""),
+    ],
+    ids=["forbidden", "gone"],
+)
+def test_a_log_that_cannot_be_read_leaves_the_rest_of_the_explanation(cluster, call, error, said):
+    cluster.pod(cluster.job("j"), "chief-0", "Failed", containerStatuses=[terminated(3)])
+    cluster.report("j", "Failed")
+    cluster.logs["j-chief-0"] = [error]
+
+    code, printed = call("explain j")
+
+    assert (code, "ended with exit code 3" in printed, said in printed, "Log:" in printed) == (0, True, True, False)
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,15 @@ def test_everything_in_a_template_arrives_in_the_pod(kind):
     expected = TEMPLATE["spec"]["containers"]
 
     assert main["env"][0] == {"name": "MODE", "value": "x"}
+    assert main.pop("terminationMessagePolicy") == "FallbackToLogsOnError"
     assert main | {"env": main["env"][:1]} == expected[0] | {"ports": main["ports"]}
     assert sidecar == expected[1]
     assert pod["spec"].pop("restartPolicy")
-    assert pod["spec"] == {name: value for name, value in TEMPLATE["spec"].items() if name != "containers"}
+    (init,) = pod["spec"].pop("initContainers")
+    assert init.pop("terminationMessagePolicy") == "FallbackToLogsOnError"
+    assert pod["spec"] | {"initContainers": [init]} == {
+        name: value for name, value in TEMPLATE["spec"].items() if name != "containers"
+    }
     assert pod["metadata"]["labels"]["team"] == "a"
     assert pod["metadata"]["annotations"]["note"] == "b"
 

@@ -93,3 +93,28 @@ def test_a_template_without_a_pod_says_nothing():
     assert children.types_with_restart_policy(job) == []
     assert children.types_with_restart_policy(odd) == []
     assert children.types_with_own_tf_config(odd) == []
+
+
+FALLBACK = "FallbackToLogsOnError"
+
+
+def test_the_end_of_the_log_explains_a_failure_unless_the_template_chooses_otherwise():
+    sidecar = {"name": "sidecar", "image": "i"}
+    init = [{"name": "fetch", "image": "i"}, {"name": "own", "image": "i", "terminationMessagePolicy": "File"}, "x"]
+    main = {"name": "tensorflow", "image": "i"}
+    spec = pod_of(raw(spec={"containers": [main, sidecar], "initContainers": init}))["spec"]
+
+    assert spec["containers"][0]["terminationMessagePolicy"] == FALLBACK
+    assert spec["containers"][1] == sidecar
+    assert spec["initContainers"] == [{**init[0], "terminationMessagePolicy": FALLBACK}, init[1], "x"]
+    own = pod_of(raw(spec={"containers": [main | {"terminationMessagePolicy": "File"}], "initContainers": {}}))["spec"]
+    assert own["containers"][0]["terminationMessagePolicy"] == "File"
+    assert own["initContainers"] == {}
+
+
+def test_the_default_of_a_pod_is_no_part_of_its_job_so_that_one_that_runs_is_left_alone():
+    made, kind = builder(Template())
+
+    made.pod(kind, 0, name="j")
+
+    assert not any("terminationMessagePolicy" in str(spec.template) for spec in made.job.replicas)

@@ -13,6 +13,7 @@ from tf_operator.cli.ui import board, feed
 from tf_operator.client import Job, JobEvent, JobPod, pods
 from tf_operator.job.record import FirstFailure
 from tf_operator.meta import Body, metadata_of, text_of
+from tf_operator.planning import termination_message
 
 MOST_REPLICAS: Final = 1000
 MOST_OF_TIMELINE: Final = 200
@@ -132,7 +133,7 @@ def _failure(job: Job) -> Shown | None:
         "pod": feed.shown(first.pod),
         "replica": _replica_of(job, first),
         "ended": feed.shown(ended or first.reason or "failed"),
-        "message": feed.shown(first.message),
+        "message": feed.shown(termination_message.summary(first.message)),
         "time": board.moment(first.time),
     }
 

@@ -25,7 +25,7 @@ from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
-from tf_operator.planning import cleanup, resize_sidecar
+from tf_operator.planning import cleanup, resize_sidecar, termination_message
 from tf_operator.planning.snapshot import Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
@@ -247,8 +247,9 @@ def _disruption(status: _PodStatus) -> _PodCondition | None:
 def _failed_init(status: _PodStatus) -> str:
     """Which init container failed a pod, whose deciding container then never began."""
     for entry in status.init_container_statuses if status.phase == "Failed" else ():
-        if entry.state.terminated and entry.state.terminated.exit_code:
-            return f"init container {entry.name} exited with code {entry.state.terminated.exit_code}"
+        if (ended := entry.state.terminated) and ended.exit_code:
+            cause = termination_message.summary(ended.message)
+            return f"init container {entry.name} exited with code {ended.exit_code}" + (f": {cause}" if cause else "")
     return ""
 
 

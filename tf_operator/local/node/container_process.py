@@ -144,7 +144,7 @@ class ContainerProcess:
 
     def _message(self, code: int) -> str:
         """The termination message: what the program wrote, or else the end of its log."""
-        text = _beginning(self._message_file)
+        text = _end(self._message_file)
         policy = text_of(self.container.spec, "terminationMessagePolicy")
         return text or (self._log.last_words() if code and policy == "FallbackToLogsOnError" else "")
 
@@ -255,12 +255,13 @@ class _Command:
         self.has_ended.set()
 
 
-def _beginning(file: Path) -> str:
-    """What a program has written into its file, or has put in its place: a pipe must not block the node."""
+def _end(file: Path) -> str:
+    """The end of what a program has written into its file. If it has put a pipe there, that must not block the node."""
     with suppress(OSError):
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            return os.read(descriptor, _LONGEST_MESSAGE).decode(errors="replace")
+            beginning = max(os.fstat(descriptor).st_size - _LONGEST_MESSAGE, 0)
+            return os.pread(descriptor, _LONGEST_MESSAGE, beginning).decode(errors="replace")
         finally:
             os.close(descriptor)
     return ""

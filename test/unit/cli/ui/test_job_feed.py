@@ -83,12 +83,12 @@ async def test_a_page_shows_the_job_its_replicas_and_its_first_failure(cluster, 
 
     ended = {"terminated": {"exitCode": 3, "finishedAt": "2026-01-01T00:00:09Z"}}
     cluster.move("j-worker-0", "Failed", containerStatuses=[{"name": "tensorflow", "restartCount": 0, "state": ended}])
-    failure = {"pod": "j-worker-0", "exitCode": 3, "message": "no\x00 data"}
+    failure = {"pod": "j-worker-0", "exitCode": 3, "message": "Traceback:\nno\x00 data"}
     cluster.report("j", status=None, conditions=FAILED, firstFailure=failure)
     await cluster.clock.advance(1)
 
     second = read(page)
-    ended = {"ended": "ended with exit code 3", "message": "no? data", "time": None}
+    ended = {"ended": "ended with exit code 3", "message": "no data", "time": None}
     assert second["job"]["failure"] == {"pod": "j-worker-0", "replica": "worker-0", **ended}
     assert (second["job"]["state"], second["job"]["chosen"]) == ("Failed", "worker-0")
     assert [row["tone"] for row in second["replicas"]["rows"]] == ["idle", "bad"]

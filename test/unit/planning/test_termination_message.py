@@ -1,0 +1,58 @@
+"""Of the end of a log, the line that says why a program has failed."""
+
+import pytest
+
+from tf_operator.planning import termination_message
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 3, in <module>
+    main()
+"""
+LONG = "x" * 1000
+MESSAGES = {
+    "nothing": ("\n \n", ""),
+    "the last line": ("step 1\nno space left\n\n", "no space left"),
+    "the exception after a traceback": (f"step 1\n{TRACEBACK}ValueError: no such file\n", "ValueError: no such file"),
+    "not the output that was buffered and follows": (
+        f"{TRACEBACK}ValueError: bad\nepoch 1\nepoch 2\n",
+        "ValueError: bad",
+    ),
+    "nor what TensorFlow logs when it ends": (
+        f"{TRACEBACK}a.b.NotFoundError: no data\n2026-01-01 I tensorflow/core: shutdown\n",
+        "a.b.NotFoundError: no data",
+    ),
+    "the last of several": (
+        f"{TRACEBACK}KeyError: 'a'\n\nDuring handling of the above exception:\n\n{TRACEBACK}RuntimeError\n",
+        "RuntimeError",
+    ),
+    "an exception of one's own": (f"{TRACEBACK}OutOfLuck: again\nbye\n", "OutOfLuck: again"),
+    "a traceback whose beginning is cut off": ("    main()\nValueError: cut\nbye\n", "ValueError: cut"),
+    "a traceback whose end is cut off": (f"{TRACEBACK}    open(", "open("),
+    "an exception that goes on below": (
+        f"{TRACEBACK}InvalidArgumentError: Graph execution error:\n\nshapes differ\nmore\n",
+        "InvalidArgumentError: Graph execution error: shapes differ",
+    ),
+    "an exception that ends too early": ("ValueError: of:", "ValueError: of:"),
+    "without colours and control characters": ("\x1b[31mno\x1b[0m\tdata\x00 \u202ehere", "no data here"),
+    "behind a progress bar": ("1/9\r2/9\rfull", "full"),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), MESSAGES.values(), ids=MESSAGES.keys())
+def test_the_cause_is(text, line):
+    assert termination_message.summary(text) == line
+
+
+def test_a_long_line_keeps_the_name_of_the_exception_and_its_end():
+    line = termination_message.summary(f"{TRACEBACK}ValueError: {LONG} no such file")
+
+    assert line.startswith("ValueError: xxx")
+    assert line.endswith("xxx no such file")
+    assert len(line) == 300
+
+
+def test_the_end_of_a_message_is_kept_and_its_beginning_dropped():
+    assert termination_message.end("a\nb") == "a\nb"
+    kept = termination_message.end(f"{LONG}{LONG}\nlast")
+    assert (kept[:4], kept[-6:], len(kept)) == ("...x", "x\nlast", 1024)
