@@ -133,7 +133,15 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue browser pages soak bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue browser pages soak test-busy pythons bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+
+.PHONY: test-busy
+test-busy: venv ## Run `make test` while four processes spin, so that no test depends on a fast machine
+	hack/busy $(MAKE) --no-print-directory test
+
+.PHONY: pythons
+pythons: ## Run `make demo` and `make test` with each supported Python of this machine, in environments of their own
+	@hack/pythons
 
 .PHONY: kueue
 kueue: venv ## Run the queues of Kueue, of two releases, with its own code for TFJobs and without it

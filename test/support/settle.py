@@ -100,7 +100,7 @@ async def eventually(check: Callable[[], Awaitable[_T]], *, within: float = ...,
 @overload
 async def eventually(check: Callable[[], _T], *, within: float = ..., every: float = ...) -> _T: ...
 async def eventually(
-    check: Callable[[], object], *, within: float = 10.0, every: float = 0.05, clock: Clock = _SYSTEM_CLOCK
+    check: Callable[[], object], *, within: float = 30.0, every: float = 0.05, clock: Clock = _SYSTEM_CLOCK
 ) -> object:
     """Call ``check`` until it returns something true, and return that.
 

@@ -339,10 +339,10 @@ async def test_ctrl_c_stops_or_leaves_the_job(run, monkeypatch, options, answer,
         await cluster.clock.idle()
         for line in answer.splitlines(keepends=True) or [""]:
             os.kill(os.getpid(), signal.SIGINT)
-            await asyncio.sleep(0.05)
+            await cluster.clock.idle()
             keyboard.write(line)
             keyboard.flush()
-            await asyncio.sleep(0.05)
+            await cluster.clock.idle()
         code = await running
 
     assert (code, cluster.find(TFJOBS, "j") is not None) == (130, said == LEFT)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.fake_clock import FakeClock
+from support.fake_clock import FakeClock, FakeTimer
 from tf_operator.app.metrics.loop_monitor import EVERY, LoopMonitor
 from tf_operator.app.metrics.process import LoopMetrics
 from tf_operator.machinery.clock import SystemClock
@@ -37,6 +37,23 @@ async def test_a_loop_that_is_on_time_is_measured_four_times_a_second(registry, 
     assert registry.get_sample_value("tf_operator_event_loop_lag_seconds_sum") == 0
 
 
+class OtherLoopsClock(FakeClock):
+    """The limit of what another loop waits for ends when a test says so, whichever thread that is."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_over, self.end = False, lambda: None
+
+    def call_at(self, when, callback):
+        loop = asyncio.get_running_loop()
+        self.end = lambda: loop.call_soon_threadsafe(callback)
+        return loop.call_soon(callback) if self.is_over else FakeTimer(callback)
+
+    def end_limit(self):
+        self.is_over = True
+        self.end()
+
+
 def from_another_loop(monitor, work, *, within=5):
     """What a loop in another thread gets."""
     return asyncio.to_thread(lambda: asyncio.run(monitor.run(work, within=within)))
@@ -53,27 +70,35 @@ async def test_another_loop_gets_what_this_one_has_done(registry):
 
 
 async def test_work_that_takes_too_long_is_cancelled(registry):
-    monitor, cancelled = LoopMonitor(SystemClock(), LoopMetrics(registry)), asyncio.Event()
+    clock, begun, cancelled = OtherLoopsClock(), asyncio.Event(), asyncio.Event()
+    monitor = LoopMonitor(clock, LoopMetrics(registry))
 
     async def work():
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
             cancelled.set()
 
-    assert await from_another_loop(monitor, work, within=0.01) is None
+    waiting = asyncio.ensure_future(from_another_loop(monitor, work))
+    await begun.wait()
+    clock.end_limit()
+
+    assert await waiting is None
     await cancelled.wait()
 
 
 async def test_work_that_a_stuck_loop_has_not_begun_in_time_is_never_done(registry):
-    monitor, begun = LoopMonitor(SystemClock(), LoopMetrics(registry)), []
+    clock, begun = OtherLoopsClock(), []
+    clock.end_limit()
+    monitor = LoopMonitor(clock, LoopMetrics(registry))
 
     async def work():
         begun.append(1)
 
     with ThreadPoolExecutor() as other:  # while this loop waits for it, it is stuck
-        assert other.submit(lambda: asyncio.run(monitor.run(work, within=0.01))).result() is None
-    await asyncio.sleep(0.01)
+        assert other.submit(lambda: asyncio.run(monitor.run(work, within=5))).result() is None
+    await clock.idle()
 
     assert begun == []
 

@@ -47,7 +47,7 @@ class Watcher:
         self.event.set()
 
     async def ended(self):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.status is None and not self.problem:
                 self.event.clear()
                 await self.event.wait()

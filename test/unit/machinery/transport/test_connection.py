@@ -9,6 +9,7 @@ import ssl
 from asyncio import sslproto
 from contextlib import asynccontextmanager, suppress
 
+import aiohttp
 import pytest
 import trustme
 
@@ -275,11 +276,12 @@ async def test_time_to_connect_is_limited_even_if_the_server_only_accepts(monkey
 
 
 async def test_a_request_that_gets_no_place_in_the_pool_was_not_sent(monkeypatch):
-    monkeypatch.setattr("tf_operator.machinery.transport.connection.PLACE_WITHIN", 1.0)
     async with Loopback(ENDLESS) as server, connected(server, pool_size=1) as connection:
         async with connection.send(GET):
-            with pytest.raises(errors.Unreachable):
-                await exchange(connection, POST)
+            with monkeypatch.context() as patch:
+                patch.setattr(connection._session, "_timeout", aiohttp.ClientTimeout(total=None, connect=0.05))
+                with pytest.raises(errors.Unreachable):
+                    await exchange(connection, POST)
         server.script = reply(201)
         assert (await exchange(connection, POST))[0] == 201
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import trustme
@@ -171,8 +172,8 @@ async def test_a_first_read_that_hangs_has_an_end(clock):
             await first
 
 
-async def test_connections_in_several_threads_share_one_read_of_a_token_that_is_good_once():
-    used = threading.Event()
+async def test_connections_in_several_threads_share_one_read_of_a_token_that_is_good_once(monkeypatch):
+    used, asked = threading.Event(), threading.Semaphore(0)
 
     class Issuer:
         """Gives a token for each read but the second of one refresh token, and takes a moment."""
@@ -182,17 +183,23 @@ async def test_connections_in_several_threads_share_one_read_of_a_token_that_is_
                 if used.is_set():
                     raise ConfigurationError("the refresh token was used already")
                 used.set()
-                await asyncio.sleep(0.5)  # the others ask meanwhile, however busy the machine is
+                await asyncio.to_thread(wait_until_all_have_asked)
             return TWO if refused else ONE
 
     config = await started(Issuer(), SystemClock())
-    together = threading.Barrier(3)
+    read_or_join = config._read_or_join
 
-    def renew():
-        together.wait()
-        return asyncio.run(config.renewed(ONE))
+    def wait_until_all_have_asked():
+        for _ in range(3):
+            assert asked.acquire(timeout=30)
 
-    found = await asyncio.gather(*(asyncio.to_thread(renew) for _ in range(3)))
+    def noted(*, refused):
+        asked.release()
+        return read_or_join(refused=refused)
+
+    monkeypatch.setattr(config, "_read_or_join", noted)
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda _: asyncio.run(config.renewed(ONE)), range(3)))
 
     assert all(renewed is TWO for renewed in found)
     assert config.problem == ""
