@@ -5,6 +5,7 @@ from tf_operator.controller import caches
 from tf_operator.controller.autoscaling import projections
 from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueueJobs
 from tf_operator.controller.autoscaling.scaler import AutoScaler
+from tf_operator.controller.autoscaling.set_aside import SetAside
 from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.resources import PODS
@@ -24,13 +25,14 @@ def make_autoscaler(context: ControllerContext, rules: QueueRules, instruments: 
         need=Need.OPTIONAL,  # without them, all jobs have the same priority
     )
     sources = tuple(JobSource(api, caches.job_informer(informers, context.scopes(), api)) for api in apis)
-    usage = NodeUsage()
+    usage, set_aside = NodeUsage(), SetAside(context.clock, instruments)
     pods.add_handler(usage)
     nodes.add_handler(OnNode(usage))
     scaler = AutoScaler(
-        jobs=QueueJobs(sources, pods.store, priorities.store, resizes=rules.resizes),
+        jobs=QueueJobs(sources, pods.store, priorities.store, resizes=rules.resizes, set_aside=set_aside),
         nodes=nodes,
         usage=usage,
+        set_aside=set_aside,
         sources=sources,
         client=context.client,
         clock=context.clock,

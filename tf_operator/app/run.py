@@ -117,7 +117,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         for name, controller in controllers.items():
             metrics.sample_queue(name, controller.queue)
         life = lifecycle.Lifecycle(
-            {**controllers, **_queue(context, metrics)},
+            {**controllers, **_queue(context, metrics, probes)},
             informers=informers,
             recorder=recorder,
             election=election or lifecycle.NoElection(),
@@ -188,10 +188,17 @@ def _controllers(
     return {**of_jobs, **tensorboards.make_controllers(context)}
 
 
-def _queue(context: wiring.ControllerContext, metrics: registry.Metrics) -> dict[str, wiring.Working]:
+def _queue(
+    context: wiring.ControllerContext, metrics: registry.Metrics, probes: health.Health
+) -> dict[str, wiring.Working]:
     """The operator's own queue of jobs, by its name, where there is one."""
-    rules = context.options.autoscale
-    return {"queue": autoscaling.make_autoscaler(context, rules, metrics.job_queue())} if rules else {}
+    if not context.options.autoscale:
+        return {}
+    instruments = metrics.job_queue()
+    scaler = autoscaling.make_autoscaler(context, context.options.autoscale, instruments)
+    instruments.read_stall_by(lambda: scaler.stalled_seconds)
+    probes.watch_loop("queue", lambda: scaler.stalled_seconds)
+    return {"queue": scaler}
 
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:

@@ -75,3 +75,9 @@ class QueueDecisions:
 
     def decided(self, decision: Decision) -> None:
         """A job was admitted, or resized."""
+
+    def panicked(self) -> None:
+        """A plan, or the reading of a job for it, raised an unexpected exception: a bug."""
+
+    def set_aside(self, jobs: int) -> None:
+        """So many jobs are left out of plans because of that."""

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from tf_operator.job.record import NOT_ELASTIC, JobPhase, JobRecord
-from tf_operator.job.training_job import TrainingJob
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
+from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.snapshot import Hold, Snapshot
 
 REASON = "NoRoom"
@@ -20,8 +21,12 @@ _MOST_WEIGHT = 100
 def hold(snapshot: Snapshot) -> Hold | None:
     """Why the job may have no pods now, as far as the queue is concerned."""
     job = snapshot.job
-    if not snapshot.settings.has_queue or not waits(job):
+    if not snapshot.settings.has_queue or not job.pod_count or not waits(job):
         return None
+    rules = shapes.rules_of(pod_of(spec) for spec in job.replicas if spec.count)
+    if rules > shapes.MOST_RULES:
+        most = f"{shapes.MOST_RULES} values of nodeSelector, node affinity and tolerations"
+        return Hold(REASON, f"Its pods have {rules} rules about nodes; the queue compares at most {most} with nodes.")
     return Hold(REASON, f"It waits until its {job.pod_count} pods fit into what the nodes have left.")
 
 
@@ -50,6 +55,11 @@ def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     terms = [*(known if isinstance(known, list) else ()), {"weight": _MOST_WEIGHT, "preference": term}]
     return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, preferred: terms}}}
+
+
+def pod_of(spec: ReplicaSpec) -> Body:
+    """The spec of its pods, as the template says it."""
+    return _object(spec.template.get("spec"))
 
 
 def _object(found: object) -> Body:

@@ -87,6 +87,12 @@ def test_a_pod_stays_away_from_taints_that_it_does_not_tolerate(toleration, is_a
     assert places.accept({}, "n", (Taint("gpu", "yes", "PreferNoSchedule"),))
 
 
+def test_rules_about_nodes_are_counted_once_for_pods_that_have_the_same():
+    pod = {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], **required("In", "a", "b")}
+
+    assert shapes.rules_of([pod, pod, {"nodeSelector": {"a": "b"}}]) == 6
+
+
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers() | some.text(max_size=4),
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=4), inner, max_size=3),

@@ -41,7 +41,11 @@ def endpoints(
 
     exposition = Exposition(metrics.registry, clock, partial(monitor.run, sample, within=SAMPLE_WITHIN))
     measures = {METRICS_PATH: metrics_page(exposition)}
-    probes = {"/healthz": probe(health.why_not_alive), "/readyz": probe(health.why_not_ready)}
+    probes = {
+        "/healthz": probe(health.why_not_alive),
+        "/readyz": probe(health.why_not_ready, notes=health.stalled_loops),
+        "/readyz/loops": probe(health.stalled_loops),
+    }
     if there and options.metrics_protection:
         return [
             _protected(Endpoint(there, measures), options.metrics_protection, monitor, reviewer, clock),
@@ -52,12 +56,12 @@ def endpoints(
     return [Endpoint(address, pages) for address, pages in ((there, measures), (here, probes)) if address]
 
 
-def probe(problems: Callable[[], list[str]]) -> Page:
-    """A page for the kubelet: 200 without problems, else 500 and what they are."""
+def probe(problems: Callable[[], list[str]], *, notes: Callable[[], list[str]] = list) -> Page:
+    """A page for the kubelet: 200 without problems, else 500 and what they are. ``notes`` are only said."""
 
     async def page(_request: PageRequest) -> HttpReply:
         found = problems()
-        return HttpReply(500 if found else 200, ("\n".join(found or ["ok"]) + "\n").encode())
+        return HttpReply(500 if found else 200, ("\n".join([*(found or ["ok"]), *notes()]) + "\n").encode())
 
     return page
 

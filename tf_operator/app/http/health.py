@@ -8,6 +8,10 @@ Ready means that the caches have synced once. It does not depend on leading: a s
 wait for ever for a leader that must not change. A new leader relists before its workers start; while it does it is not
 ready, or nobody would notice one that cannot.
 
+A loop that works for all jobs may stand still, such as the queue of a leader that cannot plan. Then this process is
+still the one that leads, and its webhook converts: another one would stand still as well, and a webhook that is taken
+out of its Service fails requests for all jobs. So ``/readyz`` says it and stays 200, and ``/readyz/loops`` is 500.
+
 Called on the event loop of ``server``, so everything here is a read of a few numbers that the operator's loop changes.
 """
 
@@ -20,6 +24,8 @@ from tf_operator.machinery.transport.shared_config import SharedConfig
 
 STUCK_LOOP = 8.0
 """Beats come each second; a probe has to fail within 10 s."""
+STALLED_LOOP = 60.0
+"""Such a loop looks every second whether there is anything to do, and waits half a minute for its own writes."""
 DEAD_WATCH = 90.0
 """A reflector itself notices after 80 s that nothing comes, and waits at most a minute before it tries again."""
 
@@ -33,6 +39,7 @@ class Health:
         self._informers: SharedInformerFactory | None = None
         self._config: SharedConfig | None = None
         self._awaits: Callable[[], str] = str
+        self._loops: dict[str, Callable[[], float]] = {}
 
     def watch(self, informers: SharedInformerFactory, *, config: SharedConfig | None = None) -> None:
         """From now on judge by these, none of which is made later."""
@@ -41,6 +48,15 @@ class Health:
     def wait_for(self, trouble: Callable[[], str]) -> None:
         """Not ready as long as there is this trouble; it is empty when there is none."""
         self._awaits = trouble
+
+    def watch_loop(self, name: str, stalled_seconds: Callable[[], float]) -> None:
+        """Say when this loop stands still; ``stalled_seconds``: for how long it does, 0 when it has nothing to do."""
+        self._loops[name] = stalled_seconds
+
+    def stalled_loops(self) -> list[str]:
+        """Which loops stand still. It makes the process neither dead nor unready."""
+        ages = {name: seconds() for name, seconds in self._loops.items()}
+        return [f"the {name} has stood still for {age:.0f} s" for name, age in ages.items() if age > STALLED_LOOP]
 
     def why_not_alive(self) -> list[str]:
         """Why the process should be restarted."""

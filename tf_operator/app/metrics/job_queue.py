@@ -3,6 +3,8 @@
 Neighbour: ``registry``, which makes these.
 """
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tf_operator.controller.metrics_hooks import QueueDecisions
@@ -20,10 +22,31 @@ class JobQueueMetrics(QueueDecisions):
         self._admitted = counter("admitted_jobs_total", "Jobs that were admitted.")
         self._grown = counter("grown_jobs_total", "Times that a running job was given more workers.")
         self._shrunk = counter("shrunk_jobs_total", "Times that a running job gave up workers for one that waited.")
+        self._panics = counter("panics_total", "Times that a job, or a whole plan, made planning panic: a bug.")
+        self._set_aside = Gauge(
+            "tf_operator_queue_skipped_jobs", "Jobs that are left out of plans because they panic.", registry=registry
+        )
+        self._stalled = Gauge(
+            "tf_operator_queue_stalled_seconds",
+            "For how long the leader should have planned the queue and has not; 0 when it plans, and on standbys.",
+            registry=registry,
+        )
 
     def waiting(self, jobs: int) -> None:
         """``tf_operator_queue_length``."""
         self._waiting.set(jobs)
+
+    def panicked(self) -> None:
+        """``tf_operator_queue_panics_total``."""
+        self._panics.inc()
+
+    def set_aside(self, jobs: int) -> None:
+        """``tf_operator_queue_skipped_jobs``."""
+        self._set_aside.set(jobs)
+
+    def read_stall_by(self, seconds: Callable[[], float]) -> None:
+        """Call ``seconds`` whenever the metrics are rendered."""
+        self._stalled.set_function(seconds)
 
     def decided(self, decision: Decision) -> None:
         """The counters."""

@@ -12,8 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from tf_operator.dialects.served import ConversionError
-from tf_operator.machinery.transport import raw_json
+from tf_operator.machinery.log import Logger
+from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import Body
+
+_log = Logger(__name__)
 
 Convert = Callable[[Body, str], dict[str, Any]]
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
@@ -64,9 +67,20 @@ async def _converted(request: _Request, convert: Convert, version: str) -> Async
         await asyncio.sleep(0)  # noqa: TID251 (no time passes)
         text = bytes(raw)
         try:
-            yield msgspec.Raw(msgspec.json.encode(convert(_object(msgspec.json.decode(text)), version)))
-        except RecursionError:
-            yield msgspec.Raw(msgspec.json.encode(convert(_object(_taken_apart(text, _LEVELS)), version)))
+            yield _one(text, convert, version)
+        except (ConversionError, msgspec.DecodeError, UnicodeDecodeError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 (the answer names the object; other reviews are answered)
+            found = responses.read_metadata(raw)
+            _log.exception("a conversion panicked", key=str(found.key), uid=found.uid, version=version)
+            raise ConversionError(f"{found.key} cannot be converted: {type(error).__name__}") from None
+
+
+def _one(text: bytes, convert: Convert, version: str) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(msgspec.json.encode(convert(_object(msgspec.json.decode(text)), version)))
+    except RecursionError:
+        return msgspec.Raw(msgspec.json.encode(convert(_object(_taken_apart(text, _LEVELS)), version)))
 
 
 def _read(text: bytes) -> _Request:

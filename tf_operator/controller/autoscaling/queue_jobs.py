@@ -4,22 +4,24 @@ A job is decoded once for each version of it. The pods of a job are those that i
 owner reference is text that anybody may write who creates a pod.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from tf_operator.controller.autoscaling.projections import CachedPriorityClass, CountedPod
+from tf_operator.controller.autoscaling.set_aside import SetAside
 from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.record import JobPhase, ReplicaType
-from tf_operator.job.training_job import ReplicaSpec, TrainingJob
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.store import Store
-from tf_operator.meta import Body, parse_time, text_of
+from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.meta import parse_time, text_of
 from tf_operator.planning import admission
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNeed
@@ -43,6 +45,11 @@ class QueuedEntry(NamedTuple):
     job: TrainingJob
     seen: QueueJob
 
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Which version of which job it is."""
+        return ObjectMeta(self.job.key.name, self.job.key.namespace, self.job.uid, self.job.resource_version)
+
 
 class QueueJobs:
     """The jobs that wait for room, or have it."""
@@ -54,11 +61,13 @@ class QueueJobs:
         priorities: Store[CachedPriorityClass],
         *,
         resizes: bool,
+        set_aside: SetAside,
     ) -> None:
         self._sources = sources
         self._pods = pods
         self._priorities = priorities
         self._resizes = resizes
+        self._set_aside = set_aside
         self._known: dict[str, tuple[str, QueuedEntry | None]] = {}
         self._incomplete_since: dict[str, datetime] = {}
 
@@ -67,6 +76,7 @@ class QueueJobs:
         found = {entry.seen.uid: (source, entry) for source in self._sources for entry in self._of(source, now)}
         there = {item.metadata.uid for source in self._sources for item in source.informer.store}
         self._known = {uid: known for uid, known in self._known.items() if uid in there}
+        self._set_aside.keep(there)
         self._incomplete_since = {uid: since for uid, since in self._incomplete_since.items() if uid in found}
         return found
 
@@ -79,19 +89,33 @@ class QueueJobs:
         values = {item.metadata.name: item.value for item in self._priorities}
         default = next((item.value for item in self._priorities if item.is_default), 0)
         for stored in source.informer.store:
-            if stored.summary.is_finished or not stored.summary.is_ours:
+            if stored.summary.is_finished or not stored.summary.is_ours or self._set_aside.has(stored.metadata):
                 continue
-            uid, version = stored.metadata.uid, stored.metadata.resource_version
-            if self._known.get(uid, ("", None))[0] != version:
-                self._known[uid] = version, self._read(stored, source.api)
-            entry = self._known[uid][1]
-            if entry:
-                priority = values.get(_class_of(entry.job), default)
-                seen = replace(entry.seen, priority=priority) if priority else entry.seen
-                yield entry._replace(seen=self._with_pods(entry.job, seen, now) if seen.is_admitted else seen)
+            try:
+                entry = self._entry(stored, source.api, values, default, now)
+            except MemoryError:
+                raise  # nothing is wrong with the job
+            except Exception as error:  # noqa: BLE001 (whatever it is, the other jobs must not suffer for it)
+                self._set_aside.add(stored.metadata, error)
+            else:
+                if entry:
+                    yield entry
+
+    def _entry(
+        self, stored: StoredJob, api: ServedAPI, values: Mapping[str, int], default: int, now: datetime
+    ) -> QueuedEntry | None:
+        uid, version = stored.metadata.uid, stored.metadata.resource_version
+        if self._known.get(uid, ("", None))[0] != version:
+            self._known[uid] = version, self._read(stored, api)
+        entry = self._known[uid][1]
+        if entry is None:
+            return None
+        priority = values.get(_class_of(entry.job), default)
+        seen = replace(entry.seen, priority=priority) if priority else entry.seen
+        return entry._replace(seen=self._with_pods(entry.job, seen, now) if seen.is_admitted else seen)
 
     def _read(self, stored: StoredJob, api: ServedAPI) -> QueuedEntry | None:
-        """``None`` for a job that neither waits nor has room: no reconcile has seen it, or it is suspended."""
+        """``None`` for a job that neither waits nor has room: suspended, without pods, not seen by a reconcile."""
         asked = job_of(stored, api)
         job, record = asked.in_force(), asked.record
         waits = admission.waits(asked)
@@ -101,13 +125,15 @@ class QueueJobs:
             return None
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
         specs = [spec for spec in job.replicas if spec.count]
+        if not specs or (waits and shapes.rules_of(map(admission.pod_of, specs)) > shapes.MOST_RULES):
+            return None
         done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
         resizable = job.elastic if self._resizes and job.elastic and not job.elastic.metrics else None
         seen = QueueJob(
             key=job.key,
             uid=job.uid,
             created=parse_time(stored.metadata.creation_timestamp) or _BEGINNING,
-            needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(_pod(spec))) for spec in specs),
+            needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(admission.pod_of(spec))) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
             done=tuple(done),
@@ -138,10 +164,5 @@ def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]
 
 def _class_of(job: TrainingJob) -> str:
     """The name of its priority class: of the job, or of its first pods that say one."""
-    named = (text_of(_pod(spec), "priorityClassName") for spec in job.replicas)
+    named = (text_of(admission.pod_of(spec), "priorityClassName") for spec in job.replicas)
     return job.run_policy.scheduling.priority_class or next(filter(None, named), "")
-
-
-def _pod(spec: ReplicaSpec) -> Body:
-    found = spec.template.get("spec")
-    return found if isinstance(found, dict) else {}

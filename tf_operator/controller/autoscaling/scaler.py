@@ -3,14 +3,20 @@
 A decision is a write to the status of its job, guarded by the version that was decided on. Reconciles act on what is
 recorded, so whether this process lives on after the write makes no difference. The next plan waits until the caches
 show all that was written, because it counts with it.
+
+A job that makes a plan panic is left out of it, and named in the log (``set_aside``); the others get on. If that does
+not help, planning is tried again each second, and ``stalled_seconds`` grows.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from tf_operator.controller.autoscaling.projections import CachedNode
-from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueueJobs
+from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueuedEntry, QueueJobs
+from tf_operator.controller.autoscaling.set_aside import SetAside, find_culprit
 from tf_operator.controller.autoscaling.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.projections.jobs import StoredJob
@@ -22,7 +28,7 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.planning.autoscaling.jobs import Decision, WorkerResize
+from tf_operator.planning.autoscaling.jobs import Decision, Schedule, WorkerResize
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
 _log = Logger(__name__)
@@ -30,6 +36,8 @@ _log = Logger(__name__)
 PERIOD: Final = 1.0
 _REST: Final = 10
 """So many times as long as the last plan took nothing is planned: however many jobs there are, others get on."""
+MOST_CULPRITS: Final = 10
+"""Jobs of one namespace that are looked for one by one in a plan; then all of that namespace are left out."""
 SHOWN_WITHIN: Final = 30.0
 """Seconds after which a write that no cache shows is not waited for any more."""
 
@@ -41,6 +49,7 @@ class AutoScaler:
     jobs: QueueJobs
     nodes: Informer[CachedNode]
     usage: NodeUsage
+    set_aside: SetAside
     sources: tuple[JobSource, ...]
     client: ApiClient
     clock: Clock
@@ -49,22 +58,36 @@ class AutoScaler:
     _written: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Of each job of which the caches do not show the decision yet: the version decided on, and until when to wait."""
     _wake_at: datetime | None = None
+    _retry_at: float | None = None
+    """When the first job that was set aside is tried again, on the monotonic clock."""
+    _due_since: float | None = None
+    """Since when there should have been a plan, on the monotonic clock."""
     _is_draining: bool = False
 
     async def run(self) -> None:
         """Plan, again and again, until cancelled."""
         self._written.clear()
         self.usage.has_changed = True
-        while True:
-            began = self.clock.monotonic()
-            if not self._is_draining and self._is_due():
-                await self._plan_or_go_on()
-            took = self.clock.monotonic() - began
-            await self.clock.sleep(max(PERIOD, took * _REST))
+        try:
+            while True:
+                began = self.clock.monotonic()
+                if not self._is_draining and self._is_due():
+                    self._due_since = began if self._due_since is None else self._due_since
+                    await self._plan_or_go_on()
+                took = self.clock.monotonic() - began
+                await self.clock.sleep(max(PERIOD, took * _REST))
+        finally:
+            self._due_since = None  # who does not lead does not plan, and has no need to
 
     async def drain(self) -> None:
         """Decide nothing more. What is recorded is acted on by whoever leads next."""
         self._is_draining = True
+
+    @property
+    def stalled_seconds(self) -> float:
+        """For how long there should have been a plan, and was none. Any thread may ask."""
+        since = self._due_since
+        return 0.0 if since is None else self.clock.monotonic() - since
 
     # --- The handler of jobs ---
 
@@ -84,7 +107,8 @@ class AutoScaler:
     # --- One plan ---
 
     def _is_due(self) -> bool:
-        return self.usage.has_changed or (self._wake_at is not None and self._wake_at <= self.clock.now())
+        is_retry = self._retry_at is not None and self._retry_at <= self.clock.monotonic()
+        return self.usage.has_changed or is_retry or (self._wake_at is not None and self._wake_at <= self.clock.now())
 
     async def _plan_or_go_on(self) -> None:
         try:
@@ -93,6 +117,7 @@ class AutoScaler:
             self.usage.has_changed = True  # the term is over; whoever leads next plans
         except Exception:  # noqa: BLE001 (whatever it is, jobs that have their room go on)
             self.usage.has_changed = True
+            self.instruments.panicked()
             _log.exception("planning the queue panicked; retrying")
 
     async def _plan(self) -> None:
@@ -101,13 +126,35 @@ class AutoScaler:
         self.usage.has_changed, now = False, self.clock.now()
         found = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
-        schedule = make_schedule(Cluster(now, nodes, tuple(entry.seen for _, entry in found.values()), self.rules))
+        jobs = tuple(entry.seen for _, entry in found.values())
+        schedule = await self._schedule(Cluster(now, nodes, jobs, self.rules), found)
         moments = (schedule.wake_at, self.jobs.next_release(now))
         self._wake_at = min((moment for moment in moments if moment), default=None)
+        self._retry_at = self.set_aside.next_retry
         self.instruments.waiting(schedule.waiting)
         for decision in schedule.decisions:
             source, entry = found[decision.job.uid]
             await self._record(decision, source, entry.job, now)
+        self._due_since = None
+
+    async def _schedule(self, cluster: Cluster, found: Mapping[str, tuple[JobSource, QueuedEntry]]) -> Schedule:
+        """The schedule of those jobs that can be planned; raises if it is no job's fault that there is none."""
+        culprits = Counter[str]()
+        while True:
+            try:
+                return make_schedule(cluster)
+            except Exception as error:
+                culprit = await find_culprit(cluster, self.clock)
+                if culprit is None:
+                    raise
+                namespace = culprit.key.namespace
+                culprits[namespace] += 1
+                left_out = {culprit.uid}
+                if culprits[namespace] >= MOST_CULPRITS:
+                    left_out = {job.uid for job in cluster.jobs if job.key.namespace == namespace}
+                for uid in left_out:
+                    self.set_aside.add(found[uid][1].metadata, error)
+                cluster = replace(cluster, jobs=tuple(job for job in cluster.jobs if job.uid not in left_out))
 
     def _is_current(self) -> bool:
         """Whether the caches show what was decided before, and can be read at all."""

@@ -173,7 +173,13 @@ class Asking(Generic[T]):
     source: Source[T]
 
     def __iter__(self) -> Iterator[T]:
-        return (item for item in self.source.informer.store if self.source.may_ask(item))
+        return (item for item in self.source.informer.store if self._may_ask(item))
+
+    def _may_ask(self, item: T) -> bool:
+        try:
+            return self.source.may_ask(item)
+        except Exception:  # noqa: BLE001 (its reconcile fails then, and not the term of all)
+            return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,10 +93,10 @@ class QueueJob:
         """What one worker needs."""
         return next((need.shape for need in self.needs if need.type is ReplicaType.WORKER), None)
 
-    def node_of(self, ordinal: int) -> str:
-        """Where a worker is; empty for nowhere."""
-        found = (pod.node for pod in self.pods if pod.type is ReplicaType.WORKER and pod.ordinal == ordinal)
-        return next(found, "")
+    @property
+    def worker_nodes(self) -> dict[int, str]:
+        """Where its workers are that are on a node, by their index."""
+        return {pod.ordinal: pod.node for pod in self.pods if pod.type is ReplicaType.WORKER}
 
     @property
     def leaving(self) -> tuple[str, ...]:

@@ -5,18 +5,23 @@ Jobs start in the order of priority and age, and a later one may overtake one th
 for ``grow_after``, elastic jobs get workers one by one in turn. No job is resized twice within ``resize_interval``.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from tf_operator.planning.autoscaling.capacity import FreeCapacity, Group, Node, Placed, most_on
+from tf_operator.planning.autoscaling.capacity import FreeCapacity, Node, Placed, most_on
 from tf_operator.planning.autoscaling.jobs import Admit, QueueJob, Schedule, WorkerResize
+from tf_operator.planning.autoscaling.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
 
 MOST_WAITING: Final = 100
 """Waiting jobs of one namespace that are looked at: a user with ten thousand keeps nobody else's waiting."""
+
+MOST_SPARED: Final = 20
+"""Jobs for which it is tried whether they can keep the workers that were to be given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +100,15 @@ def _rank(job: QueueJob) -> tuple[int, datetime, str]:
 
 def _considered(jobs: Iterable[QueueJob]) -> Iterator[QueueJob]:
     """The first of each namespace, in the order of the queue."""
-    seen: dict[str, int] = {}
+    numbers, rules = Counter[str](), defaultdict[str, set[Places]](set)
+    costs = Counter[str]()
     for job in sorted(jobs, key=_rank):
-        seen[job.key.namespace] = seen.get(job.key.namespace, 0) + 1
-        if seen[job.key.namespace] <= MOST_WAITING:
+        namespace = job.key.namespace
+        numbers[namespace] += 1
+        places = {need.shape.places for need in job.needs} - rules[namespace]
+        rules[namespace] |= places
+        costs[namespace] += sum(found.rules for found in places)
+        if numbers[namespace] <= MOST_WAITING and costs[namespace] <= MOST_RULES:
             yield job
 
 
@@ -182,21 +192,32 @@ def _yielding(
     return None
 
 
-def _steps(givers: Sequence[QueueJob]) -> Iterator[tuple[QueueJob, int]]:
+class _Step(NamedTuple):
+    """A worker that a job can give up: that of the highest index it still has."""
+
+    job: QueueJob
+    workers: int
+    """How many are left then."""
+    node: str
+    """Where it is; empty for nowhere."""
+
+
+def _steps(givers: Sequence[QueueJob]) -> Iterator[_Step]:
     """Workers in the order in which they are given up: all of one job before the next, as each is resized once."""
-    order = sorted(givers, key=lambda job: (job.priority, job.least - job.workers, job.uid))
-    return ((job, index) for job in order for index in range(job.workers - 1, job.least - 1, -1))
+    for job in sorted(givers, key=lambda job: (job.priority, job.least - job.workers, job.uid)):
+        nodes = job.worker_nodes
+        for index in range(job.workers - 1, job.least - 1, -1):
+            yield _Step(job, index, nodes.get(index, ""))
 
 
-def _after(capacity: FreeCapacity, steps: Iterable[tuple[QueueJob, int]]) -> FreeCapacity:
+def _after(capacity: FreeCapacity, steps: Iterable[_Step]) -> FreeCapacity:
     later = capacity.copy()
-    for job, index in steps:
-        if job.worker and (node := job.node_of(index)):
-            later.give(node, job.worker)
+    for job, _, node in steps:
+        later.give(node, job.worker)
     return later
 
 
-def _fewest(capacity: FreeCapacity, steps: Sequence[tuple[QueueJob, int]], wanted: QueueJob) -> Iterator[WorkerResize]:
+def _fewest(capacity: FreeCapacity, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[WorkerResize]:
     """As few as are needed: the shortest beginning of the list, and of that no job that can keep its workers."""
     groups = wanted.groups(wanted.least)
     enough, few = len(steps), 0
@@ -207,12 +228,13 @@ def _fewest(capacity: FreeCapacity, steps: Sequence[tuple[QueueJob, int]], wante
         else:
             enough = middle
     taken = list(steps[:enough])
-    for job in dict.fromkeys(job for job, _ in taken[:-1]):
-        without = [step for step in taken if step[0] is not job]
+    givers = {step.job.uid: step.job for step in taken}
+    for uid in list(givers)[:-1][:MOST_SPARED]:
+        without = [step for step in taken if step.job.uid != uid]
         if _after(capacity, without).place(groups) is not None:
             taken = without
-    lowest = {job.uid: (job, index) for job, index in taken}
-    return (WorkerResize(job, index) for job, index in lowest.values())
+    lowest = {step.job.uid: step for step in taken}
+    return (WorkerResize(step.job, step.workers) for step in lowest.values())
 
 
 # --- Growing -------------------------------------------------------------------------------------------------------
@@ -222,16 +244,16 @@ def _growth(cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob
     """One worker for each job in turn, until nobody is left who may have more and for whom there is room."""
     able = (job for job in running if job.elastic and not job.unplaced and _may_resize(job, cluster))
     growing = {job.uid: job.workers for job in able}
-    turn = [job for job in running if job.uid in growing]
+    turn, full = [job for job in running if job.uid in growing], dict[Shape, int]()
     while turn:
-        turn = [job for job in turn if growing[job.uid] < job.most and _grows(capacity, job)]
+        turn = [job for job in turn if growing[job.uid] < job.most and _grows(capacity, job, full)]
         for job in turn:
             growing[job.uid] += 1
     return (WorkerResize(job, growing[job.uid]) for job in running if growing.get(job.uid, 0) > job.workers)
 
 
-def _grows(capacity: FreeCapacity, job: QueueJob) -> bool:
-    return job.worker is not None and capacity.place((Group(job.worker, 1),), at=job.node) is not None
+def _grows(capacity: FreeCapacity, job: QueueJob, full: dict[Shape, int]) -> bool:
+    return job.worker is not None and capacity.place_next(job.worker, full, at=job.node)
 
 
 # --- When ----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ Amounts = tuple[tuple[str, int], ...]
 
 PODS: Final = "pods"
 ONE: Final = 1000
+MOST_RULES: Final = 1000
+"""Rules about nodes of one namespace's waiting jobs that are looked at: each is compared with each node."""
 _NOTHING: Final[Body] = {}
 _NAME_FIELD: Final = "metadata.name"
 
@@ -86,6 +88,13 @@ class Places:
     """Of its required node affinity, of which one has to hold; ``None`` for no such."""
     tolerations: tuple[Toleration, ...] = ()
 
+    @property
+    def rules(self) -> int:
+        """How much there is to compare with a node."""
+        requirements = [entry for term in self.terms or () for entry in term]
+        values = sum(len(entry.values) for entry in requirements)
+        return len(self.selector) + len(requirements) + values + len(self.tolerations)
+
     def accept(self, labels: Mapping[str, str], name: str, taints: Iterable[Taint]) -> bool:
         """Whether a node is one of them."""
         if any(labels.get(key) != value for key, value in self.selector):
@@ -112,6 +121,11 @@ class Shape:
 def shape_of(pod: Body) -> Shape:
     """The shape of a pod, from its ``spec``, which may be any JSON."""
     return Shape(requests_of(pod), _places(pod))
+
+
+def rules_of(pods: Iterable[Body]) -> int:
+    """How many rules about nodes pods have together, each counted once."""
+    return sum(found.rules for found in {_places(pod) for pod in pods})
 
 
 def requests_of(pod: Body) -> Amounts:

@@ -63,6 +63,12 @@ async def test_a_probe_with_problems_fails_and_says_each_of_them():
     assert (reply.status, reply.body) == (500, b"no caches\nno luck\n")
 
 
+async def test_what_is_only_noted_does_not_fail_a_probe():
+    reply = await endpoints.probe(list, notes=lambda: ["the queue has stood still for 61 s"])(REQUEST)
+
+    assert (reply.status, reply.body) == (200, b"ok\nthe queue has stood still for 61 s\n")
+
+
 async def test_metrics_have_the_headers_of_their_format_and_compression():
     async def sample():
         pass
@@ -97,11 +103,11 @@ def paths(found):
 
 
 async def test_metrics_and_probes_have_an_address_each_metrics_first(made):
-    assert paths(made(ONE, OTHER)) == [(ONE, ["/metrics"]), (OTHER, ["/healthz", "/readyz"])]
+    assert paths(made(ONE, OTHER)) == [(ONE, ["/metrics"]), (OTHER, ["/healthz", "/readyz", "/readyz/loops"])]
 
 
 async def test_one_address_may_have_all_pages(made):
-    assert paths(made(ONE, ONE)) == [(ONE, ["/healthz", "/metrics", "/readyz"])]
+    assert paths(made(ONE, ONE)) == [(ONE, ["/healthz", "/metrics", "/readyz", "/readyz/loops"])]
 
 
 async def test_any_port_twice_is_two_ports(made):

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -10,9 +11,10 @@ from support import builders
 from support.controller_harness import FakeInformer
 from support.fake_clock import FakeClock
 from support.templates import Template
-from tf_operator.controller.autoscaling import projections
+from tf_operator.controller.autoscaling import projections, scaler, set_aside
 from tf_operator.controller.autoscaling.queue_jobs import KEEPS_ROOM_FOR, JobSource, QueueJobs
 from tf_operator.controller.autoscaling.scaler import AutoScaler
+from tf_operator.controller.autoscaling.set_aside import RETRY_AFTER, SetAside
 from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.metrics_hooks import QueueDecisions
@@ -21,11 +23,24 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport import errors
-from tf_operator.planning.autoscaling.schedule import QueueRules
+from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
 READ_POD = projections.counted_pod_reader((v1.API,))
 SLOT = Template().resources(requests={"example.com/slot": "1"})
 QUEUED = [{"type": "Created", "status": "True"}, {"type": "Queued", "status": "True"}]
+
+
+class Measured(QueueDecisions):
+    """What is counted of what goes wrong."""
+
+    def __init__(self):
+        self.panics = self.left_out = 0
+
+    def panicked(self):
+        self.panics += 1
+
+    def set_aside(self, jobs):
+        self.left_out = jobs
 
 
 class World:
@@ -37,15 +52,18 @@ class World:
         self.pods = Store({OWNER: owner_of})
         self.written, self.fails = [], None
         source = JobSource(v1.API, FakeInformer(v1.RESOURCE, self.jobs))
+        self.measured = Measured()
+        set_aside = SetAside(self.clock, self.measured)
         self.scaler = AutoScaler(
-            jobs=QueueJobs((source,), self.pods, self.priorities, resizes=True),
+            jobs=QueueJobs((source,), self.pods, self.priorities, resizes=True, set_aside=set_aside),
             nodes=FakeInformer(projections.NODES, self.nodes),
             usage=self.usage,
+            set_aside=set_aside,
             sources=(source,),
             client=self,
             clock=self.clock,
             rules=QueueRules(**rules),
-            instruments=QueueDecisions(),
+            instruments=self.measured,
         )
 
     async def merge_patch(self, resource, key, body, *, subresource):
@@ -54,8 +72,9 @@ class World:
         assert (resource, subresource) == (v1.RESOURCE, "status")
         self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]["elastic"]))
 
-    def job(self, name="j", workers=2, *, version="1", **status):
-        body = builders.tfjob(name).workers(workers, template=SLOT).elastic(1, 4).in_namespace("ns").body()
+    def job(self, name="j", workers=2, *, version="1", namespace="ns", **status):
+        job = builders.tfjob(name).workers(workers, template=SLOT)
+        body = (job.elastic(1, 4) if workers else job).in_namespace(namespace).body()
         body["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version, "generation": 1}
         body["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
         stored = job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED, **status}}))
@@ -216,6 +235,98 @@ async def test_priority_classes_order_the_queue():
     await world.pass_seconds(2)
 
     assert [name for name, *_ in world.written] == ["urgent"]
+
+
+async def test_a_job_without_pods_is_not_in_the_queue_and_stops_nobody():
+    world = World()
+    world.node(3)
+    world.job("empty", 0)
+    world.job("j", 2)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["j"]
+    assert not world.measured.panics
+
+
+def panic_on(world, monkeypatch, *names):
+    """Have plans panic in which one of these jobs waits."""
+
+    def plan(cluster):
+        if any(job.key.name in names for job in cluster.jobs):
+            raise IndexError("a bug")
+        return make_schedule(cluster)
+
+    for module in (scaler, set_aside):
+        monkeypatch.setattr(module, "make_schedule", plan)
+
+
+async def test_a_job_on_which_plans_panic_is_left_out_until_it_changes_or_a_minute_is_over(monkeypatch):
+    world = World()
+    panic_on(world, monkeypatch, "bad")
+    world.node(9)
+    for name in ("a", "bad", "z"):
+        world.job(name, 1)
+    await world.pass_seconds(2)
+    assert [name for name, *_ in world.written] == ["a", "z"]
+    assert (world.measured.panics, world.measured.left_out) == (1, 1)
+
+    world.job("bad", 1, version="2")
+    await world.pass_seconds(40)
+    assert world.measured.panics == 2
+    monkeypatch.undo()
+    await world.pass_seconds(RETRY_AFTER)
+    assert "bad" in {name for name, *_ in world.written}
+    assert world.measured.left_out == 0
+
+
+async def test_a_namespace_whose_every_job_panics_is_left_out_as_a_whole(monkeypatch):
+    world, names = World(), [f"bad-{number:02}" for number in range(30)]
+    panic_on(world, monkeypatch, *names)
+    world.node(3)
+    for name in names:
+        world.job(name, 1)
+    world.job("theirs", 1, namespace="others")
+    tried = []
+    monkeypatch.setattr(scaler, "find_culprit", lambda *args: tried.append(1) or set_aside.find_culprit(*args))
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["theirs"]
+    assert len(tried) == scaler.MOST_CULPRITS
+    assert world.measured.left_out == 30
+
+
+async def test_a_queue_that_cannot_plan_says_for_how_long_and_one_that_does_not_lead_is_not_late(monkeypatch):
+    world = World()
+    world.node(3)
+    world.job()
+    monkeypatch.setattr(scaler.AutoScaler, "_schedule", lambda *_: 1 / 0)
+    task = asyncio.ensure_future(world.scaler.run())
+    await world.clock.advance(100)
+    assert world.scaler.stalled_seconds == pytest.approx(100, abs=2)
+    assert world.measured.panics == pytest.approx(100, abs=2)
+    assert not world.measured.left_out
+    monkeypatch.undo()
+    await world.clock.advance(2)
+    assert world.scaler.stalled_seconds == 0
+    task.cancel()
+    await asyncio.wait([task])
+    assert world.scaler.stalled_seconds == 0
+
+
+async def test_a_queue_that_may_not_read_nodes_is_late_too():
+    world = World()
+    world.job()
+    world.scaler.nodes = SimpleNamespace(store=world.nodes, is_stale=lambda _namespace: True)
+    task = asyncio.ensure_future(world.scaler.run())
+    await world.clock.advance(50)
+    assert world.scaler.stalled_seconds == pytest.approx(50, abs=2)
+    task.cancel()
+
+
+async def test_what_is_no_fault_of_a_job_is_blamed_on_none(monkeypatch, clock):
+    monkeypatch.setattr(set_aside, "make_schedule", lambda _cluster: 1 / 0)
+
+    assert await set_aside.find_culprit(Cluster(clock.now(), (), ()), clock) is None
 
 
 async def test_an_idle_cluster_is_not_planned_again():
