@@ -211,6 +211,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         plane_module.take_down(session.cluster)
 
 
+@pytest.fixture(autouse=True)
+def _no_state_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test finds a local server of who runs it, or changes what their ``tfjob`` remembers."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{secrets.token_hex(4)}"))
+
+
 @pytest.fixture(scope="session")
 def plane_programs() -> Programs:
     """Paths of all servers that a plane can have; a test that starts planes by itself asks for this."""

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_JOBS: Final = "tfjob list -o name 2>/dev/null | sed 's|.*/||'"
+from tf_operator.cli import target
+
+_JOBS: Final = f"{target.COMPLETING}=1 tfjob list -o name 2>/dev/null | sed 's|.*/||'"
 
 
 @dataclass(frozen=True, slots=True)

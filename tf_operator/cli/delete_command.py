@@ -21,7 +21,7 @@ def add_command(commands: "Commands") -> None:
     )
     parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
     parser.add_argument("--ignore-not-found", action="store_true", help="a job that is not there is no error")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _delete))
 
 
@@ -33,5 +33,5 @@ async def _delete(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
             if not arguments.ignore_not_found:
                 raise
         else:
-            sys.stdout.write(f"{jobs.api.resource.kind} {jobs.namespace}/{name} deleted\n")
+            sys.stdout.write(f"{jobs.api.resource.kind} {jobs.namespace}/{name} deleted {session.where(jobs)}\n")
     return 0

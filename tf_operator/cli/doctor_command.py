@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import diagnosis, session, target
 from tf_operator.cli.diagnosis import Finding, Right
-from tf_operator.cli.target import Target
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, discovery
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, cluster, discovery
+from tf_operator.client.cluster import ClusterChoice
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import requests, responses
 from tf_operator.machinery.transport.requests import Resource, Scope
@@ -43,29 +43,29 @@ def add_command(commands: "Commands") -> None:
         epilog="exit codes: 0 nothing is missing; 1 something is",
         allow_abbrev=False,
     )
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=False)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look at everything."""
-    chosen = target.choose(arguments)
+    choice = target.choose(arguments)
 
     async def verb(jobs: AsyncTFJobs, _: argparse.Namespace) -> int:
         is_well = True
-        async for finding in findings(jobs, chosen):
+        async for finding in findings(jobs, choice):
             sys.stdout.write(f"{finding}\n")
             is_well = is_well and finding.is_well is not False
         return 0 if is_well else session.FAILED
 
-    return session.run(arguments, verb, chosen=chosen)
+    return session.run(arguments, verb, choice=choice)
 
 
-async def findings(jobs: AsyncTFJobs, chosen: Target) -> AsyncIterator[Finding]:
+async def findings(jobs: AsyncTFJobs, choice: ClusterChoice) -> AsyncIterator[Finding]:
     """What was found, in the order in which things depend on each other."""
     said = await discovery.version(jobs.client)
-    yield Finding.well(f"the API server {said.get('gitVersion', '')} at {jobs.host} answers; it is {chosen.why}")
-    is_local = target.is_local(chosen, jobs.host)
+    yield Finding.well(f"the API server {said.get('gitVersion', '')} at {jobs.host} answers; it is {choice.reason}")
+    is_local = cluster.is_local(choice, jobs.host)
     yield await _crd(jobs, is_local=is_local)
     if is_local:
         yield Finding.well("the operator is part of this server")

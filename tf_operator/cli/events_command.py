@@ -23,7 +23,7 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("name", metavar="JOB", help="name of the job")
     parser.add_argument("--no-pods", action="store_true", help="only those about the job itself")
     output.add_argument(parser, "json", "yaml")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=False)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _events))
 
 

@@ -25,7 +25,7 @@ def add_command(commands: "Commands") -> None:
     listing.add_argument("-l", "--selector", default="", metavar="LABELS", help="only those with these labels")
     for parser, verb in ((get, _get), (listing, _list)):
         output.add_argument(parser)
-        target.add_arguments(parser)
+        target.add_arguments(parser, changes=False)
         parser.set_defaults(run=lambda arguments, verb=verb: session.run(arguments, verb))
 
 

@@ -5,13 +5,14 @@ each with a description behind a tab, and at the end a directive of kubectl: whe
 """
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from typing import Final
 
-from tf_operator.cli import completion, main
+from tf_operator.cli import completion, main, target
 from tf_operator.cli.completion import Command, Option
 
 _FILES: Final = ":0"
@@ -69,8 +70,12 @@ def _cluster(before: Sequence[str], known: dict[str, Option]) -> list[str]:
 def _jobs(cluster: Sequence[str]) -> list[str]:
     """Those that ``tfjob list`` finds; nothing is said of a cluster that does not answer."""
     output = io.StringIO()
-    with redirect_stdout(output), redirect_stderr(io.StringIO()):
-        main.main(["list", "-o", "name", *cluster])
+    os.environ[target.COMPLETING] = "1"
+    try:
+        with redirect_stdout(output), redirect_stderr(io.StringIO()):
+            main.main(["list", "-o", "name", *cluster])
+    finally:
+        del os.environ[target.COMPLETING]
     return [line.rpartition("/")[2] for line in output.getvalue().splitlines()]
 
 

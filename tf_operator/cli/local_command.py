@@ -23,6 +23,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tf_operator.client import last_cluster
+from tf_operator.client.cluster import Origin
+from tf_operator.client.last_cluster import LastCluster
 from tf_operator.local import state
 from tf_operator.local.node import spawner
 from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, StateFolder
@@ -100,9 +103,17 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
             sys.stderr.write(f"tfjob local: the server has not started; {folder.log} ends with:\n{_last_lines(folder)}")
             return 1
         sys.stdout.write(f"The server runs: {_shown(running)}.\n")
+    _remember(folder, running)
     sys.stdout.write(f"  export KUBECONFIG={folder.kubeconfig}\n")
     sys.stdout.write("'tfjob local down' ends it.\n")
     return 0
+
+
+def _remember(folder: StateFolder, running: LocalServer) -> None:
+    """From now on commands that name no cluster are for this server: none of them goes elsewhere when it has died."""
+    if folder.path == StateFolder(state.default_folder(os.environ)).path:
+        name = f"the local server at {running.address}"
+        last_cluster.write(LastCluster(running.address, name, Origin.LOCAL))
 
 
 def _start(folder: StateFolder) -> None:
@@ -206,9 +217,11 @@ def _status(folder: StateFolder, _: argparse.Namespace) -> int:
 
 
 def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
+    # Also where none runs: KUBECONFIG=$(tfjob local kubeconfig) must not be empty, which would mean another cluster.
+    sys.stdout.write(f"{folder.kubeconfig}\n")
+    sys.stdout.flush()
     if folder.server() is None:
         raise StateError(f"no server runs in {folder.path}; 'tfjob local up' starts one")
-    sys.stdout.write(f"{folder.kubeconfig}\n")
     return 0
 
 

@@ -27,7 +27,7 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("-c", "--container", default="", metavar="NAME", help="default: the container of the training")
     parser.add_argument("-p", "--previous", action="store_true", help="of the run before the last restart in place")
     parser.add_argument("--tail", type=int, metavar="N", help="only the last lines of each replica")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=False)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _logs))
 
 

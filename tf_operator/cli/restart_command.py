@@ -24,14 +24,14 @@ def add_command(commands: "Commands") -> None:
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
     parser.add_argument("--replica", default="", metavar="REPLICA", help="only this one, as in worker-0")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _restart))
 
 
 async def _restart(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     deleted = await jobs.restart(session.name_of(arguments.name, jobs), replica=arguments.replica)
     for pod in deleted:
-        sys.stdout.write(f"{pod.replica}: pod {pod.name} deleted; the operator replaces it\n")
+        sys.stdout.write(f"{pod.replica}: pod {pod.name} deleted {session.where(jobs)}; the operator replaces it\n")
     if not deleted:
         return session.failed("no pod of it runs; tfjob explain says why")
     return 0

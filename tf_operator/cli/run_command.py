@@ -13,8 +13,8 @@ from tf_operator.cli.local_objects import LocalFlagError
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import JobRun, RunOptions
-from tf_operator.cli.target import Target
-from tf_operator.client import AsyncTFJobs
+from tf_operator.client import AsyncTFJobs, cluster
+from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
 from tf_operator.local.node.launch import user_python
 from tf_operator.meta import Body
@@ -43,7 +43,7 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("--no-logs", action="store_true", help="show only the progress")
     parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
     local_objects.add_arguments(parser)
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=True)
     parser.set_defaults(run=run)
 
 
@@ -54,22 +54,22 @@ def run(arguments: argparse.Namespace) -> int:
         return session.FAILED
     (resource,) = (api.resource for it in found if (api := registry.api_of(it.body)))
     arguments.kind = f"{resource.kind}.{resource.group}"
-    chosen = target.named(arguments)
-    if chosen and (arguments.python or arguments.mount or arguments.env_file):
-        rule = f"--python, --mount and --env-file are for this machine, and {chosen.why} is used"
+    choice = target.named(arguments)
+    if choice and (arguments.python or arguments.mount or arguments.env_file):
+        rule = f"--python, --mount and --env-file are for this machine, and {choice.reason} is used"
         return session.failed(rule, session.USAGE)
-    server = None if chosen else target.local()
+    server = None if choice else cluster.local()
     try:
-        found = found if chosen else [replace(it, body=_on_this_machine(it.body, arguments, server)) for it in found]
+        found = found if choice else [replace(it, body=_on_this_machine(it.body, arguments, server)) for it in found]
     except LocalFlagError as error:
         return session.failed(str(error), session.USAGE)
-    chosen = chosen or server
-    if chosen is None:
+    choice = choice or server
+    if choice is None:
         from tf_operator.cli import local_run  # noqa: PLC0415 (the operator is needed here only)
 
         return local_run.run(arguments, found)
     if server:
-        local_objects.explain_images(f"on {server.why}", arguments)
+        local_objects.explain_images(f"on {server.reason}", arguments)
         session.say(
             "their variables are those of the shell in which 'tfjob local up' was typed; --env-file adds others"
         )
@@ -77,10 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
         return await follow(jobs, found, arguments)
 
-    return session.run(arguments, verb, chosen=chosen)
+    return session.run(arguments, verb, choice=choice)
 
 
-def _on_this_machine(body: Body, arguments: argparse.Namespace, server: Target | None) -> Body:
+def _on_this_machine(body: Body, arguments: argparse.Namespace, server: ClusterChoice | None) -> Body:
     """An object with what the flags say, and with folder and Python of this shell where a server has others."""
     if server is None:
         return local_objects.prepared(body, arguments)
@@ -108,13 +108,15 @@ async def follow(
     milestones: Milestones | None = None,
 ) -> int:
     """Submit the job and follow it on an API server that is there; the exit code of the command."""
-    chosen = options or RunOptions(is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
-    chosen = replace(chosen, shows_logs=not arguments.no_logs)
+    options = options or RunOptions(is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+    options = replace(options, shows_logs=not arguments.no_logs)
     reached = milestones or Milestones(session.say, is_on=arguments.verbose)
     (job,) = await submit_command.submit(jobs, found)
-    session.say(f"{job.kind} {job.namespace}/{job.name} submitted")
+    where = session.where(jobs) if options.is_lasting else "on this machine"
+    session.say(f"{job.kind} {job.namespace}/{job.name} submitted {where}")
     reached.reached("job submitted")
-    code = await JobRun(jobs, job, options=chosen, milestones=reached).run()
+    code = await JobRun(jobs, job, options=options, milestones=reached).run()
     if arguments.rm and code != session.INTERRUPTED:
         await jobs.delete(job)
+        session.say(f"{job.kind} {job.namespace}/{job.name} deleted {where}")
     return code

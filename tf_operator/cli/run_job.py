@@ -191,7 +191,8 @@ class JobRun:
             answer = await self._answer()
             if answer == "s":
                 await self._jobs.delete(self._job)
-                session.say(f"{self._job.kind} {self._job.namespace}/{self._job.name} is stopped and deleted")
+                where = f" {session.where(self._jobs)}" if self._options.is_lasting else ""
+                session.say(f"{self._job.kind} {self._job.namespace}/{self._job.name} is stopped and deleted{where}")
                 return session.INTERRUPTED
             if answer == "l":
                 name, where = self._job.name, f"-n {self._job.namespace}"

@@ -23,7 +23,7 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("name", metavar="JOB", help="name of the job")
     parser.add_argument("--replicas", type=_number, required=True, metavar="N", help="how many there are to be")
     parser.add_argument("--type", default="Worker", metavar="TYPE", help="replica type; default: Worker")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _scale))
 
 
@@ -35,5 +35,6 @@ def _number(text: str) -> int:
 
 async def _scale(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     job = await jobs.scale(session.name_of(arguments.name, jobs), arguments.replicas, type=arguments.type)
-    sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}\n")
+    done = f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}"
+    sys.stdout.write(f"{done} {session.where(jobs)}\n")
     return 0

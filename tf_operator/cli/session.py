@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 from tf_operator.cli import failures, output, target
-from tf_operator.cli.target import Target
-from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotPossible, WaitTimeout
+from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotPossible, WaitTimeout, cluster
+from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.errors import NoReply
 
@@ -23,9 +23,9 @@ INTERRUPTED: Final = 130
 Verb = Callable[[AsyncTFJobs, argparse.Namespace], Awaitable[int]]
 
 
-def run(arguments: argparse.Namespace, verb: Verb, *, chosen: Target | None = None) -> int:
+def run(arguments: argparse.Namespace, verb: Verb, *, choice: ClusterChoice | None = None) -> int:
     """Run a verb on the cluster that the arguments choose; the exit code."""
-    return ended(lambda: _connected(arguments, verb, chosen or target.choose(arguments)))
+    return ended(lambda: _connected(arguments, verb, choice or target.choose(arguments)))
 
 
 def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
@@ -40,27 +40,34 @@ def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         return failed(failures.sentence(error))
 
 
-async def _connected(arguments: argparse.Namespace, verb: Verb, chosen: Target) -> int:
-    jobs = make_jobs(arguments, chosen)
+async def _connected(arguments: argparse.Namespace, verb: Verb, choice: ClusterChoice) -> int:
+    target.check(arguments, choice)
+    jobs = make_jobs(arguments, choice)
     try:
         async with jobs:
+            note = target.remember(jobs, choice)
             if arguments.verbose:
-                say(f"using {chosen.why}: {jobs.host}, namespace {jobs.namespace}")
+                say(f"using {choice.reason}: {jobs.host}, namespace {jobs.namespace}")
+            elif note:
+                say(f"tfjob: {output.printable(note)}")
             return await verb(jobs, arguments)
     except (NoReply, ConfigurationError) as error:
-        if sentence := target.stopped(chosen):
+        if sentence := cluster.stopped(choice):
             raise NotPossible(sentence) from error
         raise
 
 
-def make_jobs(arguments: argparse.Namespace, chosen: Target) -> AsyncTFJobs:
+def make_jobs(arguments: argparse.Namespace, choice: ClusterChoice) -> AsyncTFJobs:
     """The jobs of a cluster, not connected yet."""
     try:
-        return AsyncTFJobs(
-            arguments.namespace, context=chosen.context, kubeconfig=chosen.kubeconfig, kind=arguments.kind
-        )
+        return AsyncTFJobs(arguments.namespace, choice=choice, kind=arguments.kind)
     except ValueError as error:
         raise NotPossible(str(error)) from None
+
+
+def where(jobs: AsyncTFJobs) -> str:
+    """Where something was changed, to end a sentence with."""
+    return f"in {output.printable(jobs.cluster)}"
 
 
 def say(text: str) -> None:

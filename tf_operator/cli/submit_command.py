@@ -27,7 +27,7 @@ def add_command(commands: "Commands") -> None:
     manifests.add_argument(parser)
     add_arguments(parser)
     output.add_argument(parser, "json", "yaml", "name")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=True)
     parser.set_defaults(run=run)
 
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
         for job in await submit(jobs, found):
-            _print(job, arguments.output)
+            _print(job, arguments.output, session.where(jobs))
         return 0
 
     return session.run(arguments, verb)
@@ -93,7 +93,7 @@ async def submit(jobs: AsyncTFJobs, found: Sequence[Manifest]) -> list[Job]:
             continue
         try:
             await jobs.create(manifest.body)
-            session.say(f"{shown} created")
+            session.say(f"{shown} created {session.where(jobs)}")
         except AlreadyExists:
             session.say(f"{shown} is there already, and left as it is")
     if not created:
@@ -101,10 +101,10 @@ async def submit(jobs: AsyncTFJobs, found: Sequence[Manifest]) -> list[Job]:
     return created
 
 
-def _print(job: Job, form: str | None) -> None:
+def _print(job: Job, form: str | None, where: str) -> None:
     if form in {"json", "yaml"}:
         sys.stdout.write(output.document(job.body, form))
     elif form == "name":
         sys.stdout.write(f"{output.reference(job)}\n")
     else:
-        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} submitted\n")
+        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} submitted {where}\n")

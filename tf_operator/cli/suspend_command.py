@@ -27,19 +27,20 @@ def add_command(commands: "Commands") -> None:
     )
     for parser, verb in ((suspend, _suspend), (resume, _resume)):
         parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
-        target.add_arguments(parser)
+        target.add_arguments(parser, changes=True)
         parser.set_defaults(run=lambda arguments, verb=verb: session.run(arguments, verb))
 
 
 async def _suspend(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in arguments.name:
         job = await jobs.suspend(session.name_of(name, jobs))
-        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} is suspended; go on with: tfjob resume {job.name}\n")
+        done = f"{job.kind} {job.namespace}/{job.name} is suspended {session.where(jobs)}"
+        sys.stdout.write(f"{done}; go on with: tfjob resume {job.name}\n")
     return 0
 
 
 async def _resume(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in arguments.name:
         job = await jobs.resume(session.name_of(name, jobs))
-        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} is resumed\n")
+        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} is resumed {session.where(jobs)}\n")
     return 0

@@ -29,7 +29,7 @@ def add_command(commands: "Commands") -> None:
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=False)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _top))
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import session, target
+from tf_operator.cli import output, session, target
 from tf_operator.client import AsyncTFJobs, NotPossible
 from tf_operator.dialects import registry
 from tf_operator.machinery import log
@@ -42,7 +42,7 @@ def add_command(commands: "Commands") -> None:
     )
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on loopback; default: a free one")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=False)
     parser.set_defaults(run=_run, kind="")
 
 
@@ -74,7 +74,8 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
     visible = await scopes.visible(jobs, apis, arguments.namespace)
     if visible.refusal:
         session.failed(f"{visible.refusal}; --namespace names another namespace")
-    shown = board.of(visible.scopes, client=jobs.client, clock=clock, title=jobs.host, note=visible.note)
+    title = jobs.cluster if jobs.host in jobs.cluster else f"{jobs.cluster} ({jobs.host})"
+    shown = board.of(visible.scopes, client=jobs.client, clock=clock, title=title, note=visible.note)
     with _listener(arguments.port) as listener:
         guard = BrowserGuard(listener.getsockname()[1])
         async with (
@@ -82,7 +83,7 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
             asyncio.TaskGroup() as tasks,
         ):
             following = tasks.create_task(shown.run())
-            sys.stdout.write(f"Jobs of {jobs.host}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
+            sys.stdout.write(f"Jobs of {output.printable(title)}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
             sys.stdout.flush()
             with shown.heard(ProblemReporter(shown).report), _opened(guard.url, is_wanted=not arguments.no_browser):
                 await stopped.wait()

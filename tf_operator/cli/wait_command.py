@@ -29,7 +29,7 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
     parser.add_argument("--for", dest="phase", choices=tuple(_PHASES), metavar="PHASE", help="wait for another phase")
     parser.add_argument("--timeout", type=seconds, metavar="TIME", help="such as 90, 90s, 10m or 2h; default: none")
-    target.add_arguments(parser)
+    target.add_arguments(parser, changes=False)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _wait))
 
 

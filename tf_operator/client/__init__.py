@@ -8,12 +8,14 @@
             print(line.replica, line.text)
         print(jobs.wait(job, timeout=3600).phase)
 
-``AsyncTFJobs`` has the same methods as coroutines. Both find the cluster as kubectl does: ``kubeconfig`` and
-``context``, or the variable KUBECONFIG, or ``~/.kube/config``, or the account of the pod that they run in. A call that
-fails raises an ``ApiError``, such as ``NotFound``; without credentials ``ConfigurationError``.
+``AsyncTFJobs`` has the same methods as coroutines. Both find the cluster as ``tfjob`` does: ``kubeconfig`` and
+``context``, or the variable KUBECONFIG, or the local server if it runs, or ``~/.kube/config``, or the account of the
+pod that they run in. A change of a cluster that is only what is left raises ``ClusterNotNamed``. A call that fails
+raises an ``ApiError``, such as ``NotFound``; without credentials ``ConfigurationError``.
 """
 
 from tf_operator.client.blocking import TFJobs
+from tf_operator.client.cluster import ClusterNotNamed
 from tf_operator.client.events import JobEvent
 from tf_operator.client.job import Job, NotPossible, ReplicaSummary
 from tf_operator.client.jobs import AsyncTFJobs, WaitTimeout
@@ -27,6 +29,7 @@ __all__ = [
     "AlreadyExists",
     "ApiError",
     "AsyncTFJobs",
+    "ClusterNotNamed",
     "ConfigurationError",
     "Conflict",
     "Forbidden",

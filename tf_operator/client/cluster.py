@@ -1,20 +1,226 @@
-"""Which cluster is meant: what a caller names, what the environment names, or the one that this pod runs in."""
+"""Which cluster is meant, how it is called, and whether it may be changed.
+
+What is named wins: a context or a kubeconfig, then the variable KUBECONFIG. Then the local server of this user, if it
+runs; then what kubectl would use, which is the current context of ``~/.kube/config``, or the cluster of this pod.
+
+Nobody names a cluster that is only what is left. So where the local server has died, or where the last command without
+a name was for another one, the choice has an objection: what is there may be read, but a change is refused, because a
+job of the same name may run in production.
+"""
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
-from tf_operator.machinery.transport.config import ConfigSource
+from tf_operator.client import last_cluster
+from tf_operator.client.job import NotPossible
+from tf_operator.local import kubeconfig as local_kubeconfig
+from tf_operator.local import state
+from tf_operator.local.state import StateFolder
+from tf_operator.machinery.transport.config import ClientConfig, ConfigSource
 from tf_operator.machinery.transport.in_cluster import SERVICE_ACCOUNT, InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
 
+POD_CONTEXT: Final = "in-cluster"
+"""Names the cluster of this pod, where a context is named."""
 
-def source_of(
-    kubeconfig: str | None = None, context: str | None = None, environment: Mapping[str, str] = os.environ
-) -> ConfigSource:
-    """As kubectl: a kubeconfig if one is named or in its usual place, else the service account of the pod."""
-    is_named = bool(kubeconfig or context or environment.get("KUBECONFIG"))
-    in_pod = bool(environment.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").is_file()
-    if in_pod and not is_named and not Path("~/.kube/config").expanduser().is_file():
-        return InCluster()
-    return KubeConfig(kubeconfig, context=context)
+
+class Origin(StrEnum):
+    """How a choice came about."""
+
+    NAMED = "named"
+    LOCAL = "local"
+    KUBECONFIG = "kubeconfig"
+    POD = "pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a cluster that nobody has named is not changed, and the ways on."""
+
+    problem: str
+    start: str
+    """The command that starts the local server again; empty where that is not what is missing."""
+    context: str
+    """What names the cluster."""
+
+    def sentence(self, naming: str) -> str:
+        """For people, who name a cluster as in ``--context NAME``."""
+        name = f"name the cluster ({naming.replace('NAME', self.context or 'NAME')})"
+        ways = f"start it again ({self.start}), or {name}" if self.start else name
+        return f"nothing was changed, because {self.problem}: {ways}"
+
+
+class ClusterNotNamed(NotPossible):
+    """A change of a cluster that is only what is left; ``objection`` says why."""
+
+    def __init__(self, objection: Objection) -> None:
+        super().__init__(objection.sentence('context="NAME"'))
+        self.objection = objection
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """A cluster, and how it was chosen."""
+
+    kubeconfig: str | None
+    context: str | None
+    reason: str
+    """For ``-v``: ``the context prod (--context)``."""
+    origin: Origin = Origin.NAMED
+    folder: StateFolder | None = None
+    """That of the local server whose kubeconfig it is, even if the server does not run."""
+    objection: Objection | None = None
+
+    def source(self) -> ConfigSource:
+        """What reads its configuration."""
+        is_pod = self.origin is Origin.POD or (self.context == POD_CONTEXT and not self.kubeconfig and _is_in_pod())
+        return InCluster() if is_pod else KubeConfig(self.kubeconfig, context=self.context)
+
+    def name(self, config: ClientConfig) -> str:
+        """How it is called, as in ``deleted in NAME``."""
+        if is_local(self, config.host):
+            return f"the local server at {config.host}"
+        return config.context or "the cluster of this pod"
+
+    def check_kubeconfig(self) -> None:
+        """Raise ``NotPossible`` when it is that of a local server that is gone.
+
+        Of several files the next one would be read, and lead to another cluster.
+        """
+        if self.folder and not self.folder.kubeconfig.exists():
+            raise NotPossible(stopped(self))
+
+    def check_change(self) -> None:
+        """Raise ``ClusterNotNamed`` unless it is sure that this cluster is meant."""
+        if self.objection:
+            raise ClusterNotNamed(self.objection)
+
+
+def choose(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    follows_kubectl: bool = False,
+) -> ClusterChoice:
+    """The cluster that is meant. ``follows_kubectl``: kubectl's own choice, whether or not a local server runs."""
+    if choice := named(kubeconfig, context, environment):
+        return choice
+    if follows_kubectl:
+        return _of_kubectl(environment)
+    if choice := local(environment):
+        return choice
+    choice = _of_kubectl(environment)
+    return replace(choice, objection=_objection(choice, environment))
+
+
+def named(
+    kubeconfig: str | None, context: str | None, environment: Mapping[str, str] = os.environ
+) -> ClusterChoice | None:
+    """The cluster that somebody names; ``None`` when none is named."""
+    variable = environment.get("KUBECONFIG", "")
+    if context == local_kubeconfig.CONTEXT and not (kubeconfig or variable):
+        kubeconfig = str(StateFolder(state.default_folder(environment)).kubeconfig)
+    folder = None
+    if context in {None, "", local_kubeconfig.CONTEXT}:
+        folder = _folder_of([kubeconfig] if kubeconfig else variable.split(os.pathsep), environment)
+    if context:
+        return ClusterChoice(kubeconfig, context, f"the context {context} (--context)", folder=folder)
+    if kubeconfig:
+        return ClusterChoice(kubeconfig, None, f"the kubeconfig {kubeconfig} (--kubeconfig)", folder=folder)
+    if variable:
+        return ClusterChoice(None, None, f"the kubeconfig {variable} (KUBECONFIG)", folder=folder)
+    return None
+
+
+def local(environment: Mapping[str, str] = os.environ) -> ClusterChoice | None:
+    """The local server of this user, if it runs."""
+    folder = StateFolder(state.default_folder(environment))
+    if folder.server() is None:
+        return None
+    return ClusterChoice(str(folder.kubeconfig), None, f"the local server of {folder.path}", Origin.LOCAL, folder)
+
+
+def is_local(choice: ClusterChoice, address: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a server of this user, in which the operator runs, serves at the address of a cluster.
+
+    This machine says so, and no object in the cluster, which one of its tenants could forge.
+    """
+    running = (choice.folder or StateFolder(state.default_folder(environment))).server()
+    return running is not None and running.address == address
+
+
+def stopped(choice: ClusterChoice, environment: Mapping[str, str] = os.environ) -> str:
+    """What to say when a cluster cannot be reached because it is a local server that does not run; else nothing."""
+    folder = choice.folder
+    if folder is None or folder.server():
+        return ""
+    other = "" if choice.kubeconfig else " (or unset KUBECONFIG)"
+    return f"the local server of {folder.path} does not run: {start_command(folder, environment)} starts it{other}"
+
+
+def start_command(folder: StateFolder, environment: Mapping[str, str] = os.environ) -> str:
+    """What starts the server of a folder."""
+    is_default = folder.path == StateFolder(state.default_folder(environment)).path
+    return "tfjob local up" if is_default else f"tfjob local up --state-dir {folder.path}"
+
+
+def _of_kubectl(environment: Mapping[str, str]) -> ClusterChoice:
+    """What kubectl would use when no cluster is named."""
+    if _is_in_pod(environment) and not Path("~/.kube/config").expanduser().is_file():
+        return ClusterChoice(None, None, "the cluster of this pod", Origin.POD)
+    return ClusterChoice(None, None, "the current context", Origin.KUBECONFIG)
+
+
+def _objection(choice: ClusterChoice, environment: Mapping[str, str]) -> Objection | None:
+    """Why it is not sure that this cluster is meant."""
+    folder = StateFolder(state.default_folder(environment))
+    last, start = last_cluster.read(environment), start_command(folder, environment)
+    if folder.exists():
+        state_of = "is starting" if folder.process() else "does not run"
+        problem = f"the local server of {folder.path} {state_of}"
+    elif last and last.origin == Origin.LOCAL:
+        problem = f"{last.name}, which the commands before were for, is gone"
+    elif last and last.origin and last.origin != choice.origin:
+        problem, start = f"the commands before were for {last.name}, and this one would be for {choice.reason}", ""
+    else:
+        return None
+    return Objection(problem, start, _context_of(choice))
+
+
+def _context_of(choice: ClusterChoice) -> str:
+    """What names this choice as a context; empty when that cannot be known."""
+    if choice.origin is Origin.POD:
+        return POD_CONTEXT
+    return _current_context(Path("~/.kube/config").expanduser())
+
+
+def _current_context(path: Path) -> str:
+    # Imported here: only a refusal and several files need it, and a job on this machine has to start within a second.
+    from tf_operator.machinery.transport import kubeconfig_files  # noqa: PLC0415
+
+    return kubeconfig_files.current_context(path)
+
+
+def _is_in_pod(environment: Mapping[str, str] = os.environ) -> bool:
+    return bool(environment.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").is_file()
+
+
+def _folder_of(files: list[str], environment: Mapping[str, str]) -> StateFolder | None:
+    """The folder of the local server whose kubeconfig decides, which may be gone.
+
+    Of several files the first one with a current context decides.
+    """
+    for file in filter(None, files):
+        path = Path(file).expanduser().absolute()
+        folder = StateFolder(path.parent)
+        is_local_folder = folder.exists() or folder.path == StateFolder(state.default_folder(environment)).path
+        if is_local_folder and path == folder.kubeconfig:
+            return folder
+        if len(files) > 1 and _current_context(path):
+            return None
+    return None

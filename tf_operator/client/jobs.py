@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tf_operator.client import changes, discovery, events, logs, pods
-from tf_operator.client.cluster import source_of
+from tf_operator.client import changes, cluster, discovery, events, logs, pods
+from tf_operator.client.cluster import ClusterChoice
 from tf_operator.client.events import EVENTS, JobEvent
 from tf_operator.client.job import Job, NotPossible, read_job
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
@@ -49,34 +49,42 @@ class AsyncTFJobs:
         context: str | None = None,
         kubeconfig: str | None = None,
         kind: str = "tfjob",
+        choice: ClusterChoice | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Choose a cluster; nothing is sent yet.
 
-        ``namespace``: empty for the one that the kubeconfig's context names, or else ``default``. ``kind``: as for
-        kubectl, in any letter case; ``tfjob.kubeflow.org`` where several APIs have that kind. ``transport``: in place
-        of a connection of its own.
+        ``context`` and ``kubeconfig`` name it; without them it is found as by ``tfjob`` (``client.cluster``), and a
+        cluster that is only what is left is not changed: ``ClusterNotNamed``. ``namespace``: empty for the one that the
+        kubeconfig's context names, or else ``default``. ``kind``: as for kubectl, in any letter case;
+        ``tfjob.kubeflow.org`` where several APIs have that kind. ``choice``: what ``cluster.choose`` has found.
+        ``transport``: in place of a connection of its own.
         """
         api = registry.named(kind)
         if api is None:
             raise ValueError(f"there is no kind {kind!r}: it is one of {registry.kinds()}")
         self.api: ServedAPI = api
         self.namespace = namespace
-        self._source = (kubeconfig, context)
+        if transport is None:
+            choice = choice or cluster.choose(kubeconfig, context)
+        self._choice = choice
+        self._cluster = ""
         self._transport = transport
         self._clock = clock or SystemClock()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
-            if self._transport is None:
+            if self._transport is None and self._choice is not None:
                 # Imported here: whoever brings a transport needs no HTTP.
                 from tf_operator.machinery.transport.connection import Connection  # noqa: PLC0415
                 from tf_operator.machinery.transport.shared_config import SharedConfig  # noqa: PLC0415
 
-                config = SharedConfig(source_of(*self._source), clock=self._clock)
-                self.namespace = self.namespace or (await config.first()).namespace
+                self._choice.check_kubeconfig()
+                config = SharedConfig(self._choice.source(), clock=self._clock)
+                first = await config.first()
+                self.namespace, self._cluster = self.namespace or first.namespace, self._choice.name(first)
                 connection = Connection(config, clock=self._clock, user_agent="tfjob", pool_size=0)
                 self._transport = await opened.enter_async_context(connection)
             self.namespace = self.namespace or DEFAULT_NAMESPACE
@@ -94,13 +102,22 @@ class AsyncTFJobs:
         return self._opened.host
 
     @property
+    def cluster(self) -> str:
+        """What the cluster is called: the context of the kubeconfig, or ``the local server at https://...``."""
+        return self._cluster or self.host
+
+    @property
     def client(self) -> ApiClient:
         """For requests that are about something else than jobs."""
         return self._client()
 
     def of_kind(self, kind: str, namespace: str = "") -> "AsyncTFJobs":
         """The jobs of another kind or namespace, over the same connection; open for as long as this object is."""
-        return AsyncTFJobs(namespace or self.namespace, kind=kind, transport=self._opened, clock=self._clock)
+        other = AsyncTFJobs(
+            namespace or self.namespace, kind=kind, choice=self._choice, transport=self._opened, clock=self._clock
+        )
+        other._cluster = self._cluster
+        return other
 
     async def submit(self, manifest: Mapping[str, Any]) -> Job:
         """Create a job. ``AlreadyExists`` when its name is taken; ``Invalid`` names each field and its rule."""
@@ -112,6 +129,7 @@ class AsyncTFJobs:
 
     async def create(self, manifest: Mapping[str, Any]) -> Body:
         """Create any object, such as the volume claim of a job, and return what was stored."""
+        self._check_change()
         resource = await discovery.resource_of(self.client, manifest)
         namespace = text_of(metadata_of(manifest), "namespace") or self.namespace
         return await self.client.create(resource, namespace if resource.is_namespaced else "", manifest)
@@ -298,6 +316,7 @@ class AsyncTFJobs:
 
     async def delete(self, job: str | Job, *, foreground: bool = False) -> None:
         """Delete a job with its pods: the job first, or with ``foreground`` when its pods have ended."""
+        self._check_change()
         found = await self._found(job)
         key = ObjectKey(found.namespace, found.name)
         propagation = "Foreground" if foreground else "Background"
@@ -309,12 +328,17 @@ class AsyncTFJobs:
 
     async def _changeable(self, job: str | Job) -> Job:
         """The job as it is now, if it is one whose spec this client knows how to change."""
+        self._check_change()
         found = await self.get(job)
         if self.api is not registry.DEFAULT:
             raise NotPossible(f"{found.kind} of {self.api.resource.group} cannot be changed here: edit it with kubectl")
         if found.is_finished:
             raise NotPossible(f"{found.kind} {found.name} has {found.phase.lower()}: submit it again to run it again")
         return found
+
+    def _check_change(self) -> None:
+        if self._choice is not None:
+            self._choice.check_change()
 
     async def _patch(self, job: Job, spec: Body) -> Job:
         """Change this very job, and none that has its name by now."""

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.builders import tfjob
 from support.job_namespace import pod_names
@@ -60,6 +61,10 @@ def tfjob_process(job_namespace):
     return call
 
 
+def current_context(kubeconfig):
+    return yaml.safe_load(kubeconfig.read_text())["current-context"]
+
+
 async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, tfjob_command, tmp_path):
     job = tfjob("j").chief().workers(2, restart="OnFailure")
     (tmp_path / "job.yaml").write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(job.body())}")
@@ -71,7 +76,8 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
         return output + errors
 
     said = await says(f"submit {tmp_path}/job.yaml")
-    assert said == f"TFJob {where}/j submitted\nPersistentVolumeClaim data created\n"
+    name = current_context(job_namespace.plane.kubeconfig("admin"))
+    assert said == f"TFJob {where}/j submitted in {name}\nPersistentVolumeClaim data created in {name}\n"
     stored = await job_namespace.job()
     await job_namespace.wait_pods(*pod_names(stored))
     assert "already exists; delete it" in await says(f"submit {tmp_path}/job.yaml", 1)
@@ -86,7 +92,8 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     assert "SuccessfulCreatePod" in await says("events j")
 
     replaced = (await job_namespace.pods())["j-worker-1"]
-    assert await says("restart j --replica worker-1") == "worker-1: pod j-worker-1 deleted; the operator replaces it\n"
+    said = f"worker-1: pod j-worker-1 deleted in {name}; the operator replaces it\n"
+    assert await says("restart j --replica worker-1") == said
     await job_namespace.wait_replaced(replaced)
     await says("suspend j")
     await job_namespace.wait_pods()
@@ -99,7 +106,7 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     assert "succeeded" in await says("wait j --timeout 30s")
     assert "has succeeded: submit it again" in await says("suspend j", 1)
 
-    assert await says("delete j") == f"TFJob {where}/j deleted\n"
+    assert await says("delete j") == f"TFJob {where}/j deleted in {name}\n"
     await job_namespace.wait_job_gone()
     assert "tfjob list shows the jobs" in await says("get j", 1)
 

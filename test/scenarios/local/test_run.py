@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import signal
 import sys
 
@@ -11,6 +12,7 @@ import yaml
 
 from support.local_machine import TFJOB, LocalMachine
 from support.settle import eventually
+from tf_operator.local.state import StateFolder
 
 HEAVY = {"aiohttp", "cryptography", "kubernetes", "prometheus_client", "rich", "sqlite3", "structlog"}
 """Packages that take longer to import than a training may take to start."""
@@ -204,7 +206,38 @@ async def test_a_local_server_that_runs_is_used_with_the_python_and_the_folder_o
     assert (code, output) == (0, f"{tmp_path}/venv/bin/python\n"), errors
     assert "those of the shell in which 'tfjob local up' was typed" in errors
     assert down[0] == 0
-    assert machine.remains() == []
+    # Kept, so that the next command which names no cluster does not silently change another one.
+    assert [path.name for path in machine.remains()] == ["last-cluster.json"]
+
+
+async def test_a_server_that_was_killed_sends_no_change_to_the_cluster_that_is_left(
+    machine, tmp_path, control_plane, namespace
+):
+    """Two servers have a job of one name, and the one of this machine dies."""
+    kubeconfig = control_plane.kubeconfig("admin")
+    manifest = job("sleep 1000", Worker=1)
+    submitted = await machine.run("submit", "-", "-n", namespace, "--kubeconfig", str(kubeconfig), manifest=manifest)
+    assert submitted[0] == 0, submitted
+    (tmp_path / "home/.kube").mkdir()
+    shutil.copy(kubeconfig, tmp_path / "home/.kube/config")
+    assert (await machine.run("local", "up"))[0] == 0
+    try:
+        folder = StateFolder(tmp_path / "state/tf-operator/local")
+        server = folder.process()
+        server.process.signal(signal.SIGKILL)
+        await eventually(lambda: not server.process.is_alive)
+
+        code, output, errors = await machine.run("delete", "j", "-n", namespace)
+        assert (code, output) == (1, "")
+        assert f"nothing was changed, because the local server of {folder.path} does not run" in errors
+        notes = [(await machine.run("get", "j", "-o", "name", "-n", namespace))[1:] for _ in range(2)]
+        assert [found for found, _ in notes] == ["tfjob.kubeflow.org/j\n"] * 2
+        assert ["this is" in note for _, note in notes] == [True, False]
+        context = yaml.safe_load(kubeconfig.read_text())["current-context"]
+        done = await machine.run("delete", "j", "-n", namespace, "--context", context)
+        assert done == (0, f"TFJob {namespace}/j deleted in {context}\n", "")
+    finally:
+        await machine.run("local", "down", "--purge")
 
 
 async def test_flags_of_this_machine_and_a_named_cluster_exclude_each_other(machine):

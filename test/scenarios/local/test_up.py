@@ -91,7 +91,8 @@ async def test_a_server_that_was_killed_goes_on_where_it_was(local, tmp_path):
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: not start_time(first))
     assert local.tfjob("status").returncode == 1
-    assert local.tfjob("kubeconfig").returncode == 1
+    dead = local.tfjob("kubeconfig")  # names the file all the same: an empty KUBECONFIG would mean another cluster
+    assert (dead.returncode, dead.stdout) == (1, f"{local.folder.kubeconfig}\n")
 
     assert local.tfjob("up").returncode == 0
     assert local.folder.server().address == address

@@ -6,6 +6,7 @@ import pytest
 
 from support.embedded_jobs import EmbeddedJobs
 from tf_operator.cli import diagnosis, doctor_command, main, session, target
+from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
 from tf_operator.machinery.clock import SystemClock
 
@@ -95,7 +96,7 @@ def test_rights_that_are_missing_are_named():
 def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
     cluster = EmbeddedJobs(SystemClock())
     monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
-    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the cluster of a test"))
+    monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
     monkeypatch.setattr(doctor_command.discovery, "version", version)
 
     assert main.main(["doctor"]) == 1
@@ -107,8 +108,8 @@ def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
 def test_the_operator_of_a_local_server_counts(monkeypatch, capsys):
     cluster = EmbeddedJobs(SystemClock())
     monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
-    monkeypatch.setattr(target, "is_local", lambda _, address: address == "in-process")
-    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the kubeconfig k (KUBECONFIG)"))
+    monkeypatch.setattr(doctor_command.cluster, "is_local", lambda _, address: address == "in-process")
+    monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the kubeconfig k (KUBECONFIG)"))
     monkeypatch.setattr(doctor_command.discovery, "version", version)
 
     main.main(["doctor"])

@@ -14,6 +14,7 @@ from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli import kube_yaml, main, run_command, session, target
 from tf_operator.cli.run_job import RunOptions
+from tf_operator.client.cluster import ClusterChoice
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import errors
 
@@ -29,7 +30,7 @@ CLAIM = {
 def cluster(monkeypatch):
     found = EmbeddedJobs(SystemClock())
     monkeypatch.setattr(session, "make_jobs", lambda arguments, _: found.client(namespace=arguments.namespace))
-    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the cluster of a test"))
+    monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
     return found
 
 
@@ -74,14 +75,14 @@ VERBS = {
     "wait b": (1, "TFJob default/b failed: no"),
     "wait a --for running": (0, "TFJob default/a running: It is Running.\n"),
     "wait a --timeout 0.01s": (124, "tfjob: TFJob default/a is Running after 0.01 s; tfjob explain a says why\n"),
-    "restart a": (0, "worker-0: pod a-worker-0 deleted; the operator replaces it\n"),
+    "restart a": (0, "worker-0: pod a-worker-0 deleted in in-process; the operator replaces it\n"),
     "restart a --replica worker-9": (1, "tfjob: TFJob a has no replica worker-9: it has chief-0, worker-0"),
     "restart a --replica chief-0": (1, "tfjob: no pod of it runs; tfjob explain says why\n"),
     "restart b": (1, "tfjob: TFJob b has failed: submit it again to run it again\n"),
-    "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended; go on with: tfjob resume a\n"),
-    "resume a": (0, "TFJob default/a is resumed\n"),
+    "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended in in-process; go on with: tfjob resume a\n"),
+    "resume a": (0, "TFJob default/a is resumed in in-process\n"),
     "scale a --replicas 3": (1, "can only change while the job is suspended (spec.runPolicy.suspend)"),
-    "delete a b": (0, "TFJob default/a deleted\nTFJob default/b deleted\n"),
+    "delete a b": (0, "TFJob default/a deleted in in-process\nTFJob default/b deleted in in-process\n"),
     "delete c --ignore-not-found": (0, ""),
     "delete a ../b": (1, "tfjob: '../b' names no tfjob.kubeflow.org: -n names a namespace, --kind another kind\n"),
     "get pod/a": (1, "'pod/a' names no tfjob.kubeflow.org"),
@@ -138,7 +139,7 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     path = tmp_path / "jobs.yaml"
     path.write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(tfjob('j').workers(1).body())}")
 
-    said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created\n"
+    said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created in in-process\n"
     assert call(f"submit {path} -o name") == (0, said)
     code, said = call(f"submit -f {path}")
     assert (code, said.count("PersistentVolumeClaim data is there already, and left as it is\n")) == (1, 1)
@@ -217,7 +218,7 @@ async def test_run_follows_a_job_to_its_end(run):
     ]
     assert sorted(notes[:at]) == [
         "TFJob default/j is running",
-        "TFJob default/j submitted",
+        "TFJob default/j submitted in in-process",
         "chief-0: ended with exit code 3",
         "chief-0: is running",
         "chief-0: is starting",
@@ -317,7 +318,7 @@ async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(
 
 
 LEFT = "goes on. Follow it: tfjob logs j -f -n default\nStop it: tfjob delete j -n default\n"
-STOPPED = "is stopped and deleted\n"
+STOPPED = "is stopped and deleted"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ class ClientConfig:
     proxy: str | None = field(default=None, repr=False)
     namespace: str = ""
     """What commands mean that name none; empty where the source does not say."""
+    context: str = ""
+    """The name of this cluster and user in the kubeconfig; empty without one."""
 
 
 class ConfigSource(Protocol):

@@ -46,7 +46,9 @@ class KubeConfig:
             self._files = KubeConfigFiles(self._paths(), context=self._context, clock=self._clock)
         found = await self._files.read(refused=refused)
         tls = self._context_for(found)
-        return ClientConfig(found.host, found.authorization, tls, found.server_name, found.proxy, found.namespace)
+        return ClientConfig(
+            found.host, found.authorization, tls, found.server_name, found.proxy, found.namespace, found.context
+        )
 
     def _paths(self) -> tuple[Path, ...]:
         if self._path:

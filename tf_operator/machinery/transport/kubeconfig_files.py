@@ -41,6 +41,7 @@ class KubeConfigSettings:
     server_name: str | None
     proxy: str | None = field(repr=False)
     namespace: str = ""
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class KubeConfigFiles:
         files = {path: found for path in self._paths if (found := _parsed(path)) is not None}
         if not files:
             raise ConfigurationError(f"there is no kubeconfig at {' or '.join(map(str, self._paths))}")
-        name = self._context or next((found for file in files.values() if (found := file.get("current-context"))), None)
+        name = self._context or _current_context(files.values())
         if not name:
             raise ConfigurationError(f"{_names(files)}: there is no current-context, and none was asked for")
         context = _entry(files, "contexts", name)
@@ -85,7 +86,7 @@ class KubeConfigFiles:
         user = _entry(files, "users", context.body["user"]) if context.body.get("user") else _Entry(context.path, {})
         settings = await self._settings(cluster, user, refused=refused)
         self._context = str(name)
-        return replace(settings, namespace=str(context.body.get("namespace") or ""))
+        return replace(settings, namespace=str(context.body.get("namespace") or ""), context=str(name))
 
     async def _settings(self, cluster: _Entry, user: _Entry, *, refused: bool) -> KubeConfigSettings:
         try:
@@ -132,6 +133,18 @@ class KubeConfigFiles:
         user.body.pop("auth-provider", None)
         user.body["token"] = credentials.token
         return credentials
+
+
+def current_context(path: Path) -> str:
+    """The context that a file means where none is named; empty when it does not say."""
+    try:
+        return str(_current_context([_parsed(path) or {}]) or "")
+    except ConfigurationError:
+        return ""
+
+
+def _current_context(files: Iterable[Mapping[str, Any]]) -> object:
+    return next((name for file in files if (name := file.get("current-context"))), None)
 
 
 async def _authorization(user: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from support.embedded_jobs import EmbeddedJobs
 from tf_operator.cli import main, session, target, ui_command
 from tf_operator.cli.ui import scopes
 from tf_operator.cli.ui_command import ProblemReporter
+from tf_operator.client.cluster import ClusterChoice
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import errors
@@ -34,7 +35,7 @@ def call(monkeypatch, capsys):
         return code, printed.out + printed.err
 
     monkeypatch.setattr(session, "make_jobs", lambda arguments, _: cluster.client(kind=arguments.kind))
-    monkeypatch.setattr(target, "choose", lambda _: target.Target(None, None, "the cluster of a test"))
+    monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
     monkeypatch.setattr(ui_command, "_stopped", interrupted)
     return run
 

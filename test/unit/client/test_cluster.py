@@ -1,0 +1,81 @@
+"""Which cluster is chosen, and for what reason; test/unit/cli/test_which_cluster.py has what follows from it."""
+
+import pytest
+
+from tf_operator.client import cluster, last_cluster
+from tf_operator.client.last_cluster import LastCluster
+from tf_operator.local.state import StateFolder
+
+OURS = "tf-operator/local"
+UP = "the local server of {} does not run: tfjob local up"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return {"XDG_STATE_HOME": str(tmp_path)}
+
+
+CHOICES = {
+    "a context and a file": (("k", "prod"), ("k", "prod", "the context prod (--context)")),
+    "a file": (("k", None), ("k", None, "the kubeconfig k (--kubeconfig)")),
+    "nothing": ((None, None), (None, None, "the current context")),
+}
+
+
+@pytest.mark.parametrize(("names", "choice"), CHOICES.values(), ids=CHOICES.keys())
+def test_what_is_named_wins(environment, names, choice):
+    found = cluster.choose(*names, environment)
+
+    assert (found.kubeconfig, found.context, found.reason) == choice
+
+
+STOPPED = {
+    "KUBECONFIG names its file": ((None, None), f"{OURS}/kubeconfig", f"{UP} starts it (or unset KUBECONFIG)"),
+    "another file beside it": ((None, None), f"{OURS}/other", ""),
+    "its file is named": ((f"{OURS}/kubeconfig", None), "k", f"{UP} starts it"),
+    "its context is named": ((None, "tfjob-local"), f"{OURS}/kubeconfig", f"{UP} starts it (or unset KUBECONFIG)"),
+    "another context is named": ((None, "prod"), f"{OURS}/kubeconfig", ""),
+}
+
+
+@pytest.mark.parametrize(("names", "variable", "said"), STOPPED.values(), ids=STOPPED.keys())
+def test_a_local_server_that_does_not_run_is_known_by_its_kubeconfig(environment, tmp_path, names, variable, said):
+    folder = StateFolder(tmp_path / OURS)
+    folder.create()
+    folder.record("https://127.0.0.1:1")
+    environment["KUBECONFIG"] = str(tmp_path / variable)
+    file, context = names
+    found = cluster.choose(file and str(tmp_path / file), context, environment)
+    assert cluster.stopped(found, environment) == ""
+    assert cluster.is_local(found, "https://127.0.0.1:1", environment)
+    assert not cluster.is_local(found, "https://127.0.0.1:2", environment)
+
+    folder.forget()
+    assert cluster.stopped(found, environment) == said.format(folder.path)
+    assert not cluster.is_local(found, "https://127.0.0.1:1", environment)
+
+
+def test_a_local_server_may_have_a_folder_of_its_own(environment, tmp_path):
+    folder = StateFolder(tmp_path / "mine")
+    folder.create()
+    environment["KUBECONFIG"] = str(folder.kubeconfig)
+    found = cluster.choose(environment=environment)
+
+    assert f"tfjob local up --state-dir {folder.path} starts it" in cluster.stopped(found, environment)
+    folder.record("https://127.0.0.1:1")
+    assert cluster.is_local(found, "https://127.0.0.1:1", environment)
+
+
+def test_the_last_cluster_is_remembered_by_its_user_alone_and_where_it_can_be(environment, tmp_path):
+    last = LastCluster("https://a", "a", "local")
+    last_cluster.write(last, environment)
+    file = last_cluster.path(environment)
+    assert (last_cluster.read(environment), file.stat().st_mode & 0o777) == (last, 0o600)
+    assert list(file.parent.iterdir()) == [file]
+
+    file.write_text("[]")
+    assert last_cluster.read(environment) is None
+    file.unlink()
+    file.mkdir()
+    last_cluster.write(last, environment)
+    assert list(file.parent.iterdir()) == [file]
