@@ -66,7 +66,7 @@ async def period(plane, process, version, cache):
 
 
 def without_ours(shown):
-    status = {name: value for name, value in shown["status"].items() if name not in {"kinds", "operator"}}
+    status = {name: value for name, value in shown["status"].items() if name not in {"kinds", "operator", "fixed"}}
     return {name: value for name, value in shown.items() if name != "metadata"} | {"status": status}
 
 

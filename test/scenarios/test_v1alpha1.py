@@ -138,7 +138,7 @@ async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
     status = await here.wait_shown("example-job", phase="Done", conditions=None, controlPaused=False, **ends)
     printed, job = example("status/tf_job.yaml"), await here.get("example-job")
     assert job["spec"] == printed["spec"] | {"RuntimeId": spec["RuntimeId"]}
-    ours = {"kinds": "TFJob.v1alpha1.kubeflow.org", "operator": status["operator"]}
+    ours = {"kinds": "TFJob.v1alpha1.kubeflow.org", "operator": status["operator"], "fixed": status["fixed"]}
     assert (job["apiVersion"], job["kind"], status) == (printed["apiVersion"], "TFJob", printed["status"] | ours)
     assert "annotations" not in job["metadata"]
     assert set(await here.pods()) == {master}

@@ -16,6 +16,24 @@
       type: object
       required:
       - spec
+      x-kubernetes-validations:
+      - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
+          == oldSelf.status.fixed'
+        fieldPath: .status
+        message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: |-
+          !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.tfReplicaSpecs.all(type,
+               type in oldSelf.spec.tfReplicaSpecs
+                 && self.spec.tfReplicaSpecs[type].replicas == oldSelf.spec.tfReplicaSpecs[type].replicas
+               || (type.lowerAscii() in oldSelf.status.fixed.counts
+                 ? oldSelf.status.fixed.counts[type.lowerAscii()].least <= self.spec.tfReplicaSpecs[type].replicas
+                   && self.spec.tfReplicaSpecs[type].replicas <= oldSelf.status.fixed.counts[type.lowerAscii()].most
+                 : !has(oldSelf.status.fixed.noOtherTypes)))
+             && oldSelf.status.fixed.counts.all(old,
+               self.spec.tfReplicaSpecs.exists(type, type.lowerAscii() == old))
+        fieldPath: .spec.tfReplicaSpecs
+        message: 'types and numbers of replicas can only change while the job is suspended; the number of workers also with
+          enableDynamicWorker or within elasticPolicy: in v1, which has these fields'
       properties:
         apiVersion:
           type: string
@@ -28,6 +46,42 @@
           type: object
           nullable: true
           x-kubernetes-preserve-unknown-fields: true
+          properties:
+            fixed:
+              description: What a write in this version cannot change, because only v1 has fields for it. It is worked out
+                for each answer, and not stored.
+              type: object
+              properties:
+                fields:
+                  description: What only v1 has.
+                  type: string
+                  maxLength: 65536
+                incomplete:
+                  description: That some of it is left out.
+                  type: boolean
+                emptyStatus:
+                  description: That nothing else is in the status.
+                  type: boolean
+                noOtherTypes:
+                  description: That no type of replica may be added.
+                  type: boolean
+                counts:
+                  description: From how many to how many replicas there may be, by type in lower case.
+                  type: object
+                  maxProperties: 6
+                  additionalProperties:
+                    description: The range of one type.
+                    type: object
+                    required:
+                    - least
+                    - most
+                    properties:
+                      least:
+                        description: The fewest replicas.
+                        type: integer
+                      most:
+                        description: The most replicas.
+                        type: integer
         spec:
           description: What to run.
           type: object
@@ -139,6 +193,24 @@
       type: object
       required:
       - spec
+      x-kubernetes-validations:
+      - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
+          == oldSelf.status.fixed'
+        fieldPath: .status
+        message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: |-
+          !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.tfReplicaSpecs.all(type,
+               type in oldSelf.spec.tfReplicaSpecs
+                 && self.spec.tfReplicaSpecs[type].replicas == oldSelf.spec.tfReplicaSpecs[type].replicas
+               || (type.lowerAscii() in oldSelf.status.fixed.counts
+                 ? oldSelf.status.fixed.counts[type.lowerAscii()].least <= self.spec.tfReplicaSpecs[type].replicas
+                   && self.spec.tfReplicaSpecs[type].replicas <= oldSelf.status.fixed.counts[type.lowerAscii()].most
+                 : !has(oldSelf.status.fixed.noOtherTypes)))
+             && oldSelf.status.fixed.counts.all(old,
+               self.spec.tfReplicaSpecs.exists(type, type.lowerAscii() == old))
+        fieldPath: .spec.tfReplicaSpecs
+        message: 'types and numbers of replicas can only change while the job is suspended; the number of workers also with
+          enableDynamicWorker or within elasticPolicy: in v1, which has these fields'
       properties:
         apiVersion:
           type: string
@@ -151,6 +223,42 @@
           type: object
           nullable: true
           x-kubernetes-preserve-unknown-fields: true
+          properties:
+            fixed:
+              description: What a write in this version cannot change, because only v1 has fields for it. It is worked out
+                for each answer, and not stored.
+              type: object
+              properties:
+                fields:
+                  description: What only v1 has.
+                  type: string
+                  maxLength: 65536
+                incomplete:
+                  description: That some of it is left out.
+                  type: boolean
+                emptyStatus:
+                  description: That nothing else is in the status.
+                  type: boolean
+                noOtherTypes:
+                  description: That no type of replica may be added.
+                  type: boolean
+                counts:
+                  description: From how many to how many replicas there may be, by type in lower case.
+                  type: object
+                  maxProperties: 6
+                  additionalProperties:
+                    description: The range of one type.
+                    type: object
+                    required:
+                    - least
+                    - most
+                    properties:
+                      least:
+                        description: The fewest replicas.
+                        type: integer
+                      most:
+                        description: The most replicas.
+                        type: integer
         spec:
           description: What to run.
           type: object
@@ -248,6 +356,24 @@
       type: object
       required:
       - spec
+      x-kubernetes-validations:
+      - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
+          == oldSelf.status.fixed'
+        fieldPath: .status
+        message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: |-
+          !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.tfReplicaSpecs.all(type,
+               type in oldSelf.spec.tfReplicaSpecs
+                 && self.spec.tfReplicaSpecs[type].replicas == oldSelf.spec.tfReplicaSpecs[type].replicas
+               || (type.lowerAscii() in oldSelf.status.fixed.counts
+                 ? oldSelf.status.fixed.counts[type.lowerAscii()].least <= self.spec.tfReplicaSpecs[type].replicas
+                   && self.spec.tfReplicaSpecs[type].replicas <= oldSelf.status.fixed.counts[type.lowerAscii()].most
+                 : !has(oldSelf.status.fixed.noOtherTypes)))
+             && oldSelf.status.fixed.counts.all(old,
+               self.spec.tfReplicaSpecs.exists(type, type.lowerAscii() == old))
+        fieldPath: .spec.tfReplicaSpecs
+        message: 'types and numbers of replicas can only change while the job is suspended; the number of workers also with
+          enableDynamicWorker or within elasticPolicy: in v1, which has these fields'
       properties:
         apiVersion:
           type: string
@@ -260,6 +386,42 @@
           type: object
           nullable: true
           x-kubernetes-preserve-unknown-fields: true
+          properties:
+            fixed:
+              description: What a write in this version cannot change, because only v1 has fields for it. It is worked out
+                for each answer, and not stored.
+              type: object
+              properties:
+                fields:
+                  description: What only v1 has.
+                  type: string
+                  maxLength: 65536
+                incomplete:
+                  description: That some of it is left out.
+                  type: boolean
+                emptyStatus:
+                  description: That nothing else is in the status.
+                  type: boolean
+                noOtherTypes:
+                  description: That no type of replica may be added.
+                  type: boolean
+                counts:
+                  description: From how many to how many replicas there may be, by type in lower case.
+                  type: object
+                  maxProperties: 6
+                  additionalProperties:
+                    description: The range of one type.
+                    type: object
+                    required:
+                    - least
+                    - most
+                    properties:
+                      least:
+                        description: The fewest replicas.
+                        type: integer
+                      most:
+                        description: The most replicas.
+                        type: integer
         spec:
           description: What to run.
           type: object
@@ -368,6 +530,26 @@
         fieldPath: .metadata.name
         message: 'has to start with a lower-case letter, hold only lower-case letters, digits and ''-'', not end with ''-'',
           and have at most 63 characters: Services and labels carry the name of the job'
+      - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
+          == oldSelf.status.fixed'
+        fieldPath: .status
+        message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: |-
+          !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.replicaSpecs.all(item,
+               oldSelf.spec.replicaSpecs.exists(old,
+                 old.tfReplicaType == item.tfReplicaType && old.replicas == item.replicas)
+               || (item.tfReplicaType.lowerAscii() in oldSelf.status.fixed.counts
+                 ? oldSelf.status.fixed.counts[item.tfReplicaType.lowerAscii()].least <= item.replicas
+                   && item.replicas <= oldSelf.status.fixed.counts[item.tfReplicaType.lowerAscii()].most
+                 : !has(oldSelf.status.fixed.noOtherTypes))
+               || item.tfReplicaType == 'WORKER'
+                 && has(self.spec.max__dash__instance) && has(oldSelf.spec.max__dash__instance))
+             && (!has(oldSelf.status.fixed.noOtherTypes)
+               || oldSelf.spec.replicaSpecs.all(old,
+                 self.spec.replicaSpecs.exists(item, item.tfReplicaType == old.tfReplicaType)))
+        fieldPath: .spec.replicaSpecs
+        message: types and numbers of replicas can only change while the job is suspended (in v1); the number of workers also
+          between min-instance and max-instance, which have to be set before
       properties:
         apiVersion:
           type: string
@@ -384,6 +566,42 @@
           type: object
           nullable: true
           x-kubernetes-preserve-unknown-fields: true
+          properties:
+            fixed:
+              description: What a write in this version cannot change, because only v1 has fields for it. It is worked out
+                for each answer, and not stored.
+              type: object
+              properties:
+                fields:
+                  description: What only v1 has.
+                  type: string
+                  maxLength: 65536
+                incomplete:
+                  description: That some of it is left out.
+                  type: boolean
+                emptyStatus:
+                  description: That nothing else is in the status.
+                  type: boolean
+                noOtherTypes:
+                  description: That no type of replica may be added.
+                  type: boolean
+                counts:
+                  description: From how many to how many replicas there may be, by type in lower case.
+                  type: object
+                  maxProperties: 6
+                  additionalProperties:
+                    description: The range of one type.
+                    type: object
+                    required:
+                    - least
+                    - most
+                    properties:
+                      least:
+                        description: The fewest replicas.
+                        type: integer
+                      most:
+                        description: The most replicas.
+                        type: integer
         spec:
           description: What to run.
           type: object

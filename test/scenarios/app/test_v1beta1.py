@@ -142,6 +142,8 @@ async def test_a_job_is_shown_in_each_version_as_it_was_written(here, key):
     assert found["v1beta1"]["spec"] == created["spec"]
     assert created["spec"].keys() == {"tfReplicaSpecs"}
     assert created["spec"]["tfReplicaSpecs"][key]["template"] == TEMPLATE
+    told = [found[version]["status"].pop("fixed") for version in ("v1beta1", "v1alpha2")]
+    assert told[0] == told[1] == {"counts": {"master": {"least": 1, "most": 1}}, "noOtherTypes": True}
     assert found["v1beta1"]["status"] == found["v1"]["status"]
     before = dict(found["v1"]["status"])
     assert found["v1alpha2"]["status"] == {"tfReplicaStatuses": before.pop("replicaStatuses"), **before}

@@ -9,6 +9,7 @@ from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, conver
 from tf_operator.dialects.kubeflow.versions.remainder import LARGEST
 from tf_operator.dialects.served import ConversionError
 
+NOTES = "tf-operator.kubeflow.org/v1-fields"
 REPLICAS = {"Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}}
 
 
@@ -22,6 +23,12 @@ def job(version, *, status=None, annotations=None, **spec):
     if annotations is not None:
         body["metadata"]["annotations"] = annotations
     return body if status is None else body | {"status": status}
+
+
+def without_fixed(shown):
+    """An object in an older version without what its status tells the rules of that version."""
+    status = {name: value for name, value in shown["status"].items() if name != "fixed"}
+    return {**shown, "status": status} if status else {name: value for name, value in shown.items() if name != "status"}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +52,7 @@ def test_policies_of_older_versions_are_in_the_run_policy_of_v1(version, spec, r
     stored = convert(job(version, **spec), "v1")
     assert stored["spec"] == {"tfReplicaSpecs": REPLICAS, "runPolicy": added | run_policy}
     assert not v1.API.read_object(stored).problems
-    assert convert(stored, version) == job(version, **spec)
+    assert without_fixed(convert(stored, version)) == job(version, **spec)
 
 
 def test_a_job_of_v1_that_keeps_its_pods_says_so_in_an_older_version():
@@ -54,7 +61,7 @@ def test_a_job_of_v1_that_keeps_its_pods_says_so_in_an_older_version():
 
 def test_v1alpha2_has_the_replica_statuses_under_their_name_of_then():
     shown = convert(job("v1", status={"conditions": None, "replicaStatuses": {"Worker": {"active": 1}}}), "v1alpha2")
-    assert shown["status"] == {"conditions": None, "tfReplicaStatuses": {"Worker": {"active": 1}}}
+    assert without_fixed(shown)["status"] == {"conditions": None, "tfReplicaStatuses": {"Worker": {"active": 1}}}
 
 
 def test_what_only_v1_knows_survives_an_edit_in_an_older_version():
@@ -71,6 +78,14 @@ def test_what_only_v1_knows_survives_an_edit_in_an_older_version():
     }
 
 
+def test_an_edit_of_the_annotation_changes_nothing_of_a_stored_job():
+    stored = job("v1", runPolicy={"suspend": True})
+    seen = convert(stored, "v1beta1")
+    for annotations in ({}, {NOTES: '[{"path": ["runPolicy", "managedBy"], "original": "x"}]'}):
+        seen["metadata"]["annotations"] = annotations
+        assert convert(seen, "v1")["spec"]["runPolicy"] == {"suspend": True}
+
+
 def test_a_field_that_was_changed_in_v1_is_not_set_back_by_what_was_noted_of_an_older_version():
     stored = convert(job("v1beta1"), "v1")  # with a note that cleanPodPolicy was absent
     stored["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
@@ -81,10 +96,45 @@ def test_what_is_too_large_for_an_annotation_can_be_read_in_an_older_version_and
     stored = job("v1", whatOthersPutThere={"text": "x" * LARGEST})
     seen = convert(stored, "v1beta1")
     assert seen["metadata"]["annotations"] == {INCOMPLETE: "true"}
-    with pytest.raises(
-        ConversionError, match=r"metadata.annotations\[.*\]: parts of this job have no place in v1beta1"
-    ):
-        convert(seen, "v1")
+    replaced = job("v1beta1", status=seen["status"])
+    for written in (seen, replaced):
+        with pytest.raises(
+            ConversionError, match=r"metadata.annotations\[.*\]: parts of this job have no place in v1beta1"
+        ):
+            convert(written, "v1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "counts"),
+    [
+        ({}, {"worker": (2, 2)}),
+        ({"enableDynamicWorker": True}, {"worker": (0, 10_000)}),
+        ({"elasticPolicy": {"maxReplicas": 4}}, {"worker": (1, 4)}),
+        ({"elasticPolicy": {"minReplicas": 2, "maxReplicas": 4}}, {"worker": (2, 4)}),
+        ({"runPolicy": {"suspend": True}}, {}),
+        ({"runPolicy": {"suspend": True}, "elasticPolicy": {"maxReplicas": 4}}, {"worker": (1, 4)}),
+        (
+            {"tfReplicaSpecs": {"Worker": None, "PS": {"replicas": "x"}, "Chief": {"replicas": -1}}},
+            {"worker": (1, 1), "ps": (1, 1), "chief": (1, 1)},
+        ),
+    ],
+)
+def test_an_older_version_tells_its_rules_how_many_replicas_there_may_be(spec, counts):
+    fixed = convert(job("v1", **spec), "v1beta1")["status"]["fixed"]
+    told = {kind: {"least": least, "most": most} for kind, (least, most) in counts.items()}
+    assert fixed.get("counts", {}) == told
+    assert fixed.get("noOtherTypes", False) == (not spec.get("runPolicy"))
+
+
+def test_dynamic_workers_cannot_outgrow_the_names_of_services_in_an_older_version_either():
+    body = job("v1", enableDynamicWorker=True)
+    body["metadata"]["name"] = "a" * 54
+    assert convert(body, "v1beta1")["status"]["fixed"]["counts"]["worker"] == {"least": 0, "most": 10}
+
+
+def test_an_empty_status_of_v1_and_none_are_told_apart_on_the_way_back():
+    for stored in (job("v1", status={}), job("v1")):
+        assert convert(convert(stored, "v1beta1"), "v1") == stored
 
 
 def test_what_is_too_deep_for_an_annotation_is_left_out_and_is_equal_to_nothing():
@@ -119,9 +169,8 @@ def test_an_unknown_version_is_named(source, target):
     ],
 )
 def test_an_annotation_that_is_none_of_ours_changes_nothing(text):
-    name = "tf-operator.kubeflow.org/v1-fields"
     plain = convert(job("v1beta1"), "v1")
-    assert convert(job("v1beta1", annotations={name: text}), "v1") == plain
+    assert convert(job("v1beta1", annotations={NOTES: text}), "v1") == plain
 
 
 def test_a_forged_annotation_does_not_have_an_object_encoded_for_each_of_its_entries(

@@ -7,7 +7,8 @@ place on the way back. Only ``spec``, ``status`` and annotations change, as the 
 
 Annotations are the user's: they restore what one version of ``spec`` has and another one lacks, and nothing else. A
 status, which the user may not be allowed to write, and the counts and templates of replicas are converted without them;
-only replicas of a type that the other version does not have are kept there as a whole.
+only replicas of a type that the other version does not have are kept there as a whole. Of a job that is stored, what
+only v1 has is restored from the status of the older version (``fixed``), and the annotation changes nothing.
 
 In v1alpha1 jobs have other rules than in the later versions, so it is noted in which version a job was created.
 
@@ -18,7 +19,7 @@ that mark cannot be written in that version.
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from tf_operator.dialects.kubeflow.versions import remainder, v1alpha1, v1alpha1_status, v1alpha2_to_v1beta2
+from tf_operator.dialects.kubeflow.versions import fixed, remainder, v1alpha1, v1alpha1_status, v1alpha2_to_v1beta2
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import generated_runtime_id
 from tf_operator.dialects.served import Conversion, ConversionError
@@ -132,17 +133,18 @@ def runtime_id_of(body: Body, given: str = "") -> str:
 
 
 def _to_v1(body: Body, version: Version) -> dict[str, Any]:
-    annotations = _annotations(body)
-    if INCOMPLETE in annotations:
+    annotations, told = _annotations(body), fixed.of(body)
+    if INCOMPLETE in annotations or (told and told.get(fixed.INCOMPLETE)):
         raise ConversionError(
             f"metadata.annotations[{INCOMPLETE}]: parts of this job have no place in {version.name}; change it in v1"
         )
-    parts = _parts(body)
+    parts = fixed.removed(_parts(body))
     notes: dict[str, str | None] = {_fields_of(STORED): None, _fields_of(version.name): ""}
     if isinstance(spec := parts.get("spec"), Mapping):
         given = version.normalized(spec, text_of(metadata_of(body), "uid"))
         found = version.spec_to_v1(given)
-        own = _restored(version.split_v1(found), annotations.get(_fields_of(STORED)))
+        noted = annotations.get(_fields_of(STORED)) if told is None else told.get(fixed.FIELDS)
+        own = _restored(version.split_v1(found), noted)
         parts["spec"] = found = version.join_v1(found, own)
         # What a malformed object has there is not worth an annotation that is too large.
         notes[_fields_of(version.name)] = _lost(version.split(given), version.split(version.spec_from_v1(found)))
@@ -154,6 +156,7 @@ def _to_v1(body: Body, version: Version) -> dict[str, Any]:
 def _from_v1(body: Body, version: Version) -> dict[str, Any]:
     parts = _parts(body)
     notes: dict[str, str | None] = {_fields_of(version.name): None}
+    lost: str | None = ""
     found = _spec_from_v1(body, version)
     if found is not None:
         came_back = version.spec_to_v1(version.normalized(found, ""))
@@ -162,7 +165,8 @@ def _from_v1(body: Body, version: Version) -> dict[str, Any]:
         parts["spec"] = version.shown(found, runtime_id_of(body) if origin_of(body) == version.name else None)
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if _annotations(body).get(ORIGIN) == version.name else STORED
-    return _assembled(body, version.name, _without_status(parts) | version.status_from_v1(parts, found), notes)
+    status = fixed.added(version.status_from_v1(parts, found), body, lost)
+    return _assembled(body, version.name, _without_status(parts) | status, notes)
 
 
 def _spec_from_v1(body: Body, version: Version) -> dict[str, Any] | None:
