@@ -164,8 +164,11 @@ def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = ""
 
 
 def _has_protobuf(kind: Kind, form: str) -> bool:
-    """Whether objects can be shown in protobuf: metadata of any kind, but no table, and no whole custom resource."""
-    return form != _TABLE and protobuf.is_spoken() and (bool(form) or not kind.is_custom)
+    """Whether objects can be shown in protobuf: metadata of any kind, but no table, and no kind without a message."""
+    if form:
+        return form != _TABLE and protobuf.is_spoken()
+    resource = kind.resource
+    return not kind.is_custom and protobuf.has_message({"apiVersion": resource.api_version, "kind": resource.kind})
 
 
 def _included(query: Mapping[str, str]) -> str:

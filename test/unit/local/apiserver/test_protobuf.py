@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from support.fake_clock import FakeClock
 from tf_operator.local.apiserver import built_in, built_in_fields, protobuf, protobuf_descriptors, protobuf_messages
+from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import JSON, PROTOBUF, ApiFailure
 from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.node import usage
 from tf_operator.machinery.transport.requests import Request
 
 HIGH = (
@@ -281,3 +283,13 @@ def test_without_the_package_json_is_the_answer_and_protobuf_is_refused_with_wha
     assert found.content_type == JSON
     assert (refused.code, refused.content_type) == (415, JSON)
     assert "pip install 'tf-operator[local]'" in json.loads(refused.body)["message"]
+
+
+def test_a_built_in_kind_without_a_message_is_shown_as_json():
+    """Metrics of pods have a protobuf of their own, which kubectl top asks for first."""
+    metrics = Kind(usage.POD_METRICS, "pod", read=lambda _: [])
+    server = ApiServer(FakeClock(), kinds=(*built_in.KINDS, metrics))
+
+    answer = server.handle(Request("", "GET", "/apis/metrics.k8s.io/v1beta1/pods", accept=f"{PROTOBUF},{JSON}"))
+
+    assert (answer.code, answer.content_type, json.loads(answer.body)["items"]) == (200, JSON, [])
