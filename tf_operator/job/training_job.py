@@ -216,16 +216,18 @@ class TrainingJob:
     def in_force(self) -> Self:
         """The same job with as many workers as the auto-scaler has decided, if it may decide that.
 
-        Who has changed the number in the spec since then has the last word.
+        Who has changed the number in the spec since then has the last word: the decision is dropped from the record,
+        because the number that it was about may return.
         """
-        decided, asked = self.record.elastic.workers, self.record.elastic.asked
+        elastic, workers = self.record.elastic, self.spec_of(ReplicaType.WORKER)
+        if elastic.workers is None or workers is None:
+            return self
+        if elastic.asked is not None and workers.count != elastic.asked:
+            return replace(self, record=self.record.changed(elastic=replace(elastic, workers=None, asked=None)))
         allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
-        if decided is None or allowed is None:
+        if allowed is None:
             return self
-        workers = self.spec_of(ReplicaType.WORKER)
-        if workers is None or (asked is not None and workers.count != asked):
-            return self
-        changed = replace(workers, count=min(max(decided, allowed.least), allowed.most))
+        changed = replace(workers, count=min(max(elastic.workers, allowed.least), allowed.most))
         return replace(self, replicas=tuple(changed if spec is workers else spec for spec in self.replicas))
 
     @property

@@ -50,7 +50,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
     after = said.record
     return Plan(
         report=said,
-        status_first=not report.is_progress(view, after),
+        status_first=not report.is_progress(view, asked.job.record, after),
         actions=(*_actions(view, found, after), *_extras(view, found, asked)),
         resumes_job=protocol.resumes(asked),
         events=tuple(events_and_counts.events(view, said)),

@@ -71,14 +71,15 @@ def after_end(snapshot: Snapshot) -> JobReport | None:
     return JobReport(job, record, snapshot.now) if record != job.record else None
 
 
-def is_progress(view: JobView, new: JobRecord) -> bool:
+def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
     """Whether the step is mere progress: nothing ended, nothing was restarted, no state was left.
 
     That a replica succeeded may wait to be written only as long as there is its pod, which says so; a suspension
     takes it away. That a replica is not wanted any more may not wait: one that is wanted again would count as lost, or
-    as completed. Nor may the size for which the first pods are made: a resize right after that would go unseen.
+    as completed. Nor may the size for which the first pods are made: a resize right after that would go unseen. Nor may
+    the end of a decision of the queue: the next edit might bring it back.
     """
-    old, wanted = view.snapshot.job.record, view.snapshot.job.replicas
+    wanted = view.snapshot.job.replicas
     return (
         not new.is_finished
         and not (old.is_idle or new.is_idle)
@@ -87,7 +88,7 @@ def is_progress(view: JobView, new: JobRecord) -> bool:
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
-        and old.elastic.resized_at == new.elastic.resized_at
+        and old.elastic == new.elastic
         and not any(old.of(kind).size is None and found.size is not None for kind, found in new.replicas.items())
     )
 

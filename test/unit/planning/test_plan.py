@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from support.builders import tfjob
 from support.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers
 from support.simulator import MORNING, simulator
@@ -32,6 +34,24 @@ def test_deletes_come_before_the_group_and_the_group_before_pods():
 
     assert kinds(found) == ["Delete Pod", "Delete Pod", "Delete Service", "Create PodGroup", "Create Service"]
     assert [action.stage for action in found] == sorted((action.stage for action in found), key=list(Stage).index)
+
+
+@pytest.mark.parametrize("other", [6, 2], ids=["another number", "the number that was decided"])
+def test_a_decision_of_the_queue_does_not_return_after_an_edit_overruled_it(other):
+    seen = simulator(tfjob().workers(4).dynamic_workers().elastic(1, 6), Settings(has_queue=True))
+    seen.settle()
+    admitted = {"workers": 2, "specWorkers": 4, "admittedTime": seen.body["metadata"]["creationTimestamp"]}
+    seen.tamper({"status": {"elastic": admitted}})
+
+    sizes = []
+    for edited in (None, other, 4):
+        if edited is not None:
+            scale_workers(edited)(seen)
+        seen.settle()
+        everything_runs(seen)
+        sizes.append(len(seen.pods))
+
+    assert sizes == [2, other, 4]
 
 
 def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():
