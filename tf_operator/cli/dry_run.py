@@ -19,6 +19,10 @@ from tf_operator.planning.children import PODS
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import PodGroup, Settings, Snapshot, TensorBoards
 
+_NO_CHIEF: Final = (
+    "there are parameter servers and no chief: TensorFlow 2 then waits for ever (a Chief hands out the steps);"
+    " only programs for TensorFlow 1 need none"
+)
 _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -85,6 +89,7 @@ def run(job: TrainingJob, settings: Settings) -> DryRun:
         extras=(*(create for create in creates if create.stage is Stage.EXTRAS), *_tensorboard(job)),
         warnings=(
             *(event.message for event in plan.events if event.is_warning),
+            *((_NO_CHIEF,) if job.has_servers_without_chief else ()),
             *(
                 f"the TensorBoard is not run: {problem}"
                 for problem in (job.tensorboard.problems if job.tensorboard else ())

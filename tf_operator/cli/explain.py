@@ -152,10 +152,11 @@ def _active(seen: Situation) -> Explanation | None:
         )
     if job.phase is JobPhase.RUNNING:
         deciding = plan_sentences.success(job.spec)
+        chief = explain_waits.chief(seen)
         return Explanation(
             f"runs{_since(seen)}: {_counts(seen)}",
-            waits=(*explain_waits.missing(seen), f"its end: it succeeds {deciding}", *_deadline(seen)),
-            steps=(f"tfjob logs {job.name} -f",),
+            waits=(*explain_waits.missing(seen), *chief.what, f"its end: it succeeds {deciding}", *_deadline(seen)),
+            steps=(f"tfjob logs {job.name} -f", *chief.steps),
         )
     return None
 

@@ -11,6 +11,9 @@ _MOST: Final = 3
 """Reasons that are shown one by one."""
 _CLAIM: Final = "kubectl get pvc,storageclass: a claim has no volume: its storage class has to make one"
 _PULL: Final = "check the image's name and tag, imagePullSecrets, and whether the nodes reach the registry"
+_LONG: Final = 60
+"""Seconds after which programs have found each other."""
+_NO_CHIEF: Final = "perhaps a chief: with parameter servers, workers of TensorFlow 2 do nothing until one tells them to"
 _STEPS: Final[Mapping[str, str]] = {
     "Unschedulable": "free or add nodes, or change requests, tolerations or volumes, as the scheduler's message says",
     "SchedulingGated": "ask the controller that has set the pod's schedulingGates",
@@ -56,6 +59,15 @@ def missing(seen: Situation) -> tuple[str, ...]:
         if (name := f"{spec.type.label}-{index}") not in there and index not in record.of(spec.type).completed
     ]
     return (f"the operator, which has not made a pod for {_listed(names)}",) if names else ()
+
+
+def chief(seen: Situation) -> Wait:
+    """What workers and parameter servers wait for that have no chief, once the job has run for a while."""
+    started = seen.job.started
+    has_run = started is not None and (seen.now - started).total_seconds() >= _LONG
+    if not (has_run and seen.job.spec.has_servers_without_chief):
+        return Wait((), ())
+    return Wait((_NO_CHIEF,), ("if nothing gets on: make the job again with a Chief, which hands out the steps",))
 
 
 def _pending(seen: Situation) -> Wait | None:

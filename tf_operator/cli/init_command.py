@@ -25,7 +25,13 @@ def add_command(commands: "Commands") -> None:
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: standard output")
     parser.add_argument("--name", default="my-job", metavar="NAME", help="name of the job; default: my-job")
     parser.add_argument("--workers", type=_number, default=1, metavar="N", help="number of workers; default: 1")
-    parser.add_argument("--ps", type=_number, default=0, metavar="N", help="number of parameter servers; default: 0")
+    parser.add_argument(
+        "--ps",
+        type=_number,
+        default=0,
+        metavar="N",
+        help="number of parameter servers; they get a chief, without which TensorFlow 2 trains nothing; default: 0",
+    )
     parser.add_argument("--chief", action="store_true", help="with a chief, which alone decides success")
     parser.add_argument("--program", default="", metavar="FILE", help="Python program of all replicas, as in train.py")
     parser.add_argument(
@@ -84,7 +90,7 @@ def _manifest(arguments: argparse.Namespace) -> str:
         image=arguments.image,
         workers=arguments.workers,
         ps=arguments.ps,
-        has_chief=arguments.chief,
+        has_chief=arguments.chief or arguments.ps > 0,
         program=arguments.program,
         python=str(local_objects.parse_python(arguments.python)) if arguments.python else "",
     ).manifest()

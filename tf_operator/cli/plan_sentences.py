@@ -121,7 +121,8 @@ def _failure(job: TrainingJob, policy: RestartPolicy) -> str:
             RestartPolicy.EXIT_CODE: f"after exit codes {_codes(retryable)} and when it is lost, the pod is replaced",
         }[policy]
     return {
-        RestartPolicy.NEVER: "the first one ends the job, and so does the loss of a pod that ran",
+        RestartPolicy.NEVER: "the first one ends the job, and so does the loss of a pod that ran, as when its node is"
+        " drained; ExitCode and OnFailure survive that",
         RestartPolicy.ON_FAILURE: "containers are restarted in place; a pod that fails or is lost is replaced",
         RestartPolicy.ALWAYS: "containers are restarted in place, also after exit code 0; a pod that fails or is lost"
         " is replaced",

@@ -236,6 +236,15 @@ class TrainingJob:
         return self.spec_of(ReplicaType.CHIEF) or self.spec_of(ReplicaType.MASTER)
 
     @property
+    def has_servers_without_chief(self) -> bool:
+        """Whether workers and parameter servers may wait for a chief for ever, as the strategy of TensorFlow 2 does.
+
+        It is no error: programs that were written for TensorFlow 1 need none, and dynamic workers run only such.
+        """
+        has_servers = self.spec_of(ReplicaType.PS) and self.spec_of(ReplicaType.WORKER)
+        return bool(has_servers) and self.leader is None and not self.has_dynamic_workers
+
+    @property
     def main_replica(self) -> tuple[ReplicaType, int]:
         """The replica that stands for the job: the one that the job names, the chief, or worker 0."""
         if self.deciding:

@@ -36,6 +36,20 @@ def test_the_address_is_the_one_in_tf_config():
 
 
 @pytest.mark.parametrize(
+    ("job", "is_warned"),
+    [
+        pytest.param(tfjob("j").workers(2).parameter_servers(1), True, id="no chief"),
+        pytest.param(tfjob("j").chief().workers(2).parameter_servers(1), False, id="a chief"),
+        pytest.param(tfjob("j").workers(2).parameter_servers(0), False, id="no servers after all"),
+        pytest.param(tfjob("j").parameter_servers(1), False, id="no workers"),
+        pytest.param(tfjob("j").workers(2).parameter_servers(1).dynamic_workers(), False, id="dynamic workers"),
+    ],
+)
+def test_parameter_servers_that_may_wait_for_a_chief_for_ever_are_warned_of(job, is_warned):
+    assert any("no chief" in warning for warning in dry_run_of(job).warnings) is is_warned
+
+
+@pytest.mark.parametrize(
     ("entry", "config"),
     [
         pytest.param({"name": "TF_CONFIG", "value": "mine"}, "mine", id="a text"),

@@ -47,7 +47,10 @@ def test_the_condition_of_success_is_explained(builder, sentence):
 @pytest.mark.parametrize(
     ("policy", "beginning"),
     [
-        ("Never", "Worker (Never): the first one ends the job, and so does the loss of a pod that ran"),
+        (
+            "Never",
+            "Worker (Never): the first one ends the job, and so does the loss of a pod that ran, as when its node is",
+        ),
         ("OnFailure", "Worker (OnFailure): containers are restarted in place"),
         ("Always", "Worker (Always): containers are restarted in place, also after exit code 0"),
         ("ExitCode", "Worker (ExitCode): exit codes 128 to 255 and lost pods: the pod is replaced"),

@@ -57,6 +57,17 @@ def test_a_program_of_the_user_is_what_every_replica_runs(name, tmp_path, monkey
         assert spec["template"]["metadata"]["annotations"] == {PYTHON_ANNOTATION: str(tmp_path / "my programs")}
 
 
+def test_parameter_servers_come_with_the_chief_without_which_nothing_trains(capsys):
+    assert main.main(["init", "--workers=2", "--ps=1"]) == 0
+    (body,) = kube_yaml.read(capsys.readouterr().out)
+
+    assert {kind: spec["replicas"] for kind, spec in body["spec"]["tfReplicaSpecs"].items()} == {
+        "Chief": 1,
+        "Worker": 2,
+        "PS": 1,
+    }
+
+
 @pytest.mark.parametrize("flag", ["--program", "--python"])
 def test_a_program_or_interpreter_that_is_not_there_is_named(flag, capsys):
     assert main.main(["init", f"{flag}=no/such"]) == 2
