@@ -40,6 +40,8 @@ MODULES: Final = {
     "completion": "completion_command",
 }
 """The commands, in the order of the help, and their modules, each of which has an ``add_command``."""
+_BROKEN_PIPE: Final = 128 + signal.SIGPIPE
+"""What a shell reports of a program whose reader has gone, as in ``tfjob run FILE | head -1``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,15 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(given)
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while this was loaded
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    exit_code: int = _BROKEN_PIPE  # never 0 by default: how the job has ended is not known yet
     try:
-        exit_code: int = chosen.run(chosen)
+        exit_code = chosen.run(chosen)
         sys.stdout.flush()
     except manifests.UnreadableFile as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return 2
-    except BrokenPipeError:  # the reader of our output has closed it, as in `tfjob plan ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the interpreter's end
+        return exit_code or _BROKEN_PIPE
     return exit_code
 
 

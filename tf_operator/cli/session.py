@@ -1,6 +1,6 @@
 """One command on one cluster: connects, runs the verb, and turns what went wrong into a sentence and an exit code.
 
-0 done, 1 failed, 2 wrong usage, 124 a time-out, 130 interrupted.
+0 done, 1 failed, 2 wrong usage, 124 a time-out, 130 interrupted; ``main`` adds 141.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """``tfjob``: its command line."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -58,3 +59,31 @@ def test_ctrl_c_while_a_command_is_loaded_ends_it_without_a_word(tmp_path):
     ended = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, input=b"", capture_output=True, check=False)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome", "code"),
+    [(100_000, 0, 141), (1, 0, 141), (1, 3, 3)],
+    ids=["while it prints", "after its success", "after its failure"],
+)
+def test_a_command_whose_reader_has_gone_never_exits_with_0(lines, outcome, code):
+    program = f"""
+import sys
+from tf_operator.cli import main, plan_command
+
+def run(arguments):
+    for _ in range({lines}):
+        print("a line")
+    return {outcome}
+
+plan_command.run = run
+sys.exit(main.main(["plan", "-f", "-"]))
+"""
+    reader, writer = os.pipe()
+    os.close(reader)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # so that a short output fails at the end only
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=buffered, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+
+    assert (ended.returncode, ended.stderr) == (code, b"")
