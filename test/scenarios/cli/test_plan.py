@@ -160,4 +160,4 @@ def test_whoever_has_seen_enough_of_a_plan_may_stop_reading():
         check=False,
     )
 
-    assert (reader.returncode, reader.stdout, reader.stderr) == (0, "# TFJob default/j\n", "")
+    assert (reader.returncode, reader.stdout, reader.stderr) == (141, "# TFJob default/j\n", "")
