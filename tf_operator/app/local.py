@@ -51,7 +51,21 @@ from tf_operator.meta import Body, key_of, resource_version_of, text_of
 
 DRAIN_WITHIN: Final = 2.0
 """Seconds that reconciles have at the end; each of them takes milliseconds here."""
-NAMESPACE: Final[Body] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+_HTTPS: Final = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}
+FIRST: Final[tuple[Body, ...]] = (
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
+    {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {"clusterIP": "10.96.0.1", "ports": [_HTTPS]},
+    },
+)
+"""What a cluster has before anybody creates anything: programs ask for it to see whether they are in one."""
 
 _log = Logger(__name__)
 
@@ -100,7 +114,7 @@ async def live(
 
     metrics = [Kind(usage.POD_METRICS, "pod", read=read_metrics)] if usage.is_known() else []
     server = ApiServer(clock, kinds=(*built_in.KINDS, *metrics), journal=journal)
-    for body in (NAMESPACE, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
+    for body in (*FIRST, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
         install(server, body)
     in_process = InProcess(server, clock)
     on_step("server ready")
@@ -220,7 +234,7 @@ def install(server: ApiServer, body: Body) -> None:
     key = key_of(body)
     stored = server.handle(requests.get(kind.resource, key))
     if not isinstance(stored, Response) or stored.code != 200:
-        answer = server.handle(requests.create(kind.resource, "", body))
+        answer = server.handle(requests.create(kind.resource, key.namespace, body))
     else:
         version = {"resourceVersion": resource_version_of(msgspec.json.decode(stored.body))}
         replacement: dict[str, Any] = {**body, "metadata": {**body["metadata"], **version}}

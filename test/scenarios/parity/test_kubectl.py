@@ -343,7 +343,7 @@ async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
     """The kubeconfig of an embedded server without operator and node."""
     clock = SystemClock()
     server = ApiServer(clock, kinds=built_in.KINDS)
-    for body in (local.NAMESPACE, *(api.crd.load(*api.conversion.versions) for api in registry.SERVED)):
+    for body in (*local.FIRST, *(api.crd.load(*api.conversion.versions) for api in registry.SERVED)):
         local.install(server, body)
     stack.enter_context(folder.owned())
     collecting = await stack.enter_async_context(asyncio.TaskGroup())

@@ -3,10 +3,10 @@
 Each row says how a kind differs from an object that is stored as it is sent.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from tf_operator.local.apiserver import (
     built_in_admission,
@@ -14,7 +14,6 @@ from tf_operator.local.apiserver import (
     built_in_data,
     built_in_deployments,
     built_in_events,
-    built_in_fields,
     built_in_limits,
     built_in_pod_rules,
     built_in_pods,
@@ -22,110 +21,12 @@ from tf_operator.local.apiserver import (
     causes,
     definitions,
     names,
-    object_meta,
 )
-from tf_operator.local.apiserver.kinds import Column, Json, Kind
+from tf_operator.local.apiserver import built_in_rows as rows
+from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.meta import Body, GroupVersionResource
 from tf_operator.planning import quantity
-
-Fill = Callable[[Json, Body | None, datetime], None]
-Rules = Callable[[Body, Body | None], Iterator[FieldCause]]
-
-_METADATA_KEYS: Final = {"metadata.ownerReferences": "uid", "metadata.finalizers": ""}
-_CONDITIONS: Final = {"status.conditions": "type"}
-_POD_SPEC_KEYS: Final = {
-    "containers": "name",
-    "ephemeralContainers": "name",
-    "hostAliases": "ip",
-    "imagePullSecrets": "name",
-    "initContainers": "name",
-    "resourceClaims": "name",
-    "schedulingGates": "name",
-    "topologySpreadConstraints": "topologyKey",
-    "volumes": "name",
-    **{
-        f"{containers}.{name}": key
-        for containers in ("containers", "initContainers", "ephemeralContainers")
-        for name, key in {
-            "env": "name",
-            "ports": "containerPort",
-            "volumeDevices": "devicePath",
-            "volumeMounts": "mountPath",
-        }.items()
-    },
-}
-
-
-def _below(prefix: str, keys: Mapping[str, str]) -> dict[str, str]:
-    return {f"{prefix}.{path}": key for path, key in keys.items()}
-
-
-def _nothing(_: Json, __: Body | None, ___: datetime) -> None:
-    """There is nothing to fill in."""
-
-
-def _no_rules(_: Body, __: Body | None) -> Iterator[FieldCause]:
-    return iter(())
-
-
-def _kind(
-    resource: GroupVersionResource,
-    *short_names: str,
-    fill: Fill = _nothing,
-    rules: Rules = _no_rules,
-    name_rule: object_meta.NameRule = names.subdomain,
-    keys: Mapping[str, str] | None = None,
-    columns: tuple[Column, ...] = (),
-    has_status: bool = False,
-) -> Kind:
-    known = built_in_fields.BuiltInFields(resource)
-
-    def prepare(body: Json, stored: Body | None, now: datetime) -> Json:
-        object_meta.decode(body["metadata"])
-        known.decode(body)
-        fill(body, stored, now)
-        return body
-
-    def validate(body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
-        found = object_meta.check(body["metadata"], name_rule, is_built_in=True)
-        return (*found, *rules(body, stored))
-
-    return Kind(
-        resource,
-        resource.kind.lower(),
-        short_names,
-        categories=("all",) if resource.plural in _IN_ALL else (),
-        subresources=frozenset({"status"} if has_status else ()),
-        prepare=prepare,
-        unknown_fields=known.unknown,
-        validate=validate,
-        columns=columns,
-        has_age_column=False,
-        merge_keys={**_METADATA_KEYS, **(_CONDITIONS if has_status else {}), **(keys or {})},
-    )
-
-
-_IN_ALL: Final = frozenset({"pods", "services", "deployments"})
-
-
-def _read(*path: str, default: str = "") -> Callable[[Body], str]:
-    """A field for selectors, as text."""
-
-    def read(body: Body) -> str:
-        found: Any = body
-        for name in path:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        if isinstance(found, bool):
-            return str(found).lower()
-        return default if found is None else str(found)
-
-    return read
-
-
-def _selectable(*paths: str, **defaults: str) -> dict[str, Callable[[Body], str]]:
-    return {path: _read(*path.split("."), default=defaults.get(path.rpartition(".")[2], "")) for path in paths}
-
 
 # Namespaces.
 
@@ -236,38 +137,36 @@ _DEPLOYMENTS: Final = GroupVersionResource("apps", "v1", "deployments", "Deploym
 _LEASES: Final = GroupVersionResource("coordination.k8s.io", "v1", "leases", "Lease")
 
 
-def _core(plural: str, kind: str, *, is_namespaced: bool = True) -> GroupVersionResource:
-    return GroupVersionResource("", "v1", plural, kind, is_namespaced=is_namespaced)
-
-
 def _event_kinds() -> Iterator[Kind]:
     involved = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
     core = replace(
-        _kind(EVENTS, "ev", fill=built_in_events.prepare, rules=built_in_events.check, columns=built_in_columns.EVENTS),
+        rows.make(
+            EVENTS, "ev", fill=built_in_events.prepare, rules=built_in_events.check, columns=built_in_columns.EVENTS
+        ),
         may_create_by_update=True,
-        fields=_selectable(*(f"involvedObject.{name}" for name in involved), "reason", "type")
-        | {"reportingComponent": _read("reportingComponent"), "source": _read("source", "component")},
+        fields=rows.selectable(*(f"involvedObject.{name}" for name in involved), "reason", "type")
+        | {"reportingComponent": rows.read("reportingComponent"), "source": rows.read("source", "component")},
     )
     newer = GroupVersionResource("events.k8s.io", "v1", "events", "Event")
     fill, rules = built_in_events.prepare_newer, built_in_events.check_newer
-    regarding = {f"regarding.{name}": _read("regarding", name) for name in involved}
+    regarding = {f"regarding.{name}": rows.read("regarding", name) for name in involved}
     yield replace(core, convert=built_in_events.convert, seconds_to_live=3600.0)
     yield replace(
-        _kind(newer, "ev", fill=fill, rules=rules, columns=built_in_columns.NEWER_EVENTS),
+        rows.make(newer, "ev", fill=fill, rules=rules, columns=built_in_columns.NEWER_EVENTS),
         may_create_by_update=True,
         stored_as=EVENTS,
         convert=built_in_events.convert,
-        fields=regarding | _selectable("reason", "type", "reportingController"),
+        fields=regarding | rows.selectable("reason", "type", "reportingController"),
     )
 
 
 def _pods() -> Kind:
-    pods = _kind(
-        _core("pods", "Pod"),
+    pods = rows.make(
+        rows.core("pods", "Pod"),
         "po",
         fill=built_in_pods.prepare,
         rules=built_in_pod_rules.check,
-        keys=_below("spec", _POD_SPEC_KEYS) | {"status.podIPs": "ip", "status.hostIPs": "ip"},
+        keys=rows.below("spec", rows.POD_SPEC_KEYS) | {"status.podIPs": "ip", "status.hostIPs": "ip"},
         columns=built_in_columns.PODS,
         has_status=True,
     )
@@ -282,13 +181,13 @@ def _pods() -> Kind:
         grace_seconds=built_in_pods.grace_seconds,
         admit=built_in_admission.admit,
         actions={"binding": built_in_pods.bind},
-        fields=_selectable(*paths, hostNetwork="false"),
+        fields=rows.selectable(*paths, hostNetwork="false"),
     )
 
 
 def _services() -> Kind:
-    services = _kind(
-        _core("services", "Service"),
+    services = rows.make(
+        rows.core("services", "Service"),
         "svc",
         fill=built_in_services.prepare,
         rules=built_in_services.check,
@@ -302,13 +201,13 @@ def _services() -> Kind:
         returns_deleted=True,
         may_create_by_update=True,
         admit=built_in_services.allocate,
-        fields=_selectable("spec.clusterIP", "spec.type"),
+        fields=rows.selectable("spec.clusterIP", "spec.type"),
     )
 
 
 def _namespaces() -> Kind:
-    namespaces = _kind(
-        _core("namespaces", "Namespace", is_namespaced=False),
+    namespaces = rows.make(
+        rows.core("namespaces", "Namespace", is_namespaced=False),
         "ns",
         fill=_fill_namespace,
         rules=_namespace_rules,
@@ -322,31 +221,32 @@ def _namespaces() -> Kind:
         is_namespace=True,
         changes={"finalize": _finalize},
         on_delete=_terminate,
-        fields=_selectable("status.phase"),
+        fields=rows.selectable("status.phase"),
     )
 
 
 def _stored_data() -> Iterator[Kind]:
     """What pods read, and what they need to run."""
     columns = built_in_columns
-    maps, fill_map = _core("configmaps", "ConfigMap"), built_in_data.prepare_config_map
-    yield _kind(maps, "cm", fill=fill_map, rules=built_in_data.check, columns=columns.CONFIG_MAPS)
+    maps, fill_map = rows.core("configmaps", "ConfigMap"), built_in_data.prepare_config_map
+    yield rows.make(maps, "cm", fill=fill_map, rules=built_in_data.check, columns=columns.CONFIG_MAPS)
     fill, rules = built_in_data.prepare_secret, built_in_data.check_secret
-    secrets = _kind(_core("secrets", "Secret"), fill=fill, rules=rules, columns=columns.SECRETS)
-    yield replace(secrets, fields=_selectable("type"))
+    secrets = rows.make(rows.core("secrets", "Secret"), fill=fill, rules=rules, columns=columns.SECRETS)
+    yield replace(secrets, fields=rows.selectable("type"))
     keys = {"secrets": "name", "imagePullSecrets": "name"}
-    accounts = _core("serviceaccounts", "ServiceAccount")
-    yield replace(_kind(accounts, "sa", keys=keys, columns=(columns.AGE,)), returns_deleted=True)
-    claims = _core("persistentvolumeclaims", "PersistentVolumeClaim")
-    kind = _kind(claims, "pvc", fill=_fill_claim, rules=_claim_rules, columns=columns.CLAIMS, has_status=True)
+    accounts = rows.core("serviceaccounts", "ServiceAccount")
+    kind = rows.make(accounts, "sa", keys=keys, columns=(columns.AGE,))
+    yield replace(kind, returns_deleted=True, in_each_namespace=("default",))
+    claims = rows.core("persistentvolumeclaims", "PersistentVolumeClaim")
+    kind = rows.make(claims, "pvc", fill=_fill_claim, rules=_claim_rules, columns=columns.CLAIMS, has_status=True)
     yield replace(kind, returns_deleted=True)
 
 
 def _limits() -> Iterator[Kind]:
     """What decides which pods may be created."""
     columns = built_in_columns
-    quotas = _core("resourcequotas", "ResourceQuota")
-    kind = _kind(
+    quotas = rows.core("resourcequotas", "ResourceQuota")
+    kind = rows.make(
         quotas,
         "quota",
         fill=built_in_limits.prepare_quota,
@@ -356,23 +256,25 @@ def _limits() -> Iterator[Kind]:
     )
     yield replace(kind, returns_deleted=True, observe=built_in_limits.observe_quota)
     classes, fill = built_in_admission.PRIORITY_CLASSES, built_in_limits.prepare_class
-    yield _kind(classes, "pc", fill=fill, rules=built_in_limits.check_class, columns=columns.PRIORITY_CLASSES)
+    yield rows.make(classes, "pc", fill=fill, rules=built_in_limits.check_class, columns=columns.PRIORITY_CLASSES)
 
 
 def _machinery() -> Iterator[Kind]:
     """Nodes, the leases of leaders, and the Deployments of TensorBoards."""
     columns = built_in_columns
     keys = {"spec.taints": "key", "status.addresses": "type"}
-    nodes = _kind(_core("nodes", "Node", is_namespaced=False), "no", keys=keys, columns=columns.NODES, has_status=True)
-    yield replace(nodes, fields=_selectable("spec.unschedulable", unschedulable="false"))
-    leases = _kind(_LEASES, fill=_fill_lease, rules=_lease_rules, columns=columns.LEASES)
+    nodes = rows.make(
+        rows.core("nodes", "Node", is_namespaced=False), "no", keys=keys, columns=columns.NODES, has_status=True
+    )
+    yield replace(nodes, fields=rows.selectable("spec.unschedulable", unschedulable="false"))
+    leases = rows.make(_LEASES, fill=_fill_lease, rules=_lease_rules, columns=columns.LEASES)
     yield replace(leases, must_name_version=True, may_create_by_update=True)
-    deployments = _kind(
+    deployments = rows.make(
         _DEPLOYMENTS,
         "deploy",
         fill=built_in_deployments.prepare,
         rules=built_in_deployments.check,
-        keys=_below("spec.template.spec", _POD_SPEC_KEYS),
+        keys=rows.below("spec.template.spec", rows.POD_SPEC_KEYS),
         columns=columns.DEPLOYMENTS,
         has_status=True,
     )

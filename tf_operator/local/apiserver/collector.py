@@ -1,5 +1,7 @@
 """What controllers of a cluster do: garbage collection, the end of namespaces, CRDs and events, the status of quotas.
 
+They also put into each namespace what it has to have: the service account ``default``.
+
 By the rules of Kubernetes' garbage collector: an object goes when its last owner has gone, owners are known by UID, and
 the finalizers ``orphan`` and ``foregroundDeletion`` say what becomes of dependents. The collector follows commits by
 ``on_change``, which only notes what is to be examined; ``step`` examines it. What fails by a defect or a full disk
@@ -16,11 +18,11 @@ from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import Commit, Stored, VersionedStore
-from tf_operator.local.apiserver.writes import ObjectWriter
+from tf_operator.local.apiserver.store import Commit, Stored, VersionedStore, path_of
+from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
-from tf_operator.meta import Body, OwnerRef, key_of, owners_of, uid_of
+from tf_operator.meta import Body, ObjectKey, OwnerRef, key_of, owners_of, uid_of
 
 MOST_AT_ONCE = 200
 """Objects that one step examines, or deletes of a namespace: others share the event loop, and must not wait long."""
@@ -63,6 +65,7 @@ class Collector:
         self._expiring: deque[tuple[float, Place, int]] = deque()
         """When which version of which object has outlived its time, in the order of the writes."""
         self._observers = tuple(kind for kind in registry.stored if kind.observe is not None)
+        self._furniture = tuple(kind for kind in registry.stored if kind.in_each_namespace)
         self._failed: dict[Place, None] = {}
         """Due again at ``retry_at``."""
         self._is_reported = False
@@ -85,6 +88,7 @@ class Collector:
         for uid in after - before:
             self._dependents.setdefault(uid, {})[place] = None
         self._note_observers(change.path)
+        self._note_furniture(change)
         if change.new is None:
             self._on_gone(place, change.last.body)
         else:
@@ -102,6 +106,17 @@ class Collector:
         for kind in self._observers if is_in_one else ():
             name = str(kind.storage)
             self._due.update(((name, found), None) for found in self._store.collection(name).paths(namespace))
+
+    def _note_furniture(self, change: Commit) -> None:
+        """A namespace that is new may lack something, and so may one that has lost something."""
+        namespaces = self._registry.namespaces
+        if namespaces is None or not self._furniture:
+            return
+        collection = str(namespaces.storage)
+        if change.collection == collection and change.new is not None:
+            self._due[collection, change.path] = None
+        elif change.new is None and any(str(kind.storage) == change.collection for kind in self._furniture):
+            self._due[collection, key_of(change.last.body).namespace] = None
 
     def _note_end(self, place: Place, version: int) -> None:
         kind = self._registry.stored_in(place[0])
@@ -196,10 +211,7 @@ class Collector:
         if not self._has_controllers and CLEAN_UP not in metadata.get("finalizers", ()):
             return
         if not metadata.get("deletionTimestamp"):
-            if kind.observe is not None:
-                status = kind.observe(stored.body, self._listing)
-                self._writer.amend(_route(kind, stored), lambda body: body.update(status=status))
-            self._examine_owners(kind, stored)
+            self._keep(kind, stored)
             return
         finalizers = metadata.get("finalizers", ())
         if kind.is_namespace:
@@ -211,6 +223,14 @@ class Collector:
             self._drop_finalizer(kind, stored, ORPHAN)
         elif FOREGROUND in finalizers and not any(self._blocking(stored)):
             self._drop_finalizer(kind, stored, FOREGROUND)
+
+    def _keep(self, kind: Kind, stored: Stored) -> None:
+        if kind.observe is not None:
+            status = kind.observe(stored.body, self._listing)
+            self._writer.amend(_route(kind, stored), lambda body: body.update(status=status))
+        if kind.is_namespace:
+            self._furnish(key_of(stored.body).name)
+        self._examine_owners(kind, stored)
 
     # Owners
 
@@ -271,6 +291,14 @@ class Collector:
         self._writer.amend(_route(kind, stored), lambda body: change(body["metadata"]))
 
     # Namespaces and definitions
+
+    def _furnish(self, namespace: str) -> None:
+        for kind in self._furniture:
+            objects = self._store.collection(str(kind.storage)).objects
+            for name in kind.in_each_namespace:
+                if path_of(key := ObjectKey(namespace, name)) not in objects:
+                    body = {"metadata": {"name": name}}
+                    self._writer.create(Route("create", kind, key.namespace), body, WriteOptions())
 
     def _end_namespace(self, kind: Kind, place: Place, stored: Stored) -> None:
         name = key_of(stored.body).name

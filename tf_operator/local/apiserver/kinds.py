@@ -104,6 +104,8 @@ class Kind:
     """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
     read: Callable[[datetime], Iterable[Body]] | None = None
     """For a kind that is never stored, but computed when somebody reads it: all its objects, without a version."""
+    in_each_namespace: tuple[str, ...] = ()
+    """The names of its objects that a controller puts into each namespace, and puts back (service accounts)."""
     seconds_to_live: float | None = None
     """How long an object stays after its last write (events)."""
     on_delete: Callable[[Json], None] | None = None

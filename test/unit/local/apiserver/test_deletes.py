@@ -227,6 +227,21 @@ def test_a_collection_is_deleted_by_selector(server):
     assert names(server, TOYS) == ["b"]
 
 
+def test_each_namespace_has_its_service_account_until_it_ends():
+    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    accounts = "/api/v1/namespaces/team/serviceaccounts"
+    call(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    settle(server)
+    assert names(server, accounts) == ["default"]
+    delete(server, f"{accounts}/default")
+    settle(server)
+    assert names(server, accounts) == ["default"]
+    delete(server, "/api/v1/namespaces/team")
+    settle(server)
+    assert call(server, "GET", "/api/v1/namespaces/team")[0] == 404
+    assert names(server, "/api/v1/serviceaccounts") == []
+
+
 @pytest.mark.parametrize("seconds", [2**63 - 1, 10**18])
 def test_a_grace_period_without_end_is_kept(seconds):
     server = ApiServer(FakeClock(), kinds=built_in.KINDS)
