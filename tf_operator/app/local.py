@@ -67,6 +67,20 @@ FIRST: Final[tuple[Body, ...]] = (
 )
 """What a cluster has before anybody creates anything: programs ask for it to see whether they are in one."""
 
+
+def endpoints(address: str) -> tuple[Body, ...]:
+    """Where the Service of the API server leads: to the address at which it listens."""
+    host, _, port = address.removeprefix("https://").partition(":")
+    about = {"name": "kubernetes", "namespace": "default"}
+    ports = [{"name": "https", "port": int(port), "protocol": "TCP"}]
+    subset = {"addresses": [{"ip": host}], "ports": ports}
+    old = {"apiVersion": "v1", "kind": "Endpoints", "metadata": about, "subsets": [subset]}
+    labelled = {**about, "labels": {"kubernetes.io/service-name": "kubernetes"}}
+    part = {"addresses": [host], "conditions": {"ready": True}}
+    new = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": labelled, "addressType": "IPv4"}
+    return old, {**new, "endpoints": [part], "ports": ports}
+
+
 _log = Logger(__name__)
 
 
@@ -165,6 +179,8 @@ async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
             live(options, journal=journal, on_step=_log.info) as cluster,
             published(cluster, folder) as address,
         ):
+            for body in endpoints(address):
+                install(cluster.server, body)
             _log.info("listening", address=address)
             on_ready()
             await stop.wait()

@@ -40,6 +40,14 @@ def test_a_program_finds_the_service_of_the_api_server_and_a_service_account():
     assert (code, service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"]) == (200, "10.96.0.1", 443)
     assert call(server, "GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200
 
+    for port in (1, 2):
+        for body in local.endpoints(f"https://127.0.0.1:{port}"):
+            local.install(server, body)
+    found = call(server, "GET", "/api/v1/namespaces/default/endpoints/kubernetes")[1]["subsets"][0]
+    assert (found["addresses"], found["ports"][0]["port"]) == ([{"ip": "127.0.0.1"}], 2)
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    assert call(server, "GET", f"{slices}/kubernetes")[1]["ports"][0]["port"] == 2
+
 
 async def test_collecting_goes_on_after_a_disk_was_full(monkeypatch):
     clock = FakeClock()

@@ -18,6 +18,7 @@ from tf_operator.local.apiserver import (
     built_in_pod_rules,
     built_in_pods,
     built_in_services,
+    built_in_stored,
     causes,
     definitions,
     names,
@@ -278,7 +279,7 @@ def _machinery() -> Iterator[Kind]:
         columns=columns.DEPLOYMENTS,
         has_status=True,
     )
-    yield replace(deployments, has_generation=True)
+    yield replace(built_in_stored.only_stored(deployments), has_generation=True)
 
 
 def _reviews() -> Iterator[Kind]:
@@ -296,6 +297,7 @@ KINDS: Final = (
     *_limits(),
     *_machinery(),
     *_event_kinds(),
+    *built_in_stored.kinds(),
     *_reviews(),
     definitions.kind(),
 )

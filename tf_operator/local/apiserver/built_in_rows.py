@@ -88,7 +88,10 @@ def make(
     )
 
 
-_IN_ALL: Final = frozenset({"pods", "services", "deployments"})
+_IN_ALL: Final = frozenset(
+    {"pods", "services", "replicationcontrollers", "daemonsets", "deployments", "replicasets", "statefulsets"}
+    | {"cronjobs", "jobs"}
+)
 
 
 def read(*path: str, default: str = "") -> Callable[[Body], str]:

@@ -22,9 +22,13 @@ _SUBRESOURCES: Final[dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...
 _ORDER: Final = {
     group: place
     for place, group in enumerate(
-        ("", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io")
+        (
+            *("", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "batch"),
+            *("networking.k8s.io", "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"),
+            *("scheduling.k8s.io", "coordination.k8s.io", "discovery.k8s.io"),
+        )
     )
-} | {"scheduling.k8s.io": 6, "coordination.k8s.io": 7}
+}
 _AGGREGATED: Final = re.compile(r"application/json;(?=[^,]*as=APIGroupDiscoveryList)[^,]*v=(?P<version>v2(?:beta1)?)")
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 

@@ -90,6 +90,8 @@ class Kind:
     """Whether an update without a resource version is refused, as for custom resources (and leases)."""
     may_create_by_update: bool = False
     """Whether ``PUT`` creates what is not there (leases, events)."""
+    caution: str = ""
+    """What the answer to a creation warns of: that nothing here acts on the object."""
     returns_deleted: bool = False
     """Whether an object that is gone at once is the answer to its deletion (pods, services), and no Status."""
     is_namespace: bool = False

@@ -66,6 +66,13 @@ def label_1035(name: str) -> Iterator[str]:
         yield _regex(rule, _DNS_1035_LABEL, "my-name", "abc-123")
 
 
+def path_segment(name: str) -> Iterator[str]:
+    """What is wrong with the name of a role or a binding."""
+    if name in {".", ".."}:
+        yield f"may not be '{name}'"
+    yield from (f"may not contain '{character}'" for character in "/%" if character in name)
+
+
 def qualified(key: str, what: str = "a qualified name") -> Iterator[str]:
     """What is wrong with the key of a label or annotation, or with a finalizer."""
     prefix, slash, name = key.partition("/")

@@ -82,6 +82,7 @@ class ObjectWriter:
         if "status" in kind.subresources and kind.is_custom:
             body.pop("status", None)
         body = self._prepared(kind, body, None, options)
+        options.warnings.extend([kind.caution] if kind.caution else [])
         if kind.admit is not None:
             kind.admit(body, self._listing)
         key = ObjectKey(route.namespace, metadata["name"])

@@ -6,13 +6,15 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from support.fake_clock import FakeClock
 from support.toy_kinds import call
 from tf_operator.local.apiserver import built_in
-from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.local.apiserver.messages import ApiFailure, Response
 from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.machinery.transport.requests import Request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = {str(kind.resource): kind for kind in built_in.KINDS}
@@ -212,6 +214,56 @@ def test_the_status_of_a_quota_follows_what_is_in_its_namespace() -> None:
         for kind in ("configmaps", "secrets"):
             if call(server, "POST", f"{path}/{kind}", {"metadata": {"name": "a"}})[0] == 409:
                 call(server, "DELETE", f"{path}/{kind}/a")
+
+
+STORED = [
+    ("v1", "endpoints", "Endpoints"),
+    ("v1", "persistentvolumes", "PersistentVolume"),
+    ("v1", "replicationcontrollers", "ReplicationController"),
+    ("apps/v1", "daemonsets", "DaemonSet"),
+    ("apps/v1", "replicasets", "ReplicaSet"),
+    ("apps/v1", "statefulsets", "StatefulSet"),
+    ("batch/v1", "cronjobs", "CronJob"),
+    ("batch/v1", "jobs", "Job"),
+    ("discovery.k8s.io/v1", "endpointslices", "EndpointSlice"),
+    ("networking.k8s.io/v1", "ingresses", "Ingress"),
+    ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io/v1", "roles", "Role"),
+    ("rbac.authorization.k8s.io/v1", "rolebindings", "RoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding"),
+    ("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+]
+
+
+@pytest.mark.parametrize(("version", "plural", "kind"), STORED)
+def test_a_kind_that_nothing_acts_on_is_stored_with_a_warning(version: str, plural: str, kind: str) -> None:
+    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    call(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
+    found = server.registry.of_kind(version, kind)
+    assert found is not None
+    place = "/namespaces/n" if found.resource.is_namespaced else ""
+    path = f"/{'apis' if '/' in version else 'api'}/{version}{place}/{plural}"
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": "a", "labels": {"l": "v"}}}
+
+    made = server.handle(Request("", "POST", path, {}, msgspec.json.encode(body)))
+
+    assert isinstance(made, Response)
+    assert made.code == 201
+    assert made.headers["Warning"].count("299 - ") == 1
+    assert f"{kind} objects" in made.headers["Warning"]
+    merge = {"content_type": "application/merge-patch+json"}
+    assert call(server, "PATCH", f"{path}/a", {"metadata": {"labels": {"l": "w"}}}, **merge)[0] == 200
+    assert [item["metadata"]["labels"] for item in call(server, "GET", path)[1]["items"]] == [{"l": "w"}]
+    assert call(server, "DELETE", f"{path}/a")[0] == 200
+
+
+def test_a_role_may_have_a_name_with_colons() -> None:
+    assert _causes("clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": "system:a"}}) == set()
+    assert _causes("clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": "a/b"}}) == {
+        "metadata.name: Invalid value: \"a/b\": may not contain '/'"
+    }
 
 
 def test_a_service_gets_an_address_that_is_free() -> None:
