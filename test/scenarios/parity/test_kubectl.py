@@ -37,8 +37,8 @@ def manifest(kind, name, /, *, api="v1", **fields):
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name} | fields.pop("metadata", {}), **fields}
 
 
-def config(name="a", **data):
-    return manifest("ConfigMap", name, data=data)
+def config(name="a", metadata=None, **data):
+    return manifest("ConfigMap", name, data=data, metadata=metadata or {})
 
 
 def pod(name, **metadata):
@@ -127,6 +127,14 @@ COMMANDS = [
     ("edit cm b", None),
     ("get cm b -o jsonpath={.data}", None),
     ("describe cm b", None),
+    # Lists, and what is not on the list any more.
+    ("apply -f -", {"apiVersion": "v1", "kind": "List", "items": [config("b", x="1"), config("b2")]}),
+    ("apply -f -", manifest("Nothing", "x")),
+    ("apply -f -", manifest("Nothing", "x", api="nowhere.io/v1")),
+    ("apply --prune -f - -l app=pruned", config("kept", metadata={"labels": {"app": "pruned"}})),
+    ("diff --prune -f - -l app=pruned", config("other", metadata={"labels": {"app": "pruned"}})),
+    ("apply --prune -f - -l app=pruned", config("other", metadata={"labels": {"app": "pruned"}})),
+    ("delete cm b2 other", None),
     ("delete cm b", None),
     ("delete cm b", None),
     ("delete cm b --ignore-not-found", None),
@@ -249,6 +257,7 @@ _NOISE = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000", "TIME"),
     (r"/tmp/[\w./-]+", "FILE"),
     (r"kubectl-edit-[\w.]+", "FILE"),
+    (r"^W\d{4} \S+ +\d+ ", "LOG "),
     (r"(?<=\S) {2,}", "  "),
     (r" +$", ""),
 )

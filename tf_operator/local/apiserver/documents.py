@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tf_operator.local.apiserver import discovery, failures, openapi
+from tf_operator.local.apiserver import discovery, failures, openapi, openapi_v2
 from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import JSON, Response
 from tf_operator.local.apiserver.registry import Registry
@@ -14,6 +14,8 @@ _NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=ut
 def answer(request: Request, registry: Registry) -> Response:
     """The document at a path that names no resource, or that there is none; raises ``ApiFailure``."""
     path, aggregated = request.path.rstrip("/"), discovery.aggregated_version(request.accept)
+    if path == openapi_v2.PATH and request.method == "GET":
+        return openapi_v2.answer(registry, request.accept)
     found = _document(path, registry, aggregated)
     is_built_in = _is_built_in(path, registry)
     if found is None:

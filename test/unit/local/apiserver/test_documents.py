@@ -64,6 +64,42 @@ def test_kubectl_finds_what_it_needs_for_explain_and_for_validation_by_the_serve
     assert "runPolicy" in schema["properties"]["spec"]["properties"]
 
 
+def test_kubectl_finds_which_kinds_there_are_before_it_applies_a_list() -> None:
+    found = _get("/openapi/v2")[0]["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{name}"]["patch"]
+    assert found["x-kubernetes-group-version-kind"] == {"group": "kubeflow.org", "version": "v1", "kind": "TFJob"}
+    assert "fieldValidation" in {parameter["name"] for parameter in found["parameters"]}
+
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    raw = documents.answer(Request("get", "GET", "/openapi/v2", accept=accept), KINDS).body
+    [paths], paths_of = _fields(raw)[8], {}
+    for item in _fields(paths)[2]:
+        named = _fields(item)
+        [patch] = _fields(named[2][0])[8]
+        paths_of[named[1][0].decode()] = _fields(patch)
+    patch = paths_of["/api/v1/namespaces/{name}"]
+    [extension] = map(_fields, patch[13])
+    [value] = extension[2]
+    assert extension[1] == [b"x-kubernetes-group-version-kind"]
+    assert msgspec.json.decode(_fields(value)[2][0]) == {"group": "", "version": "v1", "kind": "Namespace"}
+    names = [_fields(_fields(_fields(_fields(item)[1][0])[2][0])[3][0])[4] for item in patch[8]]
+    assert [b"fieldValidation"] in names
+
+
+def _fields(message: bytes) -> dict[int, list[bytes]]:
+    """The fields of a message in protobuf that has nothing but messages and texts."""
+    found: dict[int, list[bytes]] = {}
+    rest = iter(message)
+
+    def number() -> int:
+        low = next(rest)
+        return low if low < 0x80 else low & 0x7F | number() << 7
+
+    for first in rest:
+        assert first & 7 == 2
+        found.setdefault(first >> 3, []).append(bytes(next(rest) for _ in range(number())))
+    return found
+
+
 def test_the_fields_of_built_in_kinds_are_described_with_all_that_they_refer_to() -> None:
     schemas = _get("/openapi/v3/api/v1")[0]["components"]["schemas"]
     references = set(re.findall(r"#/components/schemas/([\w.]+)", msgspec.json.encode(schemas).decode()))
