@@ -29,7 +29,8 @@ class EmbeddedServer:
         """Some in which pods can be created."""
         for name in names:
             self._create("/api/v1/namespaces", {"metadata": {"name": name}})
-            self._create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+        while self._server.collect():
+            pass
 
     def _create(self, path: str, body: Json) -> None:
         answer = self._server.handle(Request("", "POST", path, body=json.dumps(body).encode()))

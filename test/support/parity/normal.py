@@ -211,5 +211,6 @@ def _is_noise(entry: Value) -> bool:
     found = entry.get("object")
     if not isinstance(found, dict):
         return bool(_OF_CONTROLLERS.fullmatch(_name(entry)))
-    is_progress = entry.get("type") == "BOOKMARK" and "annotations" not in found["metadata"]
+    rows = found.get("rows") or [{"object": found}]  # of a table
+    is_progress = entry.get("type") == "BOOKMARK" and "annotations" not in rows[0]["object"]["metadata"]
     return is_progress or bool(_OF_CONTROLLERS.fullmatch(_name(found)))

@@ -65,6 +65,7 @@ COLLECTIONS: Final = {
     "pvc": ("v1", "persistentvolumeclaims", "PersistentVolumeClaim", True),
     "quotas": ("v1", "resourcequotas", "ResourceQuota", True),
     "leases": ("coordination.k8s.io/v1", "leases", "Lease", True),
+    "deployments": ("apps/v1", "deployments", "Deployment", True),
     "ns": ("v1", "namespaces", "Namespace", False),
     "nodes": ("v1", "nodes", "Node", False),
     "pc": ("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", False),

@@ -64,8 +64,10 @@ def _json_of(text: bytes) -> bytes:
         return text  # as kubectl sends it, and a hundred times as fast
     import yaml  # noqa: PLC0415 (few clients send it, and none of those that start a job)
 
+    from tf_operator.local.apiserver import go_yaml  # noqa: PLC0415 (as above)
+
     try:
-        found = yaml.safe_load(text)
+        found = go_yaml.load(text)
         _check_aliases(found)
         return msgspec.json.encode(found)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:

@@ -67,7 +67,12 @@ def _terminate(body: Json) -> None:
     body["status"] = {**body.get("status", {}), "phase": "Terminating"}
 
 
-# Claims and leases.
+# Claims, nodes and leases.
+
+_NODE_INFO: Final = (
+    *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion"),
+    *("machineID", "operatingSystem", "osImage", "systemUUID"),
+)
 
 
 def _fill_claim(body: Json, stored: Body | None, _: datetime) -> None:
@@ -97,6 +102,13 @@ def _claim_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
         yield causes.forbidden("spec", detail)
+
+
+def _fill_node(body: Json, _: Body | None, __: datetime) -> None:
+    """What Go writes of a node even if it is empty."""
+    status = body["status"] = body.get("status") or {}
+    status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
+    status["nodeInfo"] = dict.fromkeys(_NODE_INFO, "") | (status.get("nodeInfo") or {})
 
 
 def _fill_lease(body: Json, _: Body | None, __: datetime) -> None:
@@ -264,10 +276,9 @@ def _machinery() -> Iterator[Kind]:
     """Nodes, the leases of leaders, and the Deployments of TensorBoards."""
     columns = built_in_columns
     keys = {"spec.taints": "key", "status.addresses": "type"}
-    nodes = rows.make(
-        rows.core("nodes", "Node", is_namespaced=False), "no", keys=keys, columns=columns.NODES, has_status=True
-    )
-    yield replace(nodes, fields=rows.selectable("spec.unschedulable", unschedulable="false"))
+    nodes = rows.core("nodes", "Node", is_namespaced=False)
+    kind = rows.make(nodes, "no", fill=_fill_node, keys=keys, columns=columns.NODES, has_status=True)
+    yield replace(kind, fields=rows.selectable("spec.unschedulable", unschedulable="false"))
     leases = rows.make(_LEASES, fill=_fill_lease, rules=_lease_rules, columns=columns.LEASES)
     yield replace(leases, must_name_version=True, may_create_by_update=True)
     deployments = rows.make(
@@ -279,7 +290,7 @@ def _machinery() -> Iterator[Kind]:
         columns=columns.DEPLOYMENTS,
         has_status=True,
     )
-    yield replace(built_in_stored.only_stored(deployments), has_generation=True)
+    yield replace(rows.scaled(built_in_stored.only_stored(deployments)), has_generation=True)
 
 
 def _reviews() -> Iterator[Kind]:

@@ -165,9 +165,10 @@ PODS: Final = (
 
 def _external_ip(service: Body, _: datetime) -> str:
     spec = service["spec"]
-    if spec["type"] == "ExternalName":
+    kind = spec.get("type")
+    if kind == "ExternalName":
         return str(spec.get("externalName", ""))
-    if spec["type"] == "LoadBalancer":
+    if kind == "LoadBalancer":
         ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress", ())
         found = [one.get("ip") or one.get("hostname", "") for one in ingress]
         return ",".join([*found, *spec.get("externalIPs", ())]) or "<pending>"

@@ -1,11 +1,12 @@
 """What the kinds have in common that are there without any CRD: how a row of ``built_in`` becomes a ``Kind``."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from tf_operator.local.apiserver import built_in_fields, names, object_meta
-from tf_operator.local.apiserver.kinds import Column, Json, Kind
+from tf_operator.local.apiserver.kinds import Column, Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body, GroupVersionResource
 
@@ -86,6 +87,14 @@ def make(
         has_age_column=False,
         merge_keys={**_METADATA_KEYS, **(_CONDITIONS if has_status else {}), **(keys or {})},
     )
+
+
+_SCALE: Final = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
+
+
+def scaled(kind: Kind) -> Kind:
+    """The same with the subresource ``scale``."""
+    return replace(kind, subresources=kind.subresources | {"scale"}, scale=_SCALE)
 
 
 _IN_ALL: Final = frozenset(

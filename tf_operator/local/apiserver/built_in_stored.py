@@ -31,11 +31,14 @@ class _Row:
     keys: tuple[tuple[str, str], ...] = ()
     is_namespaced: bool = True
     has_status: bool = True
+    has_scale: bool = False
     has_generation: bool = True
+    deprecation: str = ""
 
 
-def _of_pods(group: str, plural: str, kind: str, short_name: str = "") -> _Row:
-    return _Row(group, plural, kind, short_names=(short_name,) * bool(short_name), keys=tuple(_POD.items()))
+def _of_pods(group: str, plural: str, kind: str, short_name: str = "", *, has_scale: bool = False) -> _Row:
+    names_of = (short_name,) if short_name else ()
+    return _Row(group, plural, kind, short_names=names_of, keys=tuple(_POD.items()), has_scale=has_scale)
 
 
 def _wide(group: str, plural: str, kind: str, caution: str, *, has_generation: bool = False) -> _Row:
@@ -47,12 +50,18 @@ def _wide(group: str, plural: str, kind: str, caution: str, *, has_generation: b
 
 
 _ROWS: Final = (
-    _Row("", "endpoints", "Endpoints", short_names=("ep",), has_status=False, has_generation=False),
+    _Row(
+        *("", "endpoints", "Endpoints"),
+        short_names=("ep",),
+        has_status=False,
+        has_generation=False,
+        deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
     _Row("", "persistentvolumes", "PersistentVolume", short_names=("pv",), is_namespaced=False, has_generation=False),
-    _of_pods("", "replicationcontrollers", "ReplicationController", "rc"),
+    _of_pods("", "replicationcontrollers", "ReplicationController", "rc", has_scale=True),
     _of_pods("apps", "daemonsets", "DaemonSet", "ds"),
-    _of_pods("apps", "replicasets", "ReplicaSet", "rs"),
-    _of_pods("apps", "statefulsets", "StatefulSet", "sts"),
+    _of_pods("apps", "replicasets", "ReplicaSet", "rs", has_scale=True),
+    _of_pods("apps", "statefulsets", "StatefulSet", "sts", has_scale=True),
     _of_pods("batch", "jobs", "Job"),
     _Row("batch", "cronjobs", "CronJob", short_names=("cj",), keys=tuple(_JOB.items())),
     _Row("discovery.k8s.io", "endpointslices", "EndpointSlice", has_status=False),
@@ -84,7 +93,12 @@ def _kind(row: _Row) -> Kind:
         columns=(built_in_columns.AGE,),
         has_status=row.has_status,
     )
-    return replace(kind, has_generation=row.has_generation, caution=row.caution.format(kind=row.kind))
+    return replace(
+        rows.scaled(kind) if row.has_scale else kind,
+        has_generation=row.has_generation,
+        caution=row.caution.format(kind=row.kind),
+        deprecation=row.deprecation,
+    )
 
 
 def kinds() -> Iterator[Kind]:

@@ -17,6 +17,7 @@ from tf_operator.local.apiserver import (
     built_in_columns,
     causes,
     definition_schemas,
+    discovery,
     json_path,
     names,
     object_meta,
@@ -179,6 +180,17 @@ def defined(definition: Body) -> tuple[Kind, ...]:
     )
 
 
+def _deprecation(spec: Body, version: Body) -> str:
+    """The warning of a version that is deprecated, in the words of the real server."""
+    if not version.get("deprecated"):
+        return ""
+    group, kind, name = spec["group"], spec["names"]["kind"], version["name"]
+    usable = [other["name"] for other in spec["versions"] if other.get("served") and not other.get("deprecated")]
+    newer = sorted((other for other in usable if discovery.rank(other) < discovery.rank(name)), key=discovery.rank)
+    advice = f"; use {group}/{newer[0]} {kind}" if newer else ""
+    return str(version.get("deprecationWarning") or f"{group}/{name} {kind} is deprecated{advice}")
+
+
 def _resource(spec: Body, version: str) -> GroupVersionResource:
     found, is_namespaced = spec["names"], spec["scope"] == "Namespaced"
     return GroupVersionResource(spec["group"], version, found["plural"], found["kind"], is_namespaced=is_namespaced)
@@ -209,6 +221,7 @@ def _defined(spec: Body, version: Body, *, since: int) -> Kind:
         completion=Completion(since, objects.completed),
         is_custom=True,
         scale=scale,
+        deprecation=_deprecation(spec, version),
     )
 
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tf_operator.local.apiserver import discovery, failures, openapi, openapi_v2
+from tf_operator.local.apiserver import discovery, failures, media_types, openapi, openapi_v2
 from tf_operator.local.apiserver.kinds import Json
-from tf_operator.local.apiserver.messages import JSON, Response
+from tf_operator.local.apiserver.messages import JSON, PROTOBUF, YAML, Response
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.machinery.transport.requests import Request
 
@@ -25,11 +25,21 @@ def answer(request: Request, registry: Registry) -> Response:
     # The real server answers the paths of groups, and all of custom resources, whatever the method is.
     if request.method != "GET" and is_built_in:
         raise failures.method_not_allowed()
+    if "openapi" not in path:
+        _check_accepted(request.accept, is_negotiated=path != "/version")
     response = Response.of(found)
     if found.get("kind") == "APIGroupDiscoveryList":
         kind = f"{JSON};g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
         return Response(200, response.body, kind)
     return response
+
+
+def _check_accepted(header: str, *, is_negotiated: bool) -> None:
+    """406 for who accepts only what a document has no form of, as a table."""
+    accepted = media_types.accepted(header)
+    forms = [found.parameters.get("as", "") for found in accepted] if is_negotiated else [""] * len(accepted)
+    if not {"", "APIGroupDiscoveryList"} & set(forms):
+        raise failures.not_acceptable((JSON, YAML, PROTOBUF), is_known=bool(forms))
 
 
 def _document(path: str, registry: Registry, aggregated: str) -> Json | None:

@@ -57,6 +57,10 @@ class Watching(Protocol):
         """Of the lines."""
 
     @property
+    def headers(self) -> Mapping[str, str]:
+        """Beside the content type."""
+
+    @property
     def wakes_at(self) -> float:
         """When there may be news without a change, by the monotonic clock."""
 
@@ -235,7 +239,7 @@ class _Site(StreamingServer):
         return response
 
     async def _watch(self, http: web.BaseRequest, watch: Watching) -> web.StreamResponse:
-        response = web.StreamResponse(headers=_headers(watch.content_type))
+        response = web.StreamResponse(headers=_headers(watch.content_type, watch.headers))
         response.enable_chunked_encoding()
         woken = asyncio.Event()
         watch.on_news(woken.set)

@@ -41,7 +41,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the ``scale`` subresource finds its numbers: field names from the root of the object."""
+    """Where the ``scale`` subresource finds its numbers: field names from the root of the object.
+
+    The selector is a text, or what a text can be made of: labels, or a label selector.
+    """
 
     spec_replicas: tuple[str, ...]
     status_replicas: tuple[str, ...]
@@ -90,6 +93,8 @@ class Kind:
     """Whether an update without a resource version is refused, as for custom resources (and leases)."""
     may_create_by_update: bool = False
     """Whether ``PUT`` creates what is not there (leases, events)."""
+    deprecation: str = ""
+    """What every answer warns of: that the version is deprecated."""
     caution: str = ""
     """What the answer to a creation warns of: that nothing here acts on the object."""
     returns_deleted: bool = False

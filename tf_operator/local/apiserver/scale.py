@@ -22,12 +22,11 @@ def scale_of(kind: Kind, body: Body) -> Json:
         raise failures.internal(f'the spec replicas field "{_dotted(paths.spec_replicas)}" does not exist')
     current = _at(body, paths.status_replicas)
     status: Json = {"replicas": current if isinstance(current, int) else 0}
-    selector = _at(body, paths.label_selector) if paths.label_selector else _ABSENT
-    if isinstance(selector, str) and selector:
+    if selector := _selector(_at(body, paths.label_selector) if paths.label_selector else _ABSENT):
         status["selector"] = selector
     metadata = {name: body["metadata"][name] for name in _KEPT if name in body["metadata"]}
     frame = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata}
-    return frame | {"spec": {"replicas": replicas}, "status": status}
+    return frame | {"spec": {"replicas": replicas} if replicas else {}, "status": status}  # as Go writes it
 
 
 def scaled(kind: Kind, body: Body, scale: object) -> Json:
@@ -53,6 +52,27 @@ def scaled(kind: Kind, body: Body, scale: object) -> Json:
             raise failures.internal(f'the spec replicas field "{field}" does not exist')
     parent[paths.spec_replicas[-1]] = replicas
     return changed
+
+
+def _selector(found: object) -> str:
+    """As a text: what says so already, labels, or a label selector."""
+    if not isinstance(found, Mapping):
+        return found if isinstance(found, str) else ""
+    is_selector = not found.keys() - {"matchLabels", "matchExpressions"}
+    labels, expressions = (found.get("matchLabels"), found.get("matchExpressions")) if is_selector else (found, None)
+    parts = [(name, f"{name}={value}") for name, value in (labels or {}).items()]
+    parts += [(each["key"], _requirement(each)) for each in expressions or ()]
+    return ",".join(text for _, text in sorted(parts))
+
+
+def _requirement(expression: Body) -> str:
+    key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+    texts: dict[str, str] = {
+        "In": f"{key} in ({values})",
+        "NotIn": f"{key} notin ({values})",
+        "DoesNotExist": f"!{key}",
+    }
+    return texts.get(str(expression.get("operator")), str(key))
 
 
 def _paths(kind: Kind) -> ScalePaths:

@@ -92,14 +92,19 @@ class ApiServer:
 
     def begin(self, request: Request) -> Response | WatchStream | Parts:
         """As ``handle``; but what may take long comes in parts, between which others can have their turn."""
+        deprecation = ""
         try:
             route = routes.route_of(request, self.registry)
+            deprecation = route.kind.deprecation if route else ""
             answer = self._document(request) if route is None else self._answer(request, route)
         except Exception as error:  # noqa: BLE001 (a defect must not end the server, which others use)
             answer = _failed(request, error)
         if isinstance(answer, Generator):
-            return _guarded(request, answer)
-        return media_types.translated(answer, request.accept) if isinstance(answer, Response) else answer
+            return _guarded(request, answer, deprecation)
+        if isinstance(answer, WatchStream):
+            answer.headers = _warnings([deprecation])
+            return answer
+        return media_types.translated(_warned(answer, deprecation), request.accept)
 
     def collect(self) -> bool:
         """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
@@ -153,8 +158,7 @@ class ApiServer:
         is_apply = route.verb == "patch" and bodies.media_type(request) == _APPLY
         options = WriteOptions.of(route.verb, request.query, is_apply=is_apply)
         response = self._written(request, route, view, options=options)
-        warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in options.warnings)
-        return replace(response, headers={"Warning": warnings}) if warnings else response
+        return replace(response, headers=_warnings(options.warnings))
 
     def _written(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
         kind, now = route.kind, self._clock.now()
@@ -163,6 +167,7 @@ class ApiServer:
         if route.verb == "patch":
             return self._patch(request, route, view, options=options)
         sent = bodies.sent_object(request, kind)
+        options.note_repeated(request)
         if kind.answer is not None:
             return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
         if route.verb == "update":
@@ -188,7 +193,9 @@ class ApiServer:
     def _patch(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
         if bodies.media_type(request) == _APPLY:
             return self._apply(request, route, view, options=options)
-        stored = self._writer.patch(route, self._change(request, route.kind), options)
+        change = self._change(request, route.kind)
+        options.note_repeated(request)
+        stored = self._writer.patch(route, change, options)
         return view.one(stored, self._clock.now())
 
     def _apply(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
@@ -243,12 +250,12 @@ class ApiServer:
         return (yield from view.many(found, meta, self._clock.now()))
 
 
-def _guarded(request: Request, parts: Parts) -> Parts:
+def _guarded(request: Request, parts: Parts, deprecation: str) -> Parts:
     try:
         answer = yield from parts
     except Exception as error:  # noqa: BLE001 (as in ``begin``)
         answer = _failed(request, error)
-    return media_types.translated(answer, request.accept)
+    return media_types.translated(_warned(answer, deprecation), request.accept)
 
 
 def _failed(request: Request, error: Exception) -> Response:
@@ -256,6 +263,20 @@ def _failed(request: Request, error: Exception) -> Response:
         return Response.of(error.status(), error.code)
     _log.exception("request panicked", method=request.method, path=request.path)
     return Response.of(failures.internal(f"{type(error).__name__} while the request was handled").status(), 500)
+
+
+def _warned(answer: Response, text: str) -> Response:
+    """The same, which says first that the version is deprecated."""
+    if not text:
+        return answer
+    both = filter(None, [_warnings([text])["Warning"], answer.headers.get("Warning")])
+    return replace(answer, headers={**answer.headers, "Warning": ", ".join(both)})
+
+
+def _warnings(texts: Iterable[str]) -> dict[str, str]:
+    lines = (line for text in texts for line in text.splitlines()[1:] or [text] if line)  # below a headline, if any
+    found = ", ".join(f'299 - "{_quoted(line.strip())}"' for line in lines)
+    return {"Warning": found} if found else {}
 
 
 def _quoted(text: str) -> str:

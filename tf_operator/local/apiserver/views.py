@@ -45,7 +45,7 @@ class View:
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), whole)
 
     def whole(self, body: Body) -> bytes:
-        """An object that is not stored: the end of a watch, a bookmark."""
+        """An object that is not stored, as it is: the end of a watch."""
         return protobuf.enveloped(body) if self.media == PROTOBUF else msgspec.json.encode(body)
 
     def one(self, stored: Stored, now: datetime, *, code: int = 200) -> Response:
@@ -57,15 +57,20 @@ class View:
     def raw(self, stored: Stored, now: datetime, *, has_columns: bool = True) -> bytes:
         """One object as JSON, for an answer or the event of a watch (where only the first table has columns)."""
         body, raw = self._served(stored)
-        if self.form == _TABLE:
-            table = self._table([body], now, {"resourceVersion": body["metadata"].get("resourceVersion", "")})
-            return msgspec.json.encode(table if has_columns else {**table, "columnDefinitions": None})
         if self.form:
-            return self.whole(self._metadata(body))
+            return self.shown(body, now, has_columns=has_columns)
         if self.media == PROTOBUF:
             resource = self.kind.resource
             return protobuf.envelope(resource.api_version, resource.kind, self._message(stored, body))
         return raw
+
+    def shown(self, body: Body, now: datetime, *, has_columns: bool) -> bytes:
+        """A body that need not be stored, in the form of the view: a bookmark has the form of all events."""
+        if self.form == _TABLE:
+            body = {"spec": {}, "status": {}, **body}  # a bookmark has neither, and columns read them
+            table = self._table([body], now, {"resourceVersion": body["metadata"].get("resourceVersion", "")})
+            return msgspec.json.encode(table if has_columns else {**table, "columnDefinitions": None})
+        return self.whole(self._metadata(body) if self.form else body)
 
     def many(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
         """The answer that is a list."""

@@ -43,6 +43,8 @@ class WatchStream:
         self._collection = collection
         self._view = view
         self.content_type = view.stream_type
+        self.headers: Mapping[str, str] = {}
+        """Beside the content type: ``Warning``."""
         self._selects = selects
         self._clock = clock
         self._is_served = is_served
@@ -142,7 +144,8 @@ class WatchStream:
         if ends_initial_events:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-        return self._view.event("BOOKMARK", self._view.whole(body))
+        has_columns, self._has_columns = not self._has_columns, True
+        return self._view.event("BOOKMARK", self._view.shown(body, self._clock.now(), has_columns=has_columns))
 
     def initial_lines(self, found: list[Stored], version: int | None) -> Iterator[bytes]:
         """ADDED for each, and with a version the bookmark that ends them."""

@@ -10,13 +10,14 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.local.apiserver import bodies, failures, reads, stamps
+from tf_operator.local.apiserver import bodies, failures, reads, repeated_fields, stamps
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.routes import Route
 from tf_operator.local.apiserver.store import Stored, VersionedStore, path_of
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import Body, ObjectKey
 
 _BEYOND_UINT64: Final = 2**64
@@ -53,6 +54,11 @@ class WriteOptions:
             raise failures.invalid_options(f"{verb.capitalize()}Options", causes)
         return cls(is_dry_run=dry_run == "All", field_validation=validation)
 
+    def note_repeated(self, request: Request) -> None:
+        """Warn of fields that stand twice in what was sent, of which the last counts."""
+        if self.field_validation != "Ignore":
+            self.warnings.extend(repeated_fields.found(request.body or b"", bodies.media_type(request)))
+
 
 def _not_supported(field_name: str, value: str, supported: str) -> FieldCause:
     message = f"Unsupported value: {value}: supported values: {supported}"
@@ -74,8 +80,7 @@ class ObjectWriter:
         body = self._framed(kind, sent, options)
         metadata = body["metadata"]
         stamps.place(kind, metadata, route.key)
-        if _version_of(metadata, is_strict=False):
-            raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
+        version = metadata.get("resourceVersion", "")
         stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
         stamps.record_managers(metadata, options.managed_fields)
         self._check_namespace(kind, metadata.get("name", ""), route.namespace)
@@ -87,9 +92,13 @@ class ObjectWriter:
             kind.admit(body, self._listing)
         key = ObjectKey(route.namespace, metadata["name"])
         collection, path = str(kind.storage), path_of(key)
+        if not options.is_dry_run and _version_of({"resourceVersion": version}, is_strict=False):
+            raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         if path in self._store.collection(collection).objects:
             found = self._store.collection(collection).objects[path].body["metadata"]
             raise failures.already_exists(kind, key.name, is_terminating="deletionTimestamp" in found)
+        if options.is_dry_run and version:
+            metadata["resourceVersion"] = version  # which only the storage looks at, and replaces
         return self._commit(collection, path, self._for_storage(kind, body), options)
 
     def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
@@ -100,12 +109,9 @@ class ObjectWriter:
         if kind.may_create_by_update and not reads.has_stored(self._store, route):
             _check_uid(route, body["metadata"], "")
             _version_of(body["metadata"])
-            version = body["metadata"].pop("resourceVersion", "")
-            created = self.create(route, body, options)
-            if not (options.is_dry_run and version):
-                return created
-            # The real server replaces the version that was sent only when it stores the object.
-            return Stored({**created.body, "metadata": {**created.body["metadata"], "resourceVersion": version}}, 0)
+            if not options.is_dry_run:
+                body["metadata"].pop("resourceVersion", None)
+            return self.create(route, body, options)
         stored = reads.stored_at(self._store, route)
         _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
         return self._replace(route, stored, body, options)
@@ -145,6 +151,9 @@ class ObjectWriter:
         if kind.unknown_fields is not None and (kind.is_custom or not is_ignored):
             # Of what was sent: nothing but the known fields of metadata is taken along.
             found = kind.unknown_fields(framed)
+            if not kind.is_custom:  # whose decoder looks into no field that it does not know
+                gone = tuple(text.removeprefix("unknown field ").rstrip('"') for text in found)
+                options.warnings[:] = [text for text in options.warnings if not _is_below(text, gone)]
             options.warnings.extend(text for text in found if not is_ignored and text not in known)
         return stamps.ordered(framed)
 
@@ -245,6 +254,12 @@ class ObjectWriter:
                 "metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated"
             )
             raise failures.forbidden(kind, name, why, causes=[cause])
+
+
+def _is_below(warning: str, places: tuple[str, ...]) -> bool:
+    """Whether a warning about a repeated field is about one that is unknown anyway, or is in such a field."""
+    field_name = warning.removeprefix("duplicate field ")
+    return any(field_name.startswith((f'{place}"', f"{place}.", f"{place}[")) for place in places)
 
 
 def _version_of(metadata: Body, *, is_strict: bool = True) -> int:

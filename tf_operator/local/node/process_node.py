@@ -285,12 +285,18 @@ class _NamesIn:
 def node_status(capacity: Capacity, now: str) -> dict[str, Any]:
     """The status of a node that is ready."""
     amounts = {"cpu": str(capacity.cpus), "memory": f"{capacity.memory // 1024}Ki", "pods": "10000"}
+    machine = os.uname()
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "runs pods as processes"}
     return {
         "capacity": amounts,
         "allocatable": amounts,
         "conditions": [ready | {"lastTransitionTime": now, "lastHeartbeatTime": now}],
         "addresses": [{"type": "InternalIP", "address": pod_report.ADDRESS}],
+        "nodeInfo": {
+            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine.machine, machine.machine),
+            "operatingSystem": machine.sysname.lower(),
+            "kernelVersion": machine.release,
+        },
     }
 
 

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from support.fake_clock import FakeClock
+from support.toy_kinds import call
 from tf_operator.dialects import registry
 from tf_operator.dialects.kubeflow import hub
 from tf_operator.dialects.served import Crd
-from tf_operator.local.apiserver import ages, definitions, json_path, tables
+from tf_operator.local.apiserver import ages, built_in, definitions, json_path, tables
 from tf_operator.local.apiserver.messages import ApiFailure
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import rfc3339
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -128,6 +132,28 @@ def test_older_versions_are_converted_as_by_tfjob_convert() -> None:
     assert older.convert is not None
     body = {"apiVersion": "kubeflow.org/v1beta1", "kind": "TFJob", "metadata": {"name": "j"}, "spec": {}}
     assert older.convert(body, api.resource.api_version) == api.conversion.convert(body, api.resource.version)
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        ({}, ""),
+        ({"deprecated": True}, "example.com/v1beta1 Thing is deprecated; use example.com/v1 Thing"),
+        ({"deprecated": True, "deprecationWarning": "Use boxes."}, "Use boxes."),
+    ],
+)
+def test_each_answer_of_a_deprecated_version_says_so(change: Json, warning: str) -> None:
+    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    crd = copy.deepcopy(DEFINITION) | {"kind": "CustomResourceDefinition"}
+    crd["spec"]["versions"] += [VERSION | {"name": "v1beta1", "storage": False} | change]
+    call(server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    path = "/apis/example.com/v1beta1/things"
+    found = [
+        server.handle(Request("", "GET", where, query)).headers.get("Warning")
+        for where, query in ((path, {}), (path, {"watch": "true"}), (path.replace("beta1", ""), {}))
+    ]
+    expected = f'299 - "{warning}"' if warning else None
+    assert found == [expected, expected, None]
 
 
 def test_a_conversion_that_needs_a_webhook_is_refused_loudly() -> None:

@@ -26,6 +26,7 @@ class Watch:
     content_type = "application/json"
 
     def __init__(self, clock):
+        self.headers = {"Warning": '299 - "old"'}
         self.wakes_at = clock.monotonic() + 60
         self.is_ended = self.is_closed = False
         self.lines = []

@@ -1,5 +1,7 @@
 """Lists and watches of what is, and of what was."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -7,6 +9,7 @@ from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call, events, watch
 from tf_operator.local.apiserver.watches import MOST_LINES
+from tf_operator.machinery.transport.requests import Request
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
 MERGE = "application/merge-patch+json"
@@ -146,6 +149,18 @@ async def test_a_quiet_watch_has_bookmarks_and_ends_in_time(server, clock):
     await clock.advance(stream.wakes_at - clock.monotonic())
     assert events(stream) == []
     assert stream.is_ended
+
+
+@pytest.mark.parametrize("form", ["PartialObjectMetadata", "Table"])
+def test_a_bookmark_has_the_form_of_all_events(server, form):
+    query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
+    query["sendInitialEvents"] = "true"
+    accept = f"application/json;as={form};v=v1;g=meta.k8s.io"
+    *_, line = server.handle(Request("watch", "GET", TOYS, query, accept=accept)).news()
+    event = json.loads(line)
+    assert (event["type"], event["object"]["kind"]) == ("BOOKMARK", form)
+    metadata = event["object"]["rows"][0]["object"]["metadata"] if form == "Table" else event["object"]["metadata"]
+    assert metadata["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
 def test_a_watch_that_does_not_read_is_ended_when_its_place_is_forgotten(server):

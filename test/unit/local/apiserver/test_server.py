@@ -118,6 +118,38 @@ def test_an_unknown_field_is_dropped_where_nobody_asks_for_its_validation(server
     assert call(server, "POST", path, sent, fieldValidation="Ignore")[1]["spec"] == {"wheels": 4}
 
 
+def test_a_dry_run_does_not_look_at_the_version_of_a_new_object(server):
+    body = {"metadata": {"name": "box", "resourceVersion": "7"}}
+    code, made = call(server, "POST", BOXES, body, dryRun="All")
+    assert (code, made["metadata"]["resourceVersion"]) == (201, "7")
+    assert call(server, "POST", BOXES, body)[0] == 500
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "problem"),
+    [
+        (b'{"metadata": {"name": "a"}, "spec": {"parts": [{"id": 1, "id": 2}]}}', "json", "spec.parts[0].id"),
+        (b'{"metadata": {"name": "a"}, "metadata": {"name": "a"}}', "json", "metadata"),
+        (b"metadata:\n  name: a\nspec:\n  size: 1\n  size: 2\n", "yaml", 'line 5: key \\"size\\" already set'),
+    ],
+)
+def test_a_field_that_stands_twice_is_warned_of_and_under_strict_refused(server, body, media, problem):
+    send = {"content_type": f"application/{media}"}
+    answer = server.handle(Request("", "POST", BOXES, {}, body, **send))
+    assert (answer.code, problem in answer.headers["Warning"]) == (201, True)
+    code, status = call(server, "POST", BOXES, body, **send, fieldValidation="Strict")
+    assert (code, problem.replace("\\", "") in status["message"]) == (400, True)
+    assert "Warning" not in server.handle(Request("", "POST", BOXES, {"fieldValidation": "Ignore"}, body)).headers
+
+
+def test_yaml_may_have_tabs_where_go_takes_them(server):
+    body = b"metadata: {\n\tname: a\n}\nspec:\tx\n"
+    code, made = call(server, "POST", BOXES, body, content_type="application/yaml")
+    assert (code, made["metadata"]["name"], made["spec"]) == (201, "a", "x")
+    bad = call(server, "POST", BOXES, b"metadata:\n\tname: b\n", content_type="application/yaml")
+    assert bad[0] == 400
+
+
 def test_an_action_changes_the_object_and_answers_with_a_status(server):
     call(server, "POST", BOXES, toy(size=1))
     code, status = call(server, "POST", f"{BOXES}/car/binding", {"target": {"name": "shelf"}})
