@@ -52,6 +52,7 @@ ACCEPTS: Final = {
     "partialsprotobuf": f"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList{_META}",
     "tableprotobuf": f"application/vnd.kubernetes.protobuf;as=Table{_META}",
     "asyaml": "application/yaml",
+    "yamltable": f"application/yaml;as=Table{_META}",
 }
 # Short name of a collection: group and version, plural, kind, and whether it is in a namespace.
 COLLECTIONS: Final = {

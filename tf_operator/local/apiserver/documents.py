@@ -26,7 +26,7 @@ def answer(request: Request, registry: Registry) -> Response:
     if request.method != "GET" and is_built_in:
         raise failures.method_not_allowed()
     if "openapi" not in path:
-        _check_accepted(request.accept, is_negotiated=path != "/version")
+        _check_accepted(path, request.accept)
     response = Response.of(found)
     if found.get("kind") == "APIGroupDiscoveryList":
         kind = f"{JSON};g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
@@ -34,12 +34,14 @@ def answer(request: Request, registry: Registry) -> Response:
     return response
 
 
-def _check_accepted(header: str, *, is_negotiated: bool) -> None:
+def _check_accepted(path: str, header: str) -> None:
     """406 for who accepts only what a document has no form of, as a table."""
     accepted = media_types.accepted(header)
-    forms = [found.parameters.get("as", "") for found in accepted] if is_negotiated else [""] * len(accepted)
-    if not {"", "APIGroupDiscoveryList"} & set(forms):
-        raise failures.not_acceptable((JSON, YAML, PROTOBUF), is_known=bool(forms))
+    if path == "/version":
+        if all(found.name != JSON for found in accepted):
+            raise failures.not_acceptable((JSON,), is_known=False)
+    elif not {"", "APIGroupDiscoveryList"} & {found.parameters.get("as", "") for found in accepted}:
+        raise failures.not_acceptable((JSON, YAML, PROTOBUF), is_known=bool(accepted) or path == "/apis")
 
 
 def _document(path: str, registry: Registry, aggregated: str) -> Json | None:

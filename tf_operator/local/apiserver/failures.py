@@ -148,6 +148,15 @@ def not_yet(version: int, current: int) -> ApiFailure:
     return ApiFailure(504, "Timeout", message, details={"causes": [cause], "retryAfterSeconds": 1})
 
 
+def no_namespace(kind: Kind, namespace: str, name: str, *, is_new: bool) -> ApiFailure:
+    """500 of a namespace whose name would lead elsewhere in the storage, as the real server words it."""
+    if is_new:
+        return internal(f"invalid resource name \"{namespace}\": [may not be '{namespace}']")
+    resource = kind.resource
+    place = "/".join(filter(None, ["", resource.group if kind.is_custom else "", resource.plural, namespace, name]))
+    return ApiFailure(500, "", f'invalid key: "/{place}"')
+
+
 def internal(why: str) -> ApiFailure:
     """500."""
     return ApiFailure(500, "InternalError", f"Internal error occurred: {why}", details={"causes": [{"message": why}]})

@@ -20,6 +20,7 @@ _VERBS_OF_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "del
 _DURATION = re.compile(r"([0-9.]+(ns|us|ms|s|m|h))+|0|")
 _WRITTEN = frozenset({"status", "scale"})
 _INTERACTIVE = frozenset({"attach", "exec", "portforward"})
+_NO_NAMES = frozenset({".", ".."})
 _UNSIGNED = re.compile(r"[0-9]{1,19}")
 
 
@@ -63,6 +64,8 @@ def route_of(request: Request, registry: Registry) -> Route | None:
     name, subresource = (*rest[1:], "", "")[:2]
     _check(request, name)
     verb = "watch" if is_watch else _verb(request, kind, name=name, subresource=subresource)
+    if namespace in _NO_NAMES:
+        raise failures.no_namespace(kind, namespace, name, is_new=verb == "create")
     if verb == "deletecollection" and kind.is_namespace:
         raise failures.method_not_allowed()
     return Route(verb, kind, namespace, name, subresource)
@@ -77,7 +80,7 @@ def _check(request: Request, name: str) -> None:
 
 def _problem_of(name: str) -> str:
     """Why no object can have this name, if none can."""
-    if name in {".", ".."}:
+    if name in _NO_NAMES:
         return f"may not be '{name}'"
     return "may not contain '%'" if "%" in name else ""
 

@@ -150,18 +150,19 @@ def _list(kind: str, api_version: str, meta: Mapping[str, Any], items: Sequence[
 
 def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = "") -> View:
     """The first of the accepted forms that the server has."""
-    accepted = media_types.accepted(accept)
+    accepted, has_no_stream = media_types.accepted(accept), False
     for found in accepted:
         form, version = found.parameters.get("as", ""), found.parameters.get("v", "")
         media = PROTOBUF if found.name == PROTOBUF else JSON
-        if (found.name == YAML and verb == "watch") or (media == PROTOBUF and not _has_protobuf(kind, form)):
+        is_known = form in _FORMS and found.parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}
+        if form and (not is_known or kind.answer is not None):
             continue
-        if not form:
-            return View(kind, media=media)
-        if form in _FORMS and found.parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}:
-            return View(kind, form, version, _included(query) if form == _TABLE else "", media)
-    streams = (f"{JSON}{_STREAM}", f"{PROTOBUF}{_STREAM}") if not kind.is_custom else ()
-    if accepted and verb == "watch" and streams:
+        if found.name == YAML and verb == "watch":
+            has_no_stream = True
+        elif media != PROTOBUF or _has_protobuf(kind, form):
+            return View(kind, form, version or "v1", _included(query) if form == _TABLE else "", media)
+    streams = (f"{JSON}{_STREAM}", f"{PROTOBUF}{_STREAM}")
+    if has_no_stream:
         raise failures.not_acceptable(streams, is_known=True)
     if accepted or kind.is_custom or verb not in {"list", "watch"}:
         streams = ()

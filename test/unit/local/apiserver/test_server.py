@@ -150,6 +150,12 @@ def test_yaml_may_have_tabs_where_go_takes_them(server):
     assert bad[0] == 400
 
 
+@pytest.mark.parametrize("namespace", ["..", "."])
+def test_no_namespace_leads_elsewhere(server, namespace):
+    path = f"/api/v1/namespaces/{namespace}/boxes"
+    assert [call(server, "GET", path)[0], call(server, "POST", path, toy())[0]] == [500, 500]
+
+
 def test_an_action_changes_the_object_and_answers_with_a_status(server):
     call(server, "POST", BOXES, toy(size=1))
     code, status = call(server, "POST", f"{BOXES}/car/binding", {"target": {"name": "shelf"}})
