@@ -267,8 +267,10 @@ class AsyncTFJobs:
                         yield line
             except errors.Refused as error:
                 # Of several replicas some have nothing to read: no run before, or a container that was not started.
-                refusal, refused = error, refused + 1
-        if refusal and refused == len(chosen):
+                # A log that was there is missed all the same.
+                refusal = refusal if isinstance(refusal, errors.Expired) else error
+                refused += 1
+        if refusal and (refused == len(chosen) or isinstance(refusal, errors.Expired)):
             raise refusal
 
     async def suspend(self, job: str | Job) -> Job:

@@ -242,7 +242,7 @@ class LogFollower:
             async with aclosing(follow(self._client, pod, options, self._clock)) as lines:
                 async for line in lines:
                     await self._lines.put(line)
-        except (errors.Forbidden, errors.Unauthorized):
+        except (errors.Forbidden, errors.Unauthorized, errors.Expired):
             raise
         except errors.ApiError:
             return  # a container that is gone again: its replica goes on, and so do the others

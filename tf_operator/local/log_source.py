@@ -4,6 +4,10 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 
+class LogGone(Exception):
+    """There is no such log, though the container has run: somebody has deleted it."""
+
+
 class LogSource(Protocol):
     """The logs of all containers."""
 
@@ -23,5 +27,5 @@ class LogSource(Protocol):
         """What a container has written, in pieces; with ``follow`` until the container has ended.
 
         ``previous`` is the one before its last restart. An asynchronous generator: it is closed when the reader goes.
-        Nothing, if there is no such log: the API server has checked the pod's status before.
+        Raises ``LogGone`` when it is called: the API server has checked the pod's status before.
         """

@@ -46,13 +46,13 @@ class LogTransport:
             pod = msgspec.json.decode(await reply.read())
         try:
             asked = pod_logs.parse(request.query, pod, self._clock.now())
+            pieces = asked.read(self._logs, key_of(pod)) if asked else None
         except ApiFailure as failure:
             yield WholeReply(Response.of(failure.status(), failure.code))
             return
-        if asked is None:
+        if pieces is None:
             yield WholeReply(Response(200, b"", "text/plain"))
             return
-        pieces = asked.read(self._logs, key_of(pod))
         async with aclosing(pieces):  # type: ignore[type-var] # an asynchronous generator, as its contract says
             yield _LogReply(pieces)
 

@@ -14,6 +14,7 @@ from support.settle import eventually
 from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import pod_runner, pod_status_writer, process_node
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
@@ -23,7 +24,7 @@ from tf_operator.machinery.events.event_object import EVENTS
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.machinery.transport.requests import Resource, Scope
+from tf_operator.machinery.transport.requests import Request, Resource, Scope
 from tf_operator.meta import ObjectKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -105,6 +106,14 @@ class Machine:
     async def log(self, name, container="main", **wish):
         return b"".join([line async for line in self.node.logs.read("default", name, container, **wish)]).decode()
 
+    async def kubectl_log(self, name):
+        """As the API server answers."""
+        transport = LogTransport(InProcess(self.server, self.clock), self.node.logs, self.clock)
+        path = requests.path_of(PODS, ObjectKey("default", name), "log")
+        async with transport.send(Request("get", "GET", path)) as reply:
+            assert reply.status == 200, await reply.read()
+            return await reply.read()
+
     async def events(self, name):
         scope = Scope("default", field_selector=f"involvedObject.name={name}")
         raw = await self.client.send(requests.list_page(EVENTS, scope, limit=500))
@@ -118,7 +127,7 @@ async def machine(tmp_path_factory):
     await found.start()
     yield found
     await found.stop()
-    assert [file for file in found.folder.rglob("*") if file.is_file()] == []
+    assert [file for file in found.folder.rglob("*") if file.is_file() and file.suffix != ".log"] == []
 
 
 def state(pod):
@@ -387,6 +396,7 @@ async def test_a_container_that_cannot_be_created_says_why(machine, name, main, 
 async def test_a_program_that_cannot_be_started_fails_its_pod(machine, name, main, reason):
     await machine.pod(name, main=main)
     ended = state(await machine.phase(name, "Failed"))["state"]["terminated"]
+    assert await machine.kubectl_log(name) == b""
     # Without a start, the operator would take the pod for one that its node has rejected.
     assert (ended["reason"], ended["startedAt"]) == (reason, "1970-01-01T00:00:00Z")
 
@@ -444,9 +454,18 @@ async def test_programs_save_their_work_when_their_node_ends_and_go_on_under_the
     hook = {"lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", f"echo hook >> {saved}"]}}}}
     await machine.pod("survivor", script, main=hook, policy="Always")
     await machine.phase("survivor", "Running")
+    await machine.pod("ended", "echo kept")
+    deleted = await machine.pod("deleted-later", "echo not kept")
+    for name in ("ended", "deleted-later"):
+        await machine.phase(name, "Succeeded")
     await machine.stop()
     assert saved.read_text() == "hook\nwork\n"
     assert list(machine.folder.glob("pods/*")) == []
+    await machine.delete(deleted, 0)
     await machine.start()
+    await eventually(lambda: not (machine.folder / "logs" / deleted["metadata"]["uid"]).exists())
+    assert await machine.kubectl_log("ended") == b"kept\n"
+    await machine.delete(await machine.get("ended"))
+    await machine.gone("ended")
     pod = await machine.wait("survivor", lambda pod: state(pod)["restartCount"] == 1)
     assert state(pod)["lastState"]["terminated"]["reason"] == "ContainerStatusUnknown"

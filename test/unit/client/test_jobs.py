@@ -220,6 +220,18 @@ async def test_a_log_that_breaks_off_is_followed_from_where_it_was(jobs, cluster
 
 
 @pytest.mark.parametrize("follow", [False, True])
+async def test_a_log_that_was_deleted_is_an_error_though_others_are_there(jobs, cluster, follow):
+    job = cluster.job()
+    for replica in ("chief-0", "worker-0", "worker-1"):
+        cluster.pod(job, replica)
+    cluster.logs = {"j-worker-0": [errors.Expired(410, errors.Status(message="deleted"))], "j-worker-1": [b"one\n"]}
+
+    async with aclosing(jobs.logs("j", follow=follow)) as lines:
+        with pytest.raises(errors.Expired, match="deleted"):
+            assert [line.text async for line in lines] == []
+
+
+@pytest.mark.parametrize("follow", [False, True])
 async def test_logs_that_nobody_may_read_are_an_error_and_not_empty(jobs, cluster, follow):
     cluster.pod(cluster.job(), "worker-0")
     cluster.logs["j-worker-0"] = [errors.Forbidden(403, errors.Status(message="no right"))]

@@ -136,6 +136,11 @@ def expired(message: str) -> ApiFailure:
     return ApiFailure(410, "Expired", message)
 
 
+def gone(message: str) -> ApiFailure:
+    """410: it was there."""
+    return ApiFailure(410, "Gone", message)
+
+
 def too_old(version: int, floor: int) -> ApiFailure:
     """410 of a watch."""
     return expired(f"too old resource version: {version} ({floor})")

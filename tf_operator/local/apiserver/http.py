@@ -270,14 +270,13 @@ class _Site(StreamingServer):
             return await self._send(http, found if isinstance(found, Response) else Response(404, b""))
         pod = msgspec.json.decode(found.body)
         asked = pod_logs.parse(request.query, pod, self._clock.now())
+        pieces = asked.read(self._logs, key_of(pod)) if asked else None
         response = web.StreamResponse(headers=_headers("text/plain"))
         response.enable_chunked_encoding()
         await response.prepare(http)
-        if asked is None:
-            return response
-        pieces = asked.read(self._logs, key_of(pod))
-        async for piece in pieces:
-            await self.write(http, response, piece)
+        if pieces:
+            async for piece in pieces:
+                await self.write(http, response, piece)
         return response
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.messages import ApiFailure
-from tf_operator.local.log_source import LogSource
+from tf_operator.local.log_source import LogGone, LogSource
 from tf_operator.meta import Body, ObjectKey, key_of, parse_time, text_of
 
 PATH: Final = re.compile(r"(?P<pod>/api/v1/namespaces/(?P<namespace>[^/]+)/pods/(?P<name>[^/]+))/log")
@@ -35,18 +35,22 @@ class LogRequest:
     limit_bytes: int | None
 
     def read(self, logs: LogSource, pod: ObjectKey) -> AsyncIterator[bytes]:
-        """It, from where the logs are."""
-        return logs.read(
-            pod.namespace,
-            pod.name,
-            self.container,
-            follow=self.follow,
-            previous=self.previous,
-            tail_lines=self.tail_lines,
-            since_seconds=self.since_seconds,
-            limit_bytes=self.limit_bytes,
-            timestamps=self.timestamps,
-        )
+        """It, from where the logs are; ``ApiFailure`` if it is not there."""
+        try:
+            return logs.read(
+                pod.namespace,
+                pod.name,
+                self.container,
+                follow=self.follow,
+                previous=self.previous,
+                tail_lines=self.tail_lines,
+                since_seconds=self.since_seconds,
+                limit_bytes=self.limit_bytes,
+                timestamps=self.timestamps,
+            )
+        except LogGone:
+            run = "the previous run of " if self.previous else ""
+            raise failures.gone(f"the log of {run}container {self.container} in pod {pod.name} was deleted") from None
 
 
 def parse(query: Mapping[str, str], pod: Body, now: datetime) -> LogRequest | None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tf_operator.local.node import probes
+from tf_operator.local.node.container_log import ContainerLog
 from tf_operator.local.node.containers import End, LocalContainer, LocalPod, mapping_of
-from tf_operator.local.node.logs import ContainerLog
 from tf_operator.local.node.node_parts import NodeParts
 from tf_operator.local.node.probes import Probe, Tally
 from tf_operator.local.node.processes import Launch
@@ -27,7 +27,7 @@ _numbers = count(1)
 """So that no identity of a process is used twice."""
 
 
-_SCHEME = "process://"
+_SCHEME, _NO_PROCESS = "process://", 0
 
 
 def process_number(container_id: str) -> int:
@@ -105,8 +105,10 @@ class ContainerProcess:
                 self._begin(self._post_start(hook))
 
     def on_failed(self, problem: str) -> None:
-        """The program could not be started."""
-        self._finish(End(128, self._parts.clock.now(), reason="StartError", message=problem))
+        """The program could not be started: a container of which only the log is there, and empty."""
+        identity = f"{_SCHEME}{_NO_PROCESS}"
+        end = End(128, self._parts.clock.now(), reason="StartError", message=problem, container_id=identity)
+        self._finish(end)
 
     def on_output(self, data: bytes) -> None:
         """It has written something."""

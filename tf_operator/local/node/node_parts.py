@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tf_operator.local.node.addresses import Addresses
+from tf_operator.local.node.container_log import MOST_BYTES
 from tf_operator.local.node.containers import LocalPod
 from tf_operator.local.node.downward import Capacity
 from tf_operator.local.node.launch import Interpreter
-from tf_operator.local.node.logs import MOST_BYTES, NodeLogs
+from tf_operator.local.node.logs import NodeLogs
 from tf_operator.local.node.memory_limits import MemoryLimits
 from tf_operator.local.node.processes import Processes
 from tf_operator.machinery.clock import Clock

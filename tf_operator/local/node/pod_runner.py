@@ -19,7 +19,6 @@ from tf_operator.local.node.container_process import ContainerProcess, process_n
 from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod, mapping_of
 from tf_operator.local.node.launch import CannotStart, bare_ports, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
-from tf_operator.local.node.logs import ContainerLog
 from tf_operator.local.node.node_parts import PODS, NodeParts
 from tf_operator.local.node.pod_setup import PodSetup
 from tf_operator.local.node.pod_status_writer import PodStatusWriter
@@ -200,11 +199,8 @@ class PodRunner:
         self._warn_unseen(container, unseen_mounts(container, around.mounts))
         self._warn_bare(container, {port: around.ports[port] for port in bare_ports(container, around.ports)})
         runtime = self._runtimes[container.name]
-        settings = self._parts.settings
-        folder = settings.pod_folder(self._pod) / "logs" / container.name
         restarts = runtime.restarts + (runtime.end is not None)
-        log = ContainerLog(folder, restarts, clock=self._parts.clock, most_bytes=settings.log_bytes)
-        self._parts.logs.add(self._pod.key.namespace, self._pod.key.name, container.name, log)
+        log = self._parts.logs.begin(self._pod.uid, container.name, restarts)
         message_file = self._setup.message_file(container)
         message_file.unlink(missing_ok=True)
         run = ContainerProcess(

@@ -36,7 +36,7 @@ from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.machinery.transport.responses import ObjectMeta
-from tf_operator.meta import Body, ObjectKey, controller_of, labels_of, metadata_of, rfc3339, text_of, uid_of
+from tf_operator.meta import Body, ObjectKey, controller_of, key_of, labels_of, metadata_of, rfc3339, text_of, uid_of
 
 _log = Logger(__name__)
 _PAUSE = 1.0
@@ -79,7 +79,7 @@ class ProcessNode:
             recorder,
             processes=Processes(settings.folder / "processes", spawner_process),
             addresses=Addresses(start=os.getpid() * 97),
-            logs=NodeLogs(clock),
+            logs=NodeLogs(settings.folder / "logs", clock, most_bytes=settings.log_bytes),
             limits=memory_limits.find(),
         )
         self.logs = self._parts.logs
@@ -105,6 +105,7 @@ class ProcessNode:
                 tasks.create_task(self._services.run(), name="services of the node")
                 tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(self._register(), name="register the node")
+                tasks.create_task(self._clean_logs(), name="logs of the node")
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
@@ -163,13 +164,21 @@ class ProcessNode:
         """A pod is gone."""
         if runner := self._runners.get(last.metadata.uid):
             runner.on_gone()
+        else:
+            self._parts.logs.remove(last.metadata.key, last.metadata.uid)
 
     async def _watch_pods(self) -> None:
         """Watch pods, once the names of Services are known that may occur in them."""
         await self._services.wait_synced()
         await self._pods.run()
 
+    async def _clean_logs(self) -> None:
+        """Logs stay until their pod is deleted, perhaps while no node ran."""
+        await self._pods.wait_synced()
+        self._parts.logs.keep_only({item.metadata.uid for item in self._pods.store})
+
     def _take(self, body: Body) -> None:
+        self._parts.logs.know(key_of(body), uid_of(body))
         if pod_report.is_final(body) and not text_of(metadata_of(body), "deletionTimestamp"):
             return
         pod = local_pod(body)
@@ -209,7 +218,9 @@ class ProcessNode:
         finally:
             self._runners.pop(pod.uid, None)
             self._parts.addresses.release(pod.uid)
-            self._parts.logs.forget(pod.key.namespace, pod.key.name)
+            self._parts.logs.close(pod.uid)
+            if self._pods.store.by_uid(pod.uid) is None:
+                self._parts.logs.remove(pod.key, pod.uid)
 
     async def _fail(self, body: Body, error: Exception) -> None:
         while isinstance(error, ExceptionGroup):

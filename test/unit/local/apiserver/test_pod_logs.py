@@ -1,5 +1,6 @@
 """Which container's log is meant, and which part of it."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from tf_operator.local.apiserver import pod_logs
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.pod_logs import LogRequest
-from tf_operator.meta import rfc3339
+from tf_operator.local.log_source import LogGone
+from tf_operator.meta import ObjectKey, rfc3339
 
 ALL = LogRequest(
     "a", follow=False, previous=False, timestamps=False, tail_lines=None, since_seconds=None, limit_bytes=None
@@ -51,6 +53,17 @@ def test_since_a_time_is_since_so_many_seconds(clock):
 )
 def test_the_only_container_has_a_log_once_it_has_run(clock, status):
     assert asked(pod("a", a=status, init=("i",)), clock) == ALL
+
+
+def test_a_log_that_was_deleted_is_not_taken_for_an_empty_one(clock):
+    class NoLogs:
+        def read(self, *_where, **_what):
+            raise LogGone
+
+    for wish, run in ((ALL, "container a"), (replace(ALL, previous=True), "the previous run of container a")):
+        with pytest.raises(ApiFailure, match=f"the log of {run} in pod p was deleted") as refused:
+            wish.read(NoLogs(), ObjectKey("n", "p"))
+        assert (refused.value.code, refused.value.reason) == (410, "Gone")
 
 
 def test_a_pod_without_a_node_has_an_empty_log(clock):

@@ -6,18 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from tf_operator.local.node.logs import LONGEST_LINE, ContainerLog, NodeLogs, rotated
+from tf_operator.local.log_source import LogGone
+from tf_operator.local.node import container_log
+from tf_operator.local.node.log_records import LONGEST_RECORD, rotated
+from tf_operator.local.node.logs import NodeLogs
+from tf_operator.meta import ObjectKey
+
+POD = ObjectKey("ns", "pod")
 
 
 class Logs:
     def __init__(self, clock, folder):
-        self.clock, self.folder = clock, folder
-        self.node = NodeLogs(clock)
+        self.clock, self.folder = clock, folder / "uid/main"
+        self.root = folder
+        self.start()
+
+    def start(self, **options):
+        """A node begins, which has the pod."""
+        self.node = NodeLogs(self.root, self.clock, **options)
+        self.node.know(POD, "uid")
 
     def run(self, restarts=0, **options):
-        log = ContainerLog(self.folder, restarts, clock=self.clock, **options)
-        self.node.add("ns", "pod", "main", log)
-        return log
+        if options:
+            self.start(**options)
+        return self.node.begin("uid", "main", restarts)
 
     async def read(self, **wish):
         return b"".join([piece async for piece in self.node.read("ns", "pod", "main", **wish)]).decode()
@@ -32,7 +44,7 @@ def fill_disk(log):
 def logs(clock, tmp_path):
     found = Logs(clock, tmp_path)
     yield found
-    found.node.forget("ns", "pod")
+    found.node.remove(POD, "uid")
 
 
 async def test_a_log_is_read_in_the_parts_that_are_asked_for(logs, clock):
@@ -51,20 +63,47 @@ async def test_a_log_is_read_in_the_parts_that_are_asked_for(logs, clock):
     assert await logs.read(tail_lines=1, timestamps=True) == "2026-01-01T00:01:00.000000Z four\n"
 
 
-async def test_the_previous_run_has_a_log_of_its_own_and_older_ones_are_removed(logs, tmp_path):
-    for restarts in range(3):
+async def test_the_previous_run_has_a_log_of_its_own_and_older_ones_are_removed(logs):
+    for restarts in (0, 2, 3):
         log = logs.run(restarts)
         log.write(f"run {restarts}\n".encode())
         log.close()
-    assert await logs.read() == "run 2\n"
-    assert await logs.read(previous=True) == "run 1\n"
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["1.log", "2.log"]
+    assert await logs.read() == "run 3\n"
+    assert await logs.read(previous=True) == "run 2\n"
+    assert sorted(file.name for file in logs.folder.iterdir()) == ["2.log", "3.log"]
 
 
-async def test_a_log_that_is_not_there_is_empty(logs):
-    assert await logs.read() == ""
+async def test_a_log_that_is_gone_is_no_empty_one(logs):
+    with pytest.raises(LogGone):
+        await logs.read()
     logs.run()
-    assert await logs.read(previous=True) == ""
+    assert await logs.read() == ""
+    with pytest.raises(LogGone):
+        await logs.read(previous=True)
+
+
+async def test_logs_outlive_their_node_and_are_removed_with_their_pod(logs):
+    log = logs.run(most_bytes=60)
+    log.write(b"one\n")
+    log.write(b"two\n")
+    log.close()
+    log = logs.run(1)
+    log.write(b"three\nfour\n")
+    logs.node.close("uid")
+    logs.start()
+    logs.node.keep_only(["uid"])
+    assert await logs.read(previous=True) == "one\ntwo\n"
+    assert await logs.read(follow=True, tail_lines=1) == "four\n"
+    assert oct(log.path.stat().st_mode & 0o777) == "0o600"
+    (logs.root / "of-another").mkdir()
+    logs.node.keep_only(["uid"])
+    assert [file.name for file in logs.root.iterdir()] == ["uid"]
+    logs.node.know(POD, "its successor")
+    logs.node.begin("its successor", "main", 0)
+    logs.node.remove(POD, "uid")
+    assert await logs.read() == ""
+    logs.node.remove(POD, "its successor")
+    assert list(logs.root.iterdir()) == []
 
 
 async def test_a_full_log_is_rotated_and_read_across_both_halves(logs):
@@ -92,13 +131,67 @@ async def test_a_follower_reads_on_through_rotations_until_the_run_is_over(logs,
     assert (await reading).splitlines() == ["begin", *(f"line {number:02}" for number in range(20))]
 
 
-async def test_a_line_without_end_is_cut(logs):
-    log = logs.run()
-    for _ in range(5):
-        log.write(b"x" * LONGEST_LINE)
-    assert log.path.stat().st_size > 3 * LONGEST_LINE
+async def test_long_lines_come_whole_and_are_written_before_they_end(logs, clock):
+    log, end = logs.run(), "x" * 3 * LONGEST_RECORD
+    log.write(b"short\n")
+    for _ in range(3):
+        log.write(b"x" * LONGEST_RECORD)
+    assert log.path.stat().st_size > 2 * LONGEST_RECORD
+    following = asyncio.create_task(logs.read(follow=True, tail_lines=1, timestamps=True))
+    await clock.idle()
+    await clock.advance(60)
+    log.write(b"\n" + end.encode() + b"\nlast")
     log.close()
-    assert {len(line) for line in (await logs.read()).splitlines()} == {LONGEST_LINE}
+    times = [f"2026-01-01T00:0{minute}:00.000000Z" for minute in (0, 1, 1)]
+    assert await following == f"{times[0]} {end}\n{times[1]} {end}\n{times[2]} last\n"
+    assert (await logs.read()).splitlines() == ["short", end, end, "last"]
+    assert (await logs.read(tail_lines=2)).splitlines() == [end, "last"]
+    assert (await logs.read(since_seconds=30)).splitlines() == [end, "last"]
+
+
+async def test_the_end_of_a_run_ends_a_long_line(logs):
+    log = logs.run()
+    log.write(b"x" * (LONGEST_RECORD + 1))
+    log.close()
+    assert await logs.read() == "x" * (LONGEST_RECORD + 1) + "\n"
+
+
+@pytest.mark.parametrize("failing", ["rename", "open"])
+async def test_a_log_that_cannot_be_rotated_goes_on_and_loses_nothing(logs, monkeypatch, failing):
+    log = logs.run(most_bytes=100)
+
+    def fail(*_):
+        raise OSError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*{"rename": (Path, "rename"), "open": (container_log, "_open")}[failing], fail)
+        for number in range(6):
+            log.write(f"line {number}\n".encode())
+    log.write(b"line 6\n")
+    assert await logs.read() == "".join(f"line {number}\n" for number in range(7))
+    assert log.rotations == 1
+
+
+async def test_a_record_that_was_written_in_part_spoils_no_other_one(logs):
+    log = logs.run()
+    log.write(b"one\n")
+    whole = log._file
+
+    class Full:
+        def write(self, data):
+            return whole.write(data[:-3])
+
+        def __getattr__(self, name):
+            return getattr(whole, name)
+
+    log._file = Full()
+    log.write(b"two\n")
+    log._file = whole
+    log.write(b"three\n")
+    assert await logs.read() == "one\nthree\n"
+    with log.path.open("ab") as file:
+        file.write(b"no record\n")
+    assert await logs.read(tail_lines=1, timestamps=True, since_seconds=1) == "no record\n"
 
 
 async def test_the_end_of_a_long_log_is_found_from_its_end(logs):
