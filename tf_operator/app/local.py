@@ -136,7 +136,7 @@ async def live(
     node = ProcessNode(
         _client(in_process, clock),
         clock=clock,
-        settings=NodeSettings(options.folder.path / "node", options.interpreter, machine_capacity()),
+        settings=NodeSettings(options.folder.node, options.interpreter, machine_capacity()),
         spawner_process=options.spawner_process,
     )
     operator = make_operator(

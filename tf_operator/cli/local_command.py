@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from tf_operator.client import last_cluster
 from tf_operator.client.cluster import Origin
 from tf_operator.client.last_cluster import LastCluster
-from tf_operator.local import state
+from tf_operator.local import short_paths, state
 from tf_operator.local.node import spawner
 from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, StateFolder
 
@@ -177,10 +177,11 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
 
 def _clean_up(folder: StateFolder) -> None:
     """End what a server that was killed has left."""
-    processes = folder.path / "node" / "processes"
+    processes = folder.node / "processes"
     if processes.is_dir():
         spawner.kill_left_over(processes)
-    shutil.rmtree(folder.path / "node" / "pods", ignore_errors=True)
+    shutil.rmtree(folder.node / "pods", ignore_errors=True)
+    short_paths.remove(folder.node)
     folder.forget()
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from tf_operator.local import short_paths
 from tf_operator.local.node import spawner
 from tf_operator.local.state import StateError, StateFolder
 
@@ -27,7 +28,7 @@ _MOST: Final = 1000
 # SIGTERM: what they save may make the folder again.
 _REMOVE: Final = """
 read -r _ && ended=1
-rm -rf -- "$0"
+rm -rf -- "$0" "$1"
 [ "$ended" ] && [ ! -e "$0" ] && exit
 sleep 2
 chmod -R u+rwx -- "$0"
@@ -41,7 +42,7 @@ def folder() -> Iterator[StateFolder]:
     _clean_up(Path(tempfile.gettempdir()))
     state = StateFolder(Path(tempfile.mkdtemp(prefix=_PREFIX)))
     remover = subprocess.Popen(  # noqa: S603 (nothing of a user in it)
-        ["/bin/sh", "-c", _REMOVE, str(state.path)],
+        ["/bin/sh", "-c", _REMOVE, str(state.path), str(short_paths.link_to(state.node))],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -66,6 +67,7 @@ def _clean_up(temporary: Path) -> None:
             try:
                 with suppress(StateError, OSError, ValueError):
                     spawner.kill_left_over(state.path / PROCESSES)
+                    short_paths.remove(state.node)
                     state.purge()
             finally:
                 os.close(descriptor)

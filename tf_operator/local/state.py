@@ -72,6 +72,11 @@ class StateFolder:
         return self.path / "journal.sqlite"
 
     @property
+    def node(self) -> Path:
+        """What the node keeps."""
+        return self.path / "node"
+
+    @property
     def log(self) -> Path:
         """What the server in the background writes."""
         return self.path / "server.log"

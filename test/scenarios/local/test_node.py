@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from support.settle import eventually
+from tf_operator.local import short_paths
 from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
@@ -122,11 +123,12 @@ class Machine:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def machine(tmp_path_factory):
-    found = Machine(tmp_path_factory.mktemp("node"))
+    found = Machine(tmp_path_factory.mktemp("node") / ("as-deep-as-the-home-of-somebody-at-a-large-university" * 2))
     await found.client.create(NAMESPACES, "", {"metadata": {"name": "default"}})
     await found.start()
     yield found
     await found.stop()
+    assert not short_paths.link_to(found.folder).is_symlink()
     assert [file for file in found.folder.rglob("*") if file.is_file() and file.suffix != ".log"] == []
 
 
@@ -173,6 +175,11 @@ async def test_a_program_finds_its_environment_volumes_and_neighbours(machine):
     assert first.startswith("whole hidden 127.0.0.1:")
     assert first.endswith(" content")
     assert rest == ["scratch", "here", "1"]
+
+
+async def test_a_program_can_make_sockets_for_temporary_use(machine):
+    await machine.pod("managed", main={"command": ["python", "-c", "import multiprocessing as m; m.Manager()"]})
+    await machine.phase("managed", "Succeeded")
 
 
 async def test_pods_reach_each_other_by_the_names_of_their_services(machine):

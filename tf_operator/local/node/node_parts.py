@@ -36,7 +36,7 @@ class NodeSettings:
     log_bytes: int = MOST_BYTES
 
     def pod_folder(self, pod: LocalPod) -> Path:
-        """The folder of a pod, gone with it. Programs make sockets in it, whose paths have 107 characters at most."""
+        """The folder of a pod, gone with it."""
         return self.folder / "pods" / pod.uid[-12:]
 
     def claims_folder(self, namespace: str) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from tf_operator.local import short_paths
 from tf_operator.local.node import volumes
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
@@ -47,7 +48,7 @@ class PodSetup:
             interpreter=settings.interpreter.of(self._pod),
             mounts=volumes.mounts_of(container.spec, self._folders),
             folder=str(work),
-            temporary=str(temporary),
+            temporary=str(short_paths.short(temporary, within=settings.folder)),
             message_file=str(self.message_file(container)),
             configs=configs,
             replaced=self._names.replaced,

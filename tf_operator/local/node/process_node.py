@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from tf_operator.local import short_paths
 from tf_operator.local.node import memory_limits, pod_report
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
@@ -114,6 +115,7 @@ class ProcessNode:
             self._parts.processes.close()
             if self._parts.limits:
                 self._parts.limits.close()
+            short_paths.remove(self._parts.settings.folder)
             shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
 
     def kill(self) -> None:

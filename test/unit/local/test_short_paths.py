@@ -1,0 +1,67 @@
+"""Short paths to deep folders."""
+
+import socket
+
+import pytest
+
+from tf_operator.local import short_paths
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Where links are."""
+    found = tmp_path / "p"
+    found.mkdir()
+    monkeypatch.setattr(short_paths, "PLACE", found)
+    return found
+
+
+@pytest.fixture
+def deep(tmp_path):
+    """A folder in which no socket could be made."""
+    found = tmp_path / ("x" * 100) / "node"
+    (found / "tmp").mkdir(parents=True)
+    return found
+
+
+def test_a_deep_folder_is_reached_by_a_short_path(place, deep):
+    found = short_paths.short(deep / "tmp", within=deep)
+    assert (found.resolve(), found.parent.parent) == ((deep / "tmp").resolve(), place)
+    assert short_paths.short(deep / "tmp", within=deep) == found
+    short_paths.remove(deep)
+    short_paths.remove(deep)
+    assert list(place.iterdir()) == []
+
+
+def test_sockets_can_be_made_there(deep):
+    found = short_paths.short(deep / "tmp", within=deep)
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{found}/{'x' * 31}")
+    finally:
+        short_paths.remove(deep)
+
+
+def test_a_folder_that_is_not_deep_is_itself(place, tmp_path):
+    assert short_paths.short(place, within=tmp_path) == place
+
+
+@pytest.mark.parametrize("other", ["a file", "a link elsewhere", "no place"])
+def test_what_is_in_the_way_is_not_used(place, deep, tmp_path, other):
+    link = short_paths.link_to(deep)
+    if other == "a file":
+        link.write_text("")
+    elif other == "a link elsewhere":
+        link.symlink_to(tmp_path)
+    else:
+        place.rmdir()
+    assert short_paths.short(deep / "tmp", within=deep) == deep / "tmp"
+
+
+def test_a_link_of_somebody_else_is_not_used(place, deep, monkeypatch):
+    short_paths.link_to(deep).symlink_to(deep)
+    assert short_paths.short(deep / "tmp", within=deep) != deep / "tmp"
+    uid, link = short_paths.os.geteuid(), short_paths.link_to(deep)
+    monkeypatch.setattr(short_paths, "link_to", lambda _: link)
+    monkeypatch.setattr(short_paths.os, "geteuid", lambda: uid + 1)
+    assert short_paths.short(deep / "tmp", within=deep) == deep / "tmp"
