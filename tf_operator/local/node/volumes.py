@@ -5,6 +5,7 @@ itself; a PVC is a folder of the node's state, which outlives pods. ConfigMaps a
 and not again when they change. There are no service account tokens: nothing of a pod talks to the API server.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from tf_operator.meta import Body, text_of
 
 Configs = Mapping[tuple[str, str], Mapping[str, bytes] | None]
 CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"
+_DEFAULT_MODE, _OWN_MODE = 0o644, 0o600
+"""That of a volume which names none, by the API server; and what a Secret has then, for there is one user here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,14 @@ class VolumeSources:
     """Of the PVCs of the pod's namespace."""
     configs: Configs
     capacity: Capacity
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of a volume."""
+
+    content: bytes
+    mode: int
 
 
 def references(pod: LocalPod) -> set[tuple[str, str]]:
@@ -75,8 +86,10 @@ def _make(pod: LocalPod, volume: Body, sources: VolumeSources) -> Path:
     projected = mapping_of(volume, "projected")
     known = {"configMap", "secret", "downwardAPI"}.intersection(volume)
     if projected or known:
+        files: dict[str, _File] = {}
         for part in list_of(projected, "sources") if projected else [{kind: volume[kind] for kind in known}]:
-            _write(folder, _files(pod, part, sources))
+            files |= _files(pod, part, sources, default=projected.get("defaultMode"))
+        _write(folder, files)
     elif not {"emptyDir", "ephemeral"}.intersection(volume):
         kind = next((field for field in volume if field != "name"), "emptyDir")
         if kind != "emptyDir":
@@ -84,18 +97,27 @@ def _make(pod: LocalPod, volume: Body, sources: VolumeSources) -> Path:
     return folder
 
 
-def _files(pod: LocalPod, part: Body, sources: VolumeSources) -> dict[str, bytes]:
-    """The files of one source, by their path in the volume."""
-    if "downwardAPI" in part:
-        return {
-            text_of(item, "path"): _downward(pod, item, sources.capacity)
-            for item in list_of(mapping_of(part, "downwardAPI"), "items")
-        }
-    for field, kind in (("configMap", CONFIG_MAP), ("secret", SECRET)):
-        if field in part:
-            source = mapping_of(part, field)
-            return _selected(source, kind, text_of(source, "name") or text_of(source, "secretName"), sources.configs)
-    return {}  # a serviceAccountToken, or what is newer than this node
+def _files(pod: LocalPod, part: Body, sources: VolumeSources, *, default: object) -> dict[str, _File]:
+    """The files of one source, by their path in the volume; ``default`` is the mode of a projected volume."""
+    field = next((field for field in ("downwardAPI", "configMap", "secret") if field in part), "")
+    source = mapping_of(part, field)
+    if field == "downwardAPI":
+        items = list_of(source, "items")
+        content = {text_of(item, "path"): _downward(pod, item, sources.capacity) for item in items}
+    elif field:
+        kind = {"configMap": CONFIG_MAP, "secret": SECRET}[field]
+        content = _selected(source, kind, text_of(source, "name") or text_of(source, "secretName"), sources.configs)
+    else:
+        content = {}  # a serviceAccountToken, or what is newer than this node
+    of_all = _mode(source.get("defaultMode"), _mode(default, _DEFAULT_MODE))
+    if field == "secret" and of_all == _DEFAULT_MODE:
+        of_all = _OWN_MODE
+    modes = {text_of(item, "path"): _mode(item.get("mode"), of_all) for item in list_of(source, "items")}
+    return {path: _File(found, modes.get(path, of_all)) for path, found in content.items()}
+
+
+def _mode(found: object, default: int) -> int:
+    return found & 0o777 if isinstance(found, int) else default
 
 
 def _selected(source: Body, kind: str, name: str, configs: Configs) -> dict[str, bytes]:
@@ -136,11 +158,14 @@ def _claim(name: str, sources: VolumeSources) -> Path:
     return folder
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
+def _write(folder: Path, files: Mapping[str, _File]) -> None:
+    for name, found in files.items():
         file = _inside(folder, name)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+        file.unlink(missing_ok=True)  # of an attempt that failed, perhaps
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_MODE), "wb") as opened:
+            opened.write(found.content)
+            os.fchmod(opened.fileno(), found.mode)
 
 
 def _inside(folder: Path, name: str) -> Path:

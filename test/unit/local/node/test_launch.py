@@ -215,6 +215,41 @@ def test_a_volume_is_a_folder_with_its_content(kind, files, tmp_path):
     assert folder == (tmp_path / "claims/claim" if kind == "persistentVolumeClaim" else tmp_path / "pod/volumes/v")
 
 
+ITEMS = [{"key": "a", "path": "run", "mode": 0o500}, {"key": "b", "path": "b"}]
+LABELS = {"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}
+
+
+@pytest.mark.parametrize(
+    ("volume", "modes"),
+    [
+        ({"configMap": {"name": "c"}}, {"a": 0o644, "b": 0o644}),
+        ({"configMap": {"name": "c", "defaultMode": 0o755}}, {"a": 0o755, "b": 0o755}),
+        ({"configMap": {"name": "c", "defaultMode": 0o440, "items": ITEMS}}, {"run": 0o500, "b": 0o440}),
+        ({"secret": {"secretName": "s", "defaultMode": 0o644}}, {"key": 0o600}),  # the API server writes the default
+        ({"secret": {"secretName": "s", "defaultMode": 0o400}}, {"key": 0o400}),
+        ({"secret": {"secretName": "s", "items": [{"key": "key", "path": "k", "mode": 0o644}]}}, {"k": 0o644}),
+        ({"downwardAPI": {"defaultMode": 0o400, "items": [LABELS]}}, {"l": 0o400}),
+        ({"downwardAPI": {"items": [LABELS | {"mode": 0o444}]}}, {"l": 0o444}),
+        (
+            {
+                "projected": {
+                    "defaultMode": 0o440,
+                    "sources": [
+                        {"configMap": {"name": "c", "items": ITEMS}},
+                        {"secret": {"name": "s", "items": [{"key": "key", "path": "b"}]}},  # in place of another one
+                    ],
+                }
+            },
+            {"run": 0o500, "b": 0o440},
+        ),
+    ],
+)
+def test_files_of_a_volume_have_the_modes_that_it_names(volume, modes, tmp_path):
+    for _ in range(2):  # again after a failure
+        folder = made(tmp_path, **volume)
+    assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == modes
+
+
 @pytest.mark.parametrize(
     ("volume", "message"),
     [
