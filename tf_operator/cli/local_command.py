@@ -134,7 +134,7 @@ def _start(folder: StateFolder) -> None:
         try:
             process = subprocess.Popen(  # noqa: S603 (our own program)
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                pass_fds=(writing, lock),
+                pass_fds=(writing, lock), cwd=Path.cwd(),
             )  # fmt: skip
         finally:
             os.close(writing)

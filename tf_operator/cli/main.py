@@ -61,10 +61,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except manifests.UnreadableFile as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return 2
+    except FileNotFoundError:
+        if _is_somewhere():
+            raise
+        sys.stderr.write(f"{parser.prog}: the folder in which this is typed was deleted; change to another one (cd)\n")
+        return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the interpreter's end
         return exit_code or _BROKEN_PIPE
     return exit_code
+
+
+def _is_somewhere() -> bool:
+    """Whether the working directory exists."""
+    try:
+        return bool(Path.cwd())
+    except FileNotFoundError:
+        return False
 
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:

@@ -5,6 +5,7 @@ import math
 import os
 import sys
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,9 @@ class Gate(Edge):
 class Machine:
     """An API server and its node."""
 
+    working_folder = ""
+    """Where programs run that name none; empty: in a folder of their own."""
+
     def __init__(self, folder):
         self.clock, self.folder, self.gate = SystemClock(), folder, Gate()
         self.server = ApiServer(self.clock, kinds=built_in.KINDS)
@@ -60,7 +64,7 @@ class Machine:
         self.client = ApiClient(InProcess(self.server, self.clock, edge=self.gate), clock=self.clock, budget=budget)
 
     async def start(self):
-        python = Interpreter(sys.executable, dict(os.environ))
+        python = Interpreter(sys.executable, dict(os.environ), self.working_folder)
         settings = NodeSettings(self.folder, python, machine_capacity(), first_backoff=0.2)
         self.node = ProcessNode(self.client, clock=self.clock, settings=settings)
         self.has_limits = self.node._parts.limits is not None
@@ -391,6 +395,29 @@ async def test_a_container_that_cannot_be_created_says_why(machine, name, main, 
     assert (waiting["reason"], message in waiting["message"]) == (reason, True)
     await machine.delete(pod)
     await machine.gone(name)
+
+
+async def test_a_program_waits_for_a_folder_that_was_deleted(machine, tmp_path, monkeypatch):
+    monkeypatch.setattr(pod_runner, "_RETRY", timedelta(seconds=0.1))
+    monkeypatch.setattr(machine, "working_folder", str(tmp_path / "project"))
+    await machine.stop()
+    await machine.start()
+    await machine.pod("homeless", "pwd")
+    await machine.pod("lost", "pwd", main={"workingDir": "/no/such"})
+    for name, text in (("homeless", f"the folder {tmp_path}/project does not exist any more"), ("lost", "/no/such")):
+        pod = await machine.wait(
+            name, lambda pod: "waiting" in state(pod)["state"] and state(pod)["state"]["waiting"].get("message")
+        )
+        waiting = state(pod)["state"]["waiting"]
+        assert (waiting["reason"], text in waiting["message"]) == ("CreateContainerConfigError", True)
+        assert pod["status"]["phase"] == "Pending"
+    (tmp_path / "project").mkdir()
+    await machine.phase("homeless", "Succeeded")
+    assert await machine.log("homeless") == f"{tmp_path}/project\n"
+    await machine.delete(await machine.get("lost"))
+    monkeypatch.undo()
+    await machine.stop()
+    await machine.start()
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,20 @@ async def test_flags_of_this_machine_and_a_named_cluster_exclude_each_other(mach
     assert (await machine.run("run", "-", "--python=/no/such", manifest=manifest))[0] == 2
 
 
+@pytest.mark.parametrize("command", ["local up", "run JOB", "get j --kubeconfig=relative"])
+async def test_a_command_in_a_folder_that_was_deleted_says_so(machine, tmp_path, command):
+    folder, manifest = tmp_path / "gone", tmp_path / "job.yaml"
+    folder.mkdir()
+    manifest.write_text(job("exit 0", Worker=1))
+    in_folder = ("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(folder), *TFJOB)
+
+    process = await machine.start(*command.replace("JOB", str(manifest)).split(), command=in_folder)
+    _, errors = await process.communicate()
+
+    rule = "tfjob: the folder in which this is typed was deleted; change to another one (cd)"
+    assert (process.returncode, errors.decode().splitlines()[-1]) == (1, rule), errors
+
+
 async def test_what_the_local_server_refuses_is_one_sentence(machine):
     manifest = f"{job('exit 0', Worker=1)}---\n{yaml.safe_dump({'apiVersion': 'v1', 'kind': 'Gadget'})}"
 

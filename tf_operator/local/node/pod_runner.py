@@ -196,6 +196,7 @@ class PodRunner:
     def _start_one(self, container: LocalContainer, configs: Configs, tasks: asyncio.TaskGroup) -> None:
         around = self._setup.surroundings(container, configs)
         program = launch(self._pod, container, around)
+        self._setup.check_folder(container, program)
         self._warn_unseen(container, unseen_mounts(container, around.mounts))
         self._warn_bare(container, {port: around.ports[port] for port in bare_ports(container, around.ports)})
         runtime = self._runtimes[container.name]

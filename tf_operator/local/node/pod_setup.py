@@ -1,5 +1,6 @@
 """What a pod's containers need before they start: ConfigMaps, Secrets, PVCs, volumes, addresses."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,10 +10,11 @@ from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
 from tf_operator.local.node.launch import CannotStart, Surroundings, file_values
 from tf_operator.local.node.node_parts import NodeParts
+from tf_operator.local.node.processes import Launch
 from tf_operator.local.node.volumes import CLAIM, SECRET, VolumeSources
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import Body, ObjectKey
+from tf_operator.meta import Body, ObjectKey, text_of
 
 _RESOURCES = {
     volumes.CONFIG_MAP: Resource("", "v1", "configmaps", "ConfigMap"),
@@ -55,6 +57,19 @@ class PodSetup:
             capacity=settings.capacity,
             ports={port: self._names.port_of(port) for port in self._names.own_ports},
         )
+
+    def check_folder(self, container: LocalContainer, program: Launch) -> None:
+        """Raise ``CannotStart`` if the program has no folder to run in."""
+        if os.path.isdir(program.cwd):  # noqa: PTH112 (a name with a null byte is no folder either)
+            return
+        if named := text_of(container.spec, "workingDir"):
+            problem = f"workingDir {named} does not exist on this machine: images are not used, so make the folder"
+        else:
+            problem = (
+                f"the folder {program.cwd} does not exist any more, in which programs run without a workingDir: make it"
+                " again, or type 'tfjob local down' and then 'tfjob local up' in another folder"
+            )
+        raise CannotStart(Problem("CreateContainerConfigError", problem))
 
     def message_file(self, container: LocalContainer) -> Path:
         """Where the container writes its termination message."""
