@@ -17,7 +17,7 @@ from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
-from tf_operator.local.node import pod_runner, pod_status_writer, process_node
+from tf_operator.local.node import listeners, pod_runner, pod_status_writer, process_node
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
 from tf_operator.local.node.process_node import ProcessNode, machine_capacity
@@ -480,6 +480,19 @@ async def test_a_path_and_a_port_that_are_not_replaced_are_reported(machine):
     await machine.phase("unseen", "Succeeded")
     assert "TF_OPERATOR_VOLUME_DATA" in await eventually(lambda: has_event(machine, "unseen", "MountNotVisible"))
     assert "TF_OPERATOR_PORT_2222" in await eventually(lambda: has_event(machine, "unseen", "PortNotReplaced"))
+
+
+async def test_a_program_that_listens_for_the_network_is_reported(machine, monkeypatch):
+    if not listeners.is_reachable():
+        monkeypatch.setattr(listeners, "is_reachable", lambda: True)
+        await machine.stop()
+        await machine.start()
+    listen = "s = socket.create_server(('', int(os.environ['TF_OPERATOR_PORT_2222'])))"
+    command = ["python", "-c", f"import os, socket, time; {listen}; time.sleep(100)"]
+    main = {"command": command, "ports": [{"containerPort": 2222}]}
+    pod = await machine.pod("open", main=main)
+    assert "listen on all interfaces" in await eventually(lambda: has_event(machine, "open", "ListensOnAllInterfaces"))
+    await machine.delete(pod, 0)
 
 
 async def test_programs_save_their_work_when_their_node_ends_and_go_on_under_the_next_one(machine, tmp_path):

@@ -28,7 +28,7 @@ _HOST = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?(?![\w\-]|\.\w)"
 )
 _OWN = re.compile(r"(?<![\w.\-:])(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):(?P<port>[0-9]{1,5})(?![\w\-.])")
-_RANGE = range(20_000, 32_000)
+RANGE = range(20_000, 32_000)
 """Below the ports that systems give to outgoing connections: those are taken at any moment, also by other programs."""
 
 
@@ -57,10 +57,10 @@ class Addresses:
     def port(self, place: ServicePort, uid: str) -> int:
         """The port of the place, kept at least until this pod releases it."""
         if place not in self._ports:
-            tried = islice(self._candidates, len(_RANGE))
+            tried = islice(self._candidates, len(RANGE))
             found = next((port for port in tried if port not in self._taken and self._is_free(port)), None)
             if found is None:
-                raise NoPortLeft(f"no port of this machine is free between {_RANGE.start} and {_RANGE.stop}")
+                raise NoPortLeft(f"no port of this machine is free between {RANGE.start} and {RANGE.stop}")
             self._ports[place] = found
             self._taken.add(found)
         self._users.setdefault(place, set()).add(uid)
@@ -123,7 +123,7 @@ def is_port_free(port: int) -> bool:
 
 def _endless(start: int) -> Iterator[int]:
     """The range, from some place on, again and again."""
-    place = start % len(_RANGE)
+    place = start % len(RANGE)
     while True:
-        yield _RANGE[place]
-        place = (place + 1) % len(_RANGE)
+        yield RANGE[place]
+        place = (place + 1) % len(RANGE)

@@ -19,6 +19,7 @@ from tf_operator.local.node.container_process import ContainerProcess, process_n
 from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod, mapping_of
 from tf_operator.local.node.launch import CannotStart, bare_ports, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
+from tf_operator.local.node.listeners import Listener
 from tf_operator.local.node.node_parts import PODS, NodeParts
 from tf_operator.local.node.pod_setup import PodSetup
 from tf_operator.local.node.pod_status_writer import PodStatusWriter
@@ -95,6 +96,12 @@ class PodRunner:
     def has_programs(self) -> bool:
         """Whether anything of it runs."""
         return bool(self._runs)
+
+    @property
+    def listener(self) -> Listener:
+        """Where its programs may listen."""
+        own = self._names.own_ports if self._runs else ()
+        return Listener(self._pod, [self._names.port_of(port) for port in own])
 
     @property
     def _is_left(self) -> bool:

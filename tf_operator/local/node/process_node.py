@@ -22,6 +22,7 @@ from tf_operator.local.node import memory_limits, pod_report
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
 from tf_operator.local.node.downward import Capacity
+from tf_operator.local.node.listeners import ListenerWatch
 from tf_operator.local.node.logs import NodeLogs
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
 from tf_operator.local.node.pod_runner import PodRunner
@@ -107,6 +108,8 @@ class ProcessNode:
                 tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(self._register(), name="register the node")
                 tasks.create_task(self._clean_logs(), name="logs of the node")
+                listeners = ListenerWatch(self._parts, lambda: [runner.listener for runner in self._runners.values()])
+                tasks.create_task(listeners.run(), name="listeners of the node")
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
