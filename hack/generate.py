@@ -39,7 +39,7 @@ Writes what is generated:
   crd         manifests/crd and schemas, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
-  commands    what docs/cli.md says of each command, from the parser of tfjob
+  commands    what docs/cli.md says of each command, and grammar.json in tf_operator/cli, from the parser of tfjob
   reference   docs/reference, from the program: flags, metrics, events; and the TF_CONFIG of an example
   pictures    docs/concepts/*.svg, from hack/pages/concepts.py
   dashboards  charts/tf-operator/dashboards, from hack/dashboards
@@ -108,10 +108,11 @@ def chart(root: Path) -> Files:
 
 
 def commands(root: Path) -> Files:
-    """What docs/cli.md says of each command."""
+    """What docs/cli.md says of each command, and the grammar for completion and help."""
     from commands import reference  # noqa: PLC0415
 
-    return Files({reference.PAGE: reference.fill((root / reference.PAGE).read_text(encoding="utf-8"))})
+    page = reference.fill((root / reference.PAGE).read_text(encoding="utf-8"))
+    return Files({reference.PAGE: page, reference.GRAMMAR: reference.grammar()})
 
 
 def pictures(root: Path) -> Files:  # noqa: ARG001 (they follow from code alone)

@@ -8,6 +8,7 @@ from typing import Final
 from tf_operator.cli import completion, main
 
 PAGE: Final = Path("docs/cli.md")
+GRAMMAR: Final = Path("tf_operator/cli/grammar.json")
 BEGIN: Final = "<!-- {name}: written by hack/generate {by} -->"
 END: Final = "<!-- end of {name} -->"
 SHARED: Final = "cluster"
@@ -27,6 +28,11 @@ def fill(page: str) -> str:
     for name, content in parts.items():
         page = between(page, name, content, by="commands")
     return page
+
+
+def grammar() -> str:
+    """What help and completion are answered from, without the parsers."""
+    return completion.written(completion.read(main.make_parser()))
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

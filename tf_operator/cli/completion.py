@@ -1,21 +1,23 @@
-"""Completion in shells: the grammar of the parser as a value, and scripts made from it. No I/O.
+"""Completion in shells: the grammar of the parser as a value, and scripts made from it.
 
 What can be completed is the commands, their options, values with choices, and the names of jobs (``tfjob list -o
-name``), for which the script asks the cluster.
+name``), for which the script asks the cluster. The grammar is packaged as a file, because to read it from the parsers
+takes all commands.
 """
 
 import argparse
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from tf_operator.cli import target
+COMPLETING: Final = "TFJOB_COMPLETING"
+"""Set by completion: nobody reads what is said meanwhile, so it is said to the next command."""
+GRAMMAR: Final = Path(__file__).with_name("grammar.json")
+_JOBS: Final = f"{COMPLETING}=1 tfjob list -o name 2>/dev/null | sed 's|.*/||'"
 
-_JOBS: Final = f"{target.COMPLETING}=1 tfjob list -o name 2>/dev/null | sed 's|.*/||'"
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option, by all its spellings."""
 
     names: tuple[str, ...]
@@ -24,8 +26,7 @@ class Option:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One command: what may follow it."""
 
     name: str
@@ -34,6 +35,27 @@ class Command:
     takes_jobs: bool = False
     words: tuple[str, ...] = ()
     """Commands below it, or values of its argument; else files, unless it takes jobs."""
+
+
+def packaged() -> tuple[Command, ...]:
+    """The commands, as ``hack/generate commands`` has written them down."""
+    found = json.loads(GRAMMAR.read_bytes())
+    return tuple(Command(**_frozen(it | {"options": [Option(**_frozen(o)) for o in it["options"]]})) for it in found)
+
+
+def _frozen(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+def written(commands: Sequence[Command]) -> str:
+    """What ``packaged`` reads."""
+    entries = [_fields(command) | {"options": [_fields(it) for it in command.options]} for command in commands]
+    return f"{json.dumps(entries, indent=1)}\n"
+
+
+def _fields(entry: Command | Option) -> dict[str, Any]:
+    """Those that are not what they are by default."""
+    return {name: value for name, value in entry._asdict().items() if value != entry._field_defaults.get(name)}
 
 
 def read(parser: argparse.ArgumentParser) -> tuple[Command, ...]:

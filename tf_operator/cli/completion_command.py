@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tf_operator.cli import completion, main
+from tf_operator.cli import completion
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -26,5 +26,5 @@ def add_command(commands: "Commands") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the script."""
-    sys.stdout.write(completion.SHELLS[arguments.shell](completion.read(main.make_parser())))
+    sys.stdout.write(completion.SHELLS[arguments.shell](completion.packaged()))
     return 0

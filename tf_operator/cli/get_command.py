@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tf_operator.cli import output, session, target
+from tf_operator.cli.usage import UsageError
 from tf_operator.client import AsyncTFJobs
 from tf_operator.machinery.clock import SystemClock
 
@@ -15,14 +16,18 @@ if TYPE_CHECKING:
 def add_command(commands: "Commands") -> None:
     """Put ``get`` and ``list`` into the grammar."""
     get = commands.add_parser(
-        "get", help="show jobs", description="Shows jobs by name; json and yaml have them in full.", allow_abbrev=False
+        "get",
+        help="show jobs",
+        description="Shows jobs by name, or lists all; json and yaml have them in full.",
+        allow_abbrev=False,
     )
-    get.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
+    get.add_argument("name", nargs="*", metavar="JOB", help="name of a job; default: all of the namespace")
     listing = commands.add_parser(
         "list", help="list jobs", description="Lists the jobs of a namespace, or of all.", allow_abbrev=False
     )
-    listing.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
-    listing.add_argument("-l", "--selector", default="", metavar="LABELS", help="only those with these labels")
+    for parser in (get, listing):
+        parser.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+        parser.add_argument("-l", "--selector", default="", metavar="LABELS", help="only those with these labels")
     for parser, verb in ((get, _get), (listing, _list)):
         output.add_argument(parser)
         target.add_arguments(parser, changes=False)
@@ -30,6 +35,10 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _get(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+    if not arguments.name:
+        return await _list(jobs, arguments)
+    if arguments.all_namespaces or arguments.selector:
+        raise UsageError("-A and -l choose among all jobs, so they go without names")
     found = [await jobs.get(session.name_of(name, jobs)) for name in arguments.name]
     if len(found) == 1 and arguments.output in {"json", "yaml"}:
         sys.stdout.write(output.document(found[0].body, arguments.output))

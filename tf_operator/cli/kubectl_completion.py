@@ -12,7 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from typing import Final
 
-from tf_operator.cli import completion, main, target
+from tf_operator.cli import completion, main
 from tf_operator.cli.completion import Command, Option
 
 _FILES: Final = ":0"
@@ -26,7 +26,7 @@ Jobs = Callable[[Sequence[str]], Sequence[str]]
 
 def run() -> int:
     """Complete what is typed; the exit code."""
-    sys.stdout.writelines(f"{line}\n" for line in lines(sys.argv[1:], completion.read(main.make_parser()), _jobs))
+    sys.stdout.writelines(f"{line}\n" for line in lines(sys.argv[1:], completion.packaged(), _jobs))
     return 0
 
 
@@ -70,12 +70,12 @@ def _cluster(before: Sequence[str], known: dict[str, Option]) -> list[str]:
 def _jobs(cluster: Sequence[str]) -> list[str]:
     """Those that ``tfjob list`` finds; nothing is said of a cluster that does not answer."""
     output = io.StringIO()
-    os.environ[target.COMPLETING] = "1"
+    os.environ[completion.COMPLETING] = "1"
     try:
         with redirect_stdout(output), redirect_stderr(io.StringIO()):
             main.main(["list", "-o", "name", *cluster])
     finally:
-        del os.environ[target.COMPLETING]
+        del os.environ[completion.COMPLETING]
     return [line.rpartition("/")[2] for line in output.getvalue().splitlines()]
 
 

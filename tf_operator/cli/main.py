@@ -1,7 +1,8 @@
 """The command line of users: ``tfjob``, which kubectl also finds as ``kubectl tfjob``.
 
 Parses, dispatches, and turns the outcome into an exit code: 0 done, 1 failed, 2 wrong usage. Only the module of the
-command that is asked for is imported, so that none waits for what another one needs.
+command that is asked for is imported, so that none waits for what another one needs; help and completion are answered
+from ``grammar.json``, which hack/generate writes from the parsers.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from tf_operator.cli import imports, manifests
+from tf_operator.cli import completion, imports, usage
 from tf_operator.machinery import log
 
 MODULES: Final = {
@@ -40,6 +41,8 @@ MODULES: Final = {
     "completion": "completion_command",
 }
 """The commands, in the order of the help, and their modules, each of which has an ``add_command``."""
+SYNONYMS: Final = {"ls": "list", "status": "get", "describe": "explain", "version": "--version"}
+"""What other tools call some of them."""
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 """What a shell reports of a program whose reader has gone, as in ``tfjob run FILE | head -1``."""
 
@@ -49,16 +52,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # a process of its own; what is configured stays
         log.before_first_record(_write_records_to_stderr)
     given = sys.argv[1:] if arguments is None else list(arguments)
+    command, *others = given or ("--help",)
+    command = SYNONYMS.get(command, command)
     with imports.without_collection():
-        parser = make_parser(given[0] if given else "")
-    chosen = parser.parse_args(given)
+        parser = make_parser(command) if command in MODULES else _outline()
+    if not command.startswith("-") and command not in MODULES:
+        found = usage.suggestion(command, (*MODULES, *SYNONYMS)) or f"; '{parser.prog} --help' lists all"
+        parser.error(f"there is no command {command!r}{found}")
+    chosen = parser.parse_args([command, *others])
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while this was loaded
         signal.signal(signal.SIGINT, signal.default_int_handler)
     exit_code: int = _BROKEN_PIPE  # never 0 by default: how the job has ended is not known yet
     try:
         exit_code = chosen.run(chosen)
         sys.stdout.flush()
-    except manifests.UnreadableFile as error:
+    except usage.UsageError as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return 2
     except FileNotFoundError:
@@ -85,16 +93,30 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
 
     Each command names the function that carries it out.
     """
+    parser = _parser()
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    chosen = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
+    for name in chosen:
+        import_module(f"tf_operator.cli.{name}").add_command(commands)
+    return parser
+
+
+def _outline() -> argparse.ArgumentParser:
+    """The names of the commands and what they are for, for help; no command is loaded for it."""
+    parser = _parser()
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in completion.packaged():
+        commands.add_parser(command.name, help=command.help)
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kubectl tfjob" if Path(sys.argv[0]).name == "kubectl-tfjob" else "tfjob",
         description="Works with TensorFlow training jobs. Installed as kubectl-tfjob too: 'kubectl tfjob'.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    chosen = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
-    for name in chosen:
-        import_module(f"tf_operator.cli.{name}").add_command(commands)
     return parser
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tf_operator.cli import kube_yaml
+from tf_operator.cli.usage import UsageError
 from tf_operator.meta import Body, text_of
 
 STDIN: Final = "-"
@@ -27,7 +28,7 @@ class Manifest:
     body: Body
 
 
-class UnreadableFile(Exception):
+class UnreadableFile(UsageError):
     """A file cannot be read; the message says which and why."""
 
 

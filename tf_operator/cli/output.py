@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tf_operator.cli import kube_yaml
 from tf_operator.client import Job, JobEvent
 from tf_operator.meta import Body
 
@@ -31,7 +30,11 @@ def jobs(found: Sequence[Job], form: str | None, *, now: datetime, shows_namespa
 
 def document(body: Body, form: str) -> str:
     """An object in full."""
-    return kube_yaml.write(body) if form == "yaml" else f"{json.dumps(body, indent=2, ensure_ascii=False)}\n"
+    if form == "yaml":
+        from tf_operator.cli import kube_yaml  # noqa: PLC0415 (nobody else waits for it)
+
+        return kube_yaml.write(body)
+    return f"{json.dumps(body, indent=2, ensure_ascii=False)}\n"
 
 
 def reference(job: Job) -> str:

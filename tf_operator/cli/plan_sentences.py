@@ -5,9 +5,8 @@ The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one c
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli.dry_run import DryRun
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ReplicaType
@@ -23,6 +22,9 @@ from tf_operator.job.training_job import (
 from tf_operator.meta import text_of
 from tf_operator.planning import resizing
 
+if TYPE_CHECKING:
+    from tf_operator.cli.dry_run import DryRun
+
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
     CleanPodPolicy.RUNNING: "pods that still run and all Services are deleted; what has ended stays, for its logs",
@@ -31,7 +33,7 @@ _CLEAN_UP: Final = {
 }
 
 
-def sentences(found: DryRun) -> Iterator[tuple[str, str]]:
+def sentences(found: "DryRun") -> Iterator[tuple[str, str]]:
     """Pairs of a heading and its sentence."""
     job = found.job
     by_template = job.profile.restart_by is RestartBy.TEMPLATE

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
-from tf_operator.cli import failures, output, target
-from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotPossible, WaitTimeout, cluster
+from tf_operator.cli import failures, imports, output, target, usage
+from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotFound, NotPossible, WaitTimeout, cluster
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.errors import NoReply
@@ -42,6 +42,7 @@ def ended(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 async def _connected(arguments: argparse.Namespace, verb: Verb, choice: ClusterChoice) -> int:
     target.check(arguments, choice)
+    imports.http()
     jobs = make_jobs(arguments, choice)
     try:
         async with jobs:
@@ -50,11 +51,27 @@ async def _connected(arguments: argparse.Namespace, verb: Verb, choice: ClusterC
                 say(f"using {choice.reason}: {jobs.host}, namespace {jobs.namespace}")
             elif note:
                 say(f"tfjob: {output.printable(note)}")
-            return await verb(jobs, arguments)
+            try:
+                return await verb(jobs, arguments)
+            except NotFound as error:
+                raise await _suggesting(error, jobs) from error
     except (NoReply, ConfigurationError) as error:
         if sentence := cluster.stopped(choice):
             raise NotPossible(sentence) from error
         raise
+
+
+async def _suggesting(error: NotFound, jobs: AsyncTFJobs) -> Exception:
+    """The error, with the name that was probably meant if it is a job that is missing."""
+    details = error.status.details
+    if details is None or details.kind != jobs.api.resource.plural or not details.name:
+        return error
+    try:
+        there = await jobs.list()
+    except ApiError:
+        return error
+    meant = usage.suggestion(details.name, [job.name for job in there])
+    return NotPossible(f"{str(error).rstrip('.')}{meant}") if meant else error
 
 
 def make_jobs(arguments: argparse.Namespace, choice: ClusterChoice) -> AsyncTFJobs:

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from tf_operator.cli import completion
 from tf_operator.client import AsyncTFJobs, NotPossible, cluster, last_cluster
 from tf_operator.client.cluster import ClusterChoice, Origin
 from tf_operator.client.last_cluster import LastCluster
 
 NAMING: Final = "--context NAME"
-COMPLETING: Final = "TFJOB_COMPLETING"
-"""Set by completion: nobody reads what is said meanwhile, so it is said to the next command."""
 _PLUGINS: Final = frozenset({"kubectl-tfjob", "kubectl_complete-tfjob"})
 
 
@@ -62,7 +61,7 @@ def check(arguments: argparse.Namespace, choice: ClusterChoice) -> None:
 
 def remember(jobs: AsyncTFJobs, choice: ClusterChoice, environment: Mapping[str, str] = os.environ) -> str:
     """Remember the cluster of this command; what to say if the last one was for another, else nothing."""
-    if environment.get(COMPLETING):
+    if environment.get(completion.COMPLETING):
         return ""
     last = last_cluster.read(environment)
     is_named = choice.origin is Origin.NAMED or is_plugin()

@@ -14,16 +14,20 @@ pod that they run in. A change of a cluster that is only what is left raises ``C
 raises an ``ApiError``, such as ``NotFound``; without credentials ``ConfigurationError``.
 """
 
-from tf_operator.client.blocking import TFJobs
-from tf_operator.client.cluster import ClusterNotNamed
-from tf_operator.client.events import JobEvent
-from tf_operator.client.job import Job, NotPossible, ReplicaSummary
-from tf_operator.client.jobs import AsyncTFJobs, WaitTimeout
-from tf_operator.client.logs import LogLine
-from tf_operator.client.pods import JobPod
-from tf_operator.job.record import JobPhase
-from tf_operator.machinery.transport.config import ConfigurationError
-from tf_operator.machinery.transport.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tf_operator.client.blocking import TFJobs
+    from tf_operator.client.cluster import ClusterNotNamed
+    from tf_operator.client.events import JobEvent
+    from tf_operator.client.job import Job, NotPossible, ReplicaSummary
+    from tf_operator.client.jobs import AsyncTFJobs, WaitTimeout
+    from tf_operator.client.logs import LogLine
+    from tf_operator.client.pods import JobPod
+    from tf_operator.job.record import JobPhase
+    from tf_operator.machinery.transport.config import ConfigurationError
+    from tf_operator.machinery.transport.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 
 __all__ = [
     "AlreadyExists",
@@ -45,3 +49,30 @@ __all__ = [
     "TFJobs",
     "WaitTimeout",
 ]
+
+_TRANSPORT: Final = "tf_operator.machinery.transport"
+_HOMES: Final = {
+    "TFJobs": "tf_operator.client.blocking",
+    "ClusterNotNamed": "tf_operator.client.cluster",
+    "JobEvent": "tf_operator.client.events",
+    **dict.fromkeys(("Job", "NotPossible", "ReplicaSummary"), "tf_operator.client.job"),
+    **dict.fromkeys(("AsyncTFJobs", "WaitTimeout"), "tf_operator.client.jobs"),
+    "LogLine": "tf_operator.client.logs",
+    "JobPod": "tf_operator.client.pods",
+    "JobPhase": "tf_operator.job.record",
+    "ConfigurationError": f"{_TRANSPORT}.config",
+    **dict.fromkeys(
+        ("AlreadyExists", "ApiError", "Conflict", "Forbidden", "Invalid", "NotFound"), f"{_TRANSPORT}.errors"
+    ),
+}
+"""Where each name is, because a command of ``tfjob`` waits for what it imports and needs few of them."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,18 +4,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from tf_operator.client.job import Job
-from tf_operator.controller.projections.pods import pod_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, controller_of, metadata_of, parse_time, text_of
-from tf_operator.planning.snapshot import MainContainer, Pod
+
+if TYPE_CHECKING:
+    from tf_operator.planning.snapshot import MainContainer, Pod
 
 PODS: Final = Resource("", "v1", "pods", "Pod")
 _ORDER: Final = tuple(ReplicaType)
@@ -31,7 +32,7 @@ class JobPod:
     replica: str
     """``worker-0``."""
     phase: str
-    state: Pod = field(repr=False)
+    state: "Pod" = field(repr=False)
     """What the operator reads of it."""
     node: str = ""
     created: datetime | None = None
@@ -71,7 +72,7 @@ class JobPod:
         return self.phase == "Running" and not self.is_terminating and not is_waiting
 
     @property
-    def main(self) -> MainContainer | None:
+    def main(self) -> "MainContainer | None":
         """The deciding container, once it has been started."""
         return self.state.main
 
@@ -99,6 +100,8 @@ def in_order(found: Iterable[JobPod]) -> tuple[JobPod, ...]:
 
 def read_pod(job: Job, body: Body, api: ServedAPI) -> JobPod | None:
     """One pod; ``None`` when it is not a replica of this job."""
+    from tf_operator.controller.projections.pods import pod_reader  # noqa: PLC0415 (most commands read no pod)
+
     owner, metadata = controller_of(body), metadata_of(body)
     if owner is None or owner.uid != job.uid:
         return None

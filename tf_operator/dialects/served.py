@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from importlib import resources
 from typing import Any
 
 from tf_operator.dialects import merge_patch, record
@@ -42,15 +41,20 @@ class Crd:
 
     def text(self) -> str:
         """The CRD as one line of JSON, which is YAML too: ``kubectl apply -f -`` takes it."""
-        return resources.files(self.package).joinpath(self.file).read_text(encoding="utf-8")
+        return self._packaged(self.file)
 
     def load(self, *versions: str) -> dict[str, Any]:
         """The CRD as an object of the caller's own, free to be changed; with these versions beside its own."""
         crd: dict[str, Any] = json.loads(self.text())
         if versions:
-            older = json.loads(resources.files(self.package).joinpath(self.older).read_text(encoding="utf-8"))
+            older = json.loads(self._packaged(self.older))
             crd["spec"]["versions"] += [entry for entry in older if entry["name"] in versions]
         return crd
+
+    def _packaged(self, name: str) -> str:
+        from importlib import resources  # noqa: PLC0415 (most commands of tfjob need no CRD)
+
+        return resources.files(self.package).joinpath(name).read_text(encoding="utf-8")
 
 
 class ConversionError(Exception):

@@ -14,11 +14,9 @@ from tf_operator.planning import gang, pod_state
 from tf_operator.planning.actions import Action, Delete, DeleteCollection, Patch, Stage
 from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.pod_state import Policy
-from tf_operator.planning.snapshot import Pod, Snapshot
+from tf_operator.planning.snapshot import STOP_AFTER, Pod, Snapshot
 
 _ONE_BY_ONE = 1
-STOP_AFTER = 1
-"""The ``activeDeadlineSeconds`` of a pod that is stopped: the kubelet ends it, and keeps it and its logs."""
 
 
 def after_end(snapshot: Snapshot) -> Iterator[Action]:

@@ -19,6 +19,9 @@ from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
 from tf_operator.planning.kueue.state import Queueing
 
+STOP_AFTER = 1
+"""The ``activeDeadlineSeconds`` of a pod that is stopped: the kubelet ends it, and keeps it and its logs."""
+
 
 @dataclass(frozen=True, slots=True)
 class MainContainer:

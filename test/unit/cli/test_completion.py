@@ -35,6 +35,10 @@ def test_bash_completes_commands_options_values_and_jobs(line, found):
     assert (done.stdout.strip(), done.stderr) == (found, "")
 
 
+def test_what_is_packaged_is_the_grammar_of_the_parsers():
+    assert completion.packaged() == COMMANDS
+
+
 @pytest.mark.parametrize("shell", completion.SHELLS)
 def test_every_command_and_option_is_in_the_script_of_each_shell(shell, capsys):
     assert main.main(["completion", shell]) == 0

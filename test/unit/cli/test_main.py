@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import trustme
 
 from tf_operator.cli import main
 from tf_operator.machinery.log import Logger
@@ -23,21 +24,72 @@ def test_usage_is_told_under_the_name_by_which_it_was_called(capsys, monkeypatch
     assert capsys.readouterr().out.startswith(f"usage: {name} ")
 
 
-def test_version_names_the_program_and_the_release(capsys):
+@pytest.mark.parametrize("word", ["--version", "version"])
+def test_version_names_the_program_and_the_release(capsys, word):
     with pytest.raises(SystemExit) as stopped:
-        main.main(["--version"])
+        main.main([word])
 
     assert stopped.value.code == 0
     assert capsys.readouterr().out.startswith("tfjob ")
 
 
-@pytest.mark.parametrize("arguments", [["--no-such-flag"], ["no-such-command"], []], ids=["flag", "command", "nothing"])
+@pytest.mark.parametrize("arguments", [["--no-such-flag"], ["no-such-command"]], ids=["flag", "command"])
 def test_wrong_usage_is_answered_with_exit_code_2(capsys, arguments):
     with pytest.raises(SystemExit) as stopped:
         main.main(arguments)
 
     assert stopped.value.code == 2
     assert "usage: " in capsys.readouterr().err
+
+
+def test_nothing_is_a_question_for_help(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main.main([])
+    shown = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main.main(["--help"])
+
+    assert (stopped.value.code, capsys.readouterr().out) == (0, shown)
+    assert [name for name in main.MODULES if f"    {name}" not in shown] == []
+
+
+SLOW = {"aiohttp", "asyncio", "msgspec", "structlog", "yaml", "tf_operator.client.jobs", "tf_operator.planning.plan"}
+LOADED = {
+    "--version": set(),
+    "--help": set(),
+    "completion bash": set(),
+    "list --kubeconfig /nowhere": SLOW - {"structlog", "tf_operator.planning.plan"},
+    "explain j --kubeconfig /nowhere": SLOW - {"structlog", "tf_operator.planning.plan"},
+}
+
+
+@pytest.mark.parametrize(("line", "needed"), LOADED.items(), ids=LOADED.keys())
+def test_a_command_loads_only_what_it_needs(line, needed):
+    program = f"""
+import atexit, sys
+from tf_operator.cli import main
+atexit.register(lambda: sys.stderr.write(" ".join(sys.modules)))
+sys.exit(main.main({line.split()!r}))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert SLOW & set(ended.stderr.split()) == needed
+
+
+def test_http_is_loaded_without_the_certificates_of_the_system(tmp_path):
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
+    program = """
+import os, ssl
+from tf_operator.cli import imports
+before = dict(os.environ)
+imports.http()
+from aiohttp import connector
+print(connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509_ca"], dict(os.environ) == before)
+"""
+    system = os.environ | {"SSL_CERT_FILE": str(tmp_path / "ca.pem")}
+    shown = subprocess.run([sys.executable, "-c", program], env=system, capture_output=True, text=True, check=True)
+
+    assert shown.stdout == "0 True\n"
 
 
 def test_records_and_errors_leave_standard_output_to_the_command(capsys, monkeypatch):

@@ -25,8 +25,8 @@ from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
-from tf_operator.planning import cleanup, resize_sidecar, termination_message
-from tf_operator.planning.snapshot import Container, MainContainer, Pod
+from tf_operator.planning import resize_sidecar, termination_message
+from tf_operator.planning.snapshot import STOP_AFTER, Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
@@ -177,7 +177,7 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         last_termination=_last_end(main) if main else None,
         others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
         restarts=_restarts(status, resizes=_resizes(status) if size else 0),
-        is_stopped=found.spec.active_deadline_seconds == cleanup.STOP_AFTER,
+        is_stopped=found.spec.active_deadline_seconds == STOP_AFTER,
         pending_reason=wait.reason,
         waits_since=wait.since,
         is_starting=wait.is_starting,

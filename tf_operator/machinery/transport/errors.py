@@ -92,6 +92,8 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
     name: str | None = None
     causes: tuple[StatusCause, ...] | None = None
     retry_after_seconds: int | None = None
+    kind: str | None = None
+    """The resource, as in ``tfjobs``."""
 
 
 class Status(msgspec.Struct, frozen=True):
