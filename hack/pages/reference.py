@@ -43,6 +43,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job asks for cannot be had",
     EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job goes on as it began",
     EventKind.UNUSED_FIELDS: "fields of schedulingPolicy have no counterpart in the gang scheduler",
+    EventKind.EDIT_IGNORED: "an edit of a job that runs has made its spec invalid: what is wrong is ignored",
 }
 CAUSES: Final[Mapping[FailureCause, str]] = {
     FailureCause.PERMANENT_FAILURE: "a replica failed, and its policy does not restart it",

@@ -20,4 +20,5 @@ SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
     EventKind.OUTDATED_FIELDS: "OutdatedFields",
     EventKind.UNUSED_FIELDS: "UnusedFields",
+    EventKind.EDIT_IGNORED: "InvalidEditIgnored",
 }

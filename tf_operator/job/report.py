@@ -119,3 +119,4 @@ class EventKind(Enum):
     SCHEDULER_UNAVAILABLE = auto()
     OUTDATED_FIELDS = auto()
     UNUSED_FIELDS = auto()
+    EDIT_IGNORED = auto()

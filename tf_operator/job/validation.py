@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 from tf_operator.job import constants
 from tf_operator.job.naming import service_name
-from tf_operator.job.profile import FailureScope
+from tf_operator.job.profile import FailureScope, Profile
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import containers_of, main_containers
-from tf_operator.job.training_job import FieldError, TrainingJob
+from tf_operator.job.training_job import FieldError, ReplicaSpec, TrainingJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
@@ -22,6 +22,18 @@ _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
 def validate(job: TrainingJob) -> tuple[FieldError, ...]:
     """Everything that is wrong with the job; empty when it can be run."""
     return (*job.problems, *(error for rule in _RULES for error in rule(job)))
+
+
+def template_problems(spec: ReplicaSpec, profile: Profile) -> Iterator[FieldError]:
+    """Why no pod can be made from the template of one replica type; nothing when one can."""
+    path = f"{spec.path}.template.spec.containers"
+    if not main_containers(spec, profile.container):
+        yield FieldError(path, f"must have a container named {profile.container!r}")
+    for container in containers_of(spec):
+        if not isinstance(container.get("image"), str) or not container["image"]:
+            name = container.get("name")
+            which = f"the container {name!r}" if name else "a container without a name"
+            yield FieldError(path, f"{which} must have an image")
 
 
 def _has_a_replica_type(job: TrainingJob) -> Iterator[FieldError]:
@@ -95,14 +107,7 @@ def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:
 
 def _has_the_containers(job: TrainingJob) -> Iterator[FieldError]:
     for spec in job.replicas:
-        path = f"{spec.path}.template.spec.containers"
-        if not main_containers(spec, job.profile.container):
-            yield FieldError(path, f"must have a container named {job.profile.container!r}")
-        for container in containers_of(spec):
-            if not isinstance(container.get("image"), str) or not container["image"]:
-                name = container.get("name")
-                which = f"the container {name!r}" if name else "a container without a name"
-                yield FieldError(path, f"{which} must have an image")
+        yield from template_problems(spec, job.profile)
 
 
 _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (

@@ -12,7 +12,16 @@ from datetime import datetime
 from tf_operator.job.record import JobPhase, JobRecord, PendingKind
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import children, failure_evidence, gang, gang_schedulers, in_place, pending, restarts
+from tf_operator.planning import (
+    children,
+    failure_evidence,
+    gang,
+    gang_schedulers,
+    in_place,
+    pending,
+    restarts,
+    spec_problems,
+)
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -40,6 +49,8 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
             yield Event(
                 EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler, view.snapshot.settings), is_warning=True
             )
+    else:
+        yield from left_alone(view)
     if not after.is_finished:
         yield from _resizes(view, after)
         yield from _restarts(view, after)
@@ -50,6 +61,13 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield Event(EventKind.RESUMED, f"{job.profile.kind} {job.key.name} is resumed.")
     if after.admitted_at and after.admitted_at != before.admitted_at:
         yield Event(EventKind.ADMITTED, f"{job.profile.kind} {job.key.name} is admitted.")
+
+
+def left_alone(view: JobView) -> Iterator[Event]:
+    """What is said of an edit that is ignored: once for each generation of the spec."""
+    job, remark = view.snapshot.job, spec_problems.remark(view)
+    if remark and job.generation != job.record.observed_generation:
+        yield Event(EventKind.EDIT_IGNORED, remark, is_warning=True)
 
 
 def counts(view: JobView, after: JobRecord) -> Iterator[Count]:

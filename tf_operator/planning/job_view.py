@@ -45,7 +45,7 @@ class JobView:
     stuck: tuple[StuckPod, ...]
     """The pods on which the job waits."""
     problems: tuple[FieldError, ...]
-    """What is wrong with the spec."""
+    """What is wrong with the spec, but for what is ignored."""
     resizes: tuple[SizeChange, ...]
     """The changes of its size that are not recorded yet."""
     is_held: bool
@@ -88,7 +88,7 @@ def view(snapshot: Snapshot) -> JobView:
         restarts_in_place=tuple(_restarts_in_place(replicas, job.profile.restart_by)),
         deciding=_deciding(job, by_type, replicas),
         stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
-        problems=validate(job),
+        problems=tuple(error for error in validate(job) if error not in snapshot.ignored),
         resizes=resizes,
         is_held=gang.keeps_waiting(snapshot),
     )

@@ -20,8 +20,12 @@ _MOST_TEXT, _MOST_NAME = 300, 63
 
 def note(view: JobView, found: PendingRecord | None) -> str:
     """What to say beside the current state: the record, or what the job waits for."""
-    if found:
-        return f" {sentence(found, view)}"
+    remark = spec_problems.remark(view)
+    said = f" {remark}" if remark else ""
+    return f"{said} {sentence(found, view)}" if found else said + _note(view)
+
+
+def _note(view: JobView) -> str:
     if problems := spec_problems.tolerated(view):
         return f" Its spec is invalid, and it continues as under training-operator 1.9: {spec_problems.text(problems)}."
     if not view.replicas:

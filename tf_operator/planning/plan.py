@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from tf_operator.job import naming
-from tf_operator.job.record import JobRecord
+from tf_operator.job import naming, validation
+from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.planning import (
     admission,
     autoscalers,
@@ -18,6 +18,7 @@ from tf_operator.planning import (
     events_and_counts,
     gang,
     in_place,
+    invalid_edits,
     job_tensorboard,
     job_view,
     pending,
@@ -37,7 +38,8 @@ from tf_operator.planning.verdict import Phase, Verdict
 
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
-    asked, snapshot = snapshot, protocol.queued(snapshot).decided()
+    asked = invalid_edits.ignored(snapshot)
+    snapshot = protocol.queued(asked).decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
         return Plan()
@@ -46,6 +48,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
     snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot))
     view = job_view.view(snapshot)
     found = verdict.decide(view)
+    if found.is_malformed and found.phase is Phase.ACTIVE:
+        return Plan(report=report.left_alone(view), events=tuple(events_and_counts.left_alone(view)))
     said = report.next_report(view, found)
     after = said.record
     return Plan(
@@ -129,17 +133,25 @@ def _creations(view: JobView) -> Iterator[Create]:
         return
     builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
     services = {service.name for service in view.snapshot.services}
+    unfit = _types_without_a_template(view)
     has_program = False
     for replica in view.replicas:
         kind, index = replica.spec.type, replica.index
         service = None if replica.service in services else builder.create_service(kind, index, replica.service)
-        if replica.needs_pod and _is_due(replica, view.snapshot):
+        if replica.needs_pod and _is_due(replica, view.snapshot) and kind not in unfit:
             if replica.spec.is_default_server and not has_program:
                 has_program = True
                 yield default_server.config_map(builder.job, builder.settings)
             yield builder.create_pod(kind, index, replica.name, needs=service)
         elif service:
             yield service
+
+
+def _types_without_a_template(view: JobView) -> frozenset[ReplicaType]:
+    """The types of which no pod can be made before an edit of their template is corrected."""
+    job = view.snapshot.job
+    specs = job.replicas if view.snapshot.ignored else ()
+    return frozenset(spec.type for spec in specs if any(validation.template_problems(spec, job.profile)))
 
 
 def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[datetime | None]:

@@ -71,6 +71,23 @@ def after_end(snapshot: Snapshot) -> JobReport | None:
     return JobReport(job, record, snapshot.now) if record != job.record else None
 
 
+def left_alone(view: JobView) -> JobReport:
+    """The report on a job that runs, and of which nobody knows how it is meant: all stays as it was noted."""
+    snapshot = view.snapshot
+    record = snapshot.job.record.changed(observed_generation=snapshot.job.generation)
+    if record.phase is JobPhase.NEW:
+        record = record.changed(phase=JobPhase.CREATED)
+    return JobReport(
+        snapshot.job,
+        record,
+        snapshot.now,
+        selectors={kind: naming.selector_of(snapshot.job, kind) for kind in record.replicas},
+        note=pending.note(view, record.pending),
+        tensorboard=job_tensorboard.line(snapshot),
+        lines=partial(_lines, view, record, is_active=True),
+    )
+
+
 def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
     """Whether the step is mere progress: nothing ended, nothing was restarted, no state was left.
 

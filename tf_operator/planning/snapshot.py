@@ -14,7 +14,7 @@ from typing import Any
 from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
-from tf_operator.job.training_job import RestartPolicy, TrainingJob
+from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
 from tf_operator.planning.kueue.state import Queueing
@@ -268,6 +268,14 @@ class Snapshot:
     """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
+    ignored: tuple[FieldError, ...] = ()
+    """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the job has been started, and is neither suspended nor queued."""
+        record = self.job.record
+        return (bool(self.pods) or record.start_time is not None) and not record.is_idle
 
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.

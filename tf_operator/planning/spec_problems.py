@@ -1,7 +1,7 @@
 """What is wrong with the spec of a job, and whether it ends the job or is only reported.
 
 A new job with any problem is refused. A job that training-operator 1.9 has started goes on as 1.9 ran it, if 1.9
-accepts what we refuse: then its condition says what is wrong.
+accepts what we refuse: then its condition says what is wrong. No edit ends a job that runs (``invalid_edits``).
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ def of_new(job: TrainingJob, domain: str = "") -> tuple[FieldError, ...]:
 
 
 def fatal(view: JobView) -> tuple[FieldError, ...]:
-    """The problems for which the job fails."""
+    """The problems with which no job can be run."""
     snapshot, found = view.snapshot, view.problems
     if not found and not snapshot.pods:
         found = _too_large_environment(snapshot.job, snapshot.settings.cluster_domain)
@@ -32,6 +32,16 @@ def fatal(view: JobView) -> tuple[FieldError, ...]:
 def tolerated(view: JobView) -> tuple[FieldError, ...]:
     """The problems with which a job goes on."""
     return tuple(problem for problem in view.problems if problem.is_tolerated)
+
+
+def remark(view: JobView) -> str:
+    """What is said of an edit that is ignored; empty when there is none."""
+    if view.snapshot.ignored:
+        return f"Its spec is invalid, and what is wrong with it is ignored: {text(view.snapshot.ignored)}."
+    if view.snapshot.is_under_way and (problems := fatal(view)):
+        left = "until it is corrected, its pods stay as they are, and the job does not end"
+        return f"Its spec is invalid: {text(problems)}; {left}."
+    return ""
 
 
 def text(problems: tuple[FieldError, ...]) -> str:

@@ -44,7 +44,7 @@ class Verdict:
     evidence: FirstFailure | None = None
     """What is kept when no pod failed, but containers were restarted too often."""
     is_malformed: bool = False
-    """The job cannot be run at all, so there is nothing to be counted."""
+    """The job cannot be run at all, so there is nothing to be counted; one that runs is left as it is."""
     hold: str = ""
     """Why it is queued, as one word."""
 
@@ -78,6 +78,9 @@ def _is_malformed(view: JobView) -> Verdict | None:
     problems = spec_problems.fatal(view)
     if not problems:
         return None
+    if view.snapshot.is_under_way:
+        is_to_go_idle = view.snapshot.job.run_policy.is_suspended or view.snapshot.hold
+        return None if is_to_go_idle else Verdict(Phase.ACTIVE, is_malformed=True)
     message = f"The spec is invalid: {spec_problems.text(problems)}"
     return Verdict(Phase.FAILED, message, FailureCause.INVALID_SPEC, is_malformed=True)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from support.builders import tfjob
-from support.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers
+from support.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers, succeeds
 from support.simulator import MORNING, simulator
 from support.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
@@ -52,6 +52,57 @@ def test_a_decision_of_the_queue_does_not_return_after_an_edit_overruled_it(othe
         sizes.append(len(seen.pods))
 
     assert sizes == [2, other, 4]
+
+
+INVALID_EDITS = {
+    "more than the policy allows": {"tfReplicaSpecs": {"Worker": {"replicas": 9}}},
+    "a policy that allows fewer": {"elasticPolicy": {"maxReplicas": 1}},
+    "a policy that allows no number": {"elasticPolicy": {"minReplicas": 5}},
+    "times that are none": {"runPolicy": {"backoffLimit": -1, "activeDeadlineSeconds": -1}},
+    "no image": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "tensorflow"}]}}}}},
+    "a policy that is none": {"tfReplicaSpecs": {"Worker": {"restartPolicy": "Sometimes"}}},
+    "two chiefs": {"tfReplicaSpecs": {"Chief": {"replicas": 2}}},
+    "no replicas": {"tfReplicaSpecs": None},
+}
+
+
+@pytest.mark.parametrize("edit", INVALID_EDITS.values(), ids=INVALID_EDITS)
+def test_an_edit_that_breaks_a_rule_takes_nothing_from_a_job_that_runs(edit):
+    seen = simulator(tfjob().chief().workers(2, restart="OnFailure").elastic(1, 4))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    before, spec = {pod.uid for pod in seen.pods.values()}, seen.body["spec"]
+
+    seen.tamper({"spec": edit, "metadata": {"generation": 2}})
+    seen.settle()
+    seen.wait(600)
+    seen.settle()
+
+    assert {pod.uid for pod in seen.pods.values()} == before
+    assert [entry["type"] for entry in seen.status["conditions"]] == ["Created", "Running"]
+    assert "Its spec is invalid" in seen.status["conditions"][-1]["message"]
+
+    seen.put(seen.api.resource, {**seen.body, "spec": spec})
+    succeeds("chief-0")(seen)
+    seen.settle()
+
+    assert seen.status["conditions"][-1]["type"] == "Succeeded"
+
+
+@pytest.mark.parametrize("name", ["more than the policy allows", "times that are none", "no image"])
+def test_a_job_ends_as_its_pods_do_also_when_an_edit_is_ignored(name):
+    seen = simulator(tfjob().chief().workers(2).elastic(1, 4))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    seen.tamper({"spec": INVALID_EDITS[name], "metadata": {"generation": 2}})
+    seen.settle()
+
+    succeeds("chief-0")(seen)
+    seen.settle()
+
+    assert seen.status["conditions"][-1]["type"] == "Succeeded"
 
 
 def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():

@@ -36,7 +36,8 @@ def malformed(simulator):
 @pytest.mark.parametrize(
     ("moves", "rejected", "expected"),
     [
-        ((malformed, suspend, succeeds("chief-0"), fails("worker-0")), FINAL, FailureCause.INVALID_SPEC),
+        ((malformed, succeeds("chief-0"), fails("worker-0")), FINAL, Phase.ACTIVE),
+        ((malformed, suspend, succeeds("chief-0"), fails("worker-0")), FINAL, Phase.SUSPENDED),
         ((suspend, succeeds("chief-0"), fails("worker-0")), FINAL, Phase.SUSPENDED),
         ((succeeds("chief-0"), fails("worker-0")), FINAL, Phase.SUCCEEDED),
         ((fails("chief-0"), fails("worker-0")), FINAL, FailureCause.INVALID_SPEC),
@@ -44,7 +45,7 @@ def malformed(simulator):
         ((fails("chief-0"),), None, FailureCause.BACKOFF_LIMIT_EXCEEDED),
         ((), None, FailureCause.DEADLINE_EXCEEDED),
     ],
-    ids=["malformed", "suspended", "succeeded", "refused", "failed", "backoff", "deadline"],
+    ids=["malformed", "malformed and suspended", "suspended", "succeeded", "refused", "failed", "backoff", "deadline"],
 )
 def test_what_is_checked_first_decides(moves, rejected, expected):
     found = decided(*moves, rejected=rejected)

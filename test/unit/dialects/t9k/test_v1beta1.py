@@ -249,13 +249,13 @@ def test_a_job_whose_main_pod_is_unknown_says_so_and_shows_its_containers():
     ]
 
 
-def test_an_edit_that_makes_a_paused_job_invalid_changes_neither_its_condition_nor_its_counts():
+def test_an_edit_that_makes_a_resumed_job_invalid_ends_nothing():
     seen = lived([everything_runs, pause, resume, everything_runs], WORKERS)
     before = seen.status
     seen.tamper({"spec": {"runPolicy": {"backoffLimit": -1}}})
     seen.settle()
 
-    assert condition(seen.status, "Failed")["status"] == "True"
+    assert condition(seen.status, "Failed")["status"] == "False"
     assert condition(seen.status, "Paused") == condition(before, "Paused")
     assert seen.status["aggregate"] == before["aggregate"]
 
