@@ -4,6 +4,7 @@ Times are seconds after the beginning. A job says its pods and what each asks fo
 its workers are on these nodes.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -40,7 +41,7 @@ _OF_JOBS: Final = {
         "started",
         "resized",
     ),
-    *("placed", "namespace", "done"),
+    *("placed", "namespace", "done", "deadline"),
 }
 
 Yaml = dict[str, Any]
@@ -59,19 +60,26 @@ def plans(root: Path) -> dict[Path, str]:
 def read(root: Path, name: str) -> Cluster:
     """Read a case."""
     found = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
-    _refuse_others(found, {"title", "now", "nodes", "jobs", "resizes"}, name)
+    _refuse_others(found, {"title", "now", "nodes", "jobs", "resizes", "reserves"}, name)
     return Cluster(
         now=_moment(found["now"]),
         nodes=tuple(_node(node, entry) for node, entry in found["nodes"].items()),
         jobs=tuple(_job(job, entry) for job, entry in found["jobs"].items()),
-        rules=QueueRules(resizes=found.get("resizes", True)),
+        rules=_rules(found),
     )
+
+
+def _rules(found: Yaml) -> QueueRules:
+    rules = QueueRules(resizes=found.get("resizes", True))
+    return rules if found.get("reserves", True) else replace(rules, reserve_after=None)
 
 
 def text(cluster: Cluster) -> str:
     """The plan file of a case."""
     found = schedule.make_schedule(cluster)
     said: Yaml = {"decisions": [_said(decision) for decision in found.decisions], "waiting": found.waiting}
+    if found.kept_for:
+        said["room is kept for"] = found.kept_for.key.name
     if found.wake_at:
         said["again"] = (found.wake_at - _BEGINNING).total_seconds()
     return _HEADER + yaml.safe_dump(said, sort_keys=False, width=120)
@@ -119,6 +127,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         queued_at=_moment(entry["queued"]) if "queued" in entry else None,
         admitted_at=_moment(entry.get("started", 0)) if nodes is not None else None,
         resized_at=_moment(entry["resized"]) if "resized" in entry else None,
+        longest=timedelta(seconds=entry["deadline"]) if "deadline" in entry else None,
         is_reserved=entry.get("placed", True),
     )
 

@@ -3,6 +3,8 @@
 The test is the scheduler and the pods: a pod is bound where it fits, first on the node that its job prefers; it begins
 to work after a while, and one that is given up goes after its grace period. What the queue reaches is compared with a
 clairvoyant packing, for which nothing takes time: at each moment it has as many workers at work as there may be.
+
+Other days have one large job among very many small ones, and jobs without pods.
 """
 
 import heapq
@@ -26,6 +28,7 @@ NODES = [f"node-{index:02}" for index in range(12)]
 STARTS, GOES, REPLACED = 20.0, 30.0, 60.0
 """Seconds until a pod works, until one that is given up is gone, and until pods that know more others work."""
 WORKER = ReplicaType.WORKER
+DEFAULT_RULES = QueueRules()
 
 
 @dataclass
@@ -40,6 +43,7 @@ class Life:
     works_from: dict[int, float] = field(default_factory=dict)
     going: dict[int, str] = field(default_factory=dict)
     ended: float | None = None
+    admitted: float | None = None
 
     @property
     def gpus(self) -> int:
@@ -50,21 +54,22 @@ class Life:
 
     def seen(self):
         held = {**self.going, **self.workers}
+        if not held:
+            return self.job
         return replace(self.job, pods=tuple(BoundPod(WORKER, index, node) for index, node in held.items()))
 
 
 class Day:
     """The cluster and its jobs, from one event to the next."""
 
-    def __init__(self, seed):
-        chance = random.Random(seed)
-        self.lives = [_life(chance, number) for number in range(JOBS)]
+    def __init__(self, lives, rules=DEFAULT_RULES, others=()):
+        self.lives, self.rules, self.others = lives, rules, others
         self.now, self.done, self.resizes, self.least = 0.0, 0.0, [], []
         self.moments = [life.arrives for life in self.lives]
         heapq.heapify(self.moments)
 
-    def run(self):
-        while self.moments:
+    def run(self, *, until=float("inf")):
+        while self.moments and self.moments[0] <= until:
             moment = heapq.heappop(self.moments)
             if moment > self.now or not self.now:
                 self._advance(moment)
@@ -90,10 +95,13 @@ class Day:
         there = [life for life in self.lives if life.arrives <= self.now and life.ended is None]
         held = self._held()
         nodes = tuple(Node(name, _gpus(GPUS), _gpus(held[name])) for name in NODES)
-        schedule = make_schedule(Cluster(now, nodes, tuple(life.seen() for life in there), QueueRules()))
+        schedule = make_schedule(Cluster(now, nodes, (*self.others, *(life.seen() for life in there)), self.rules))
         by_uid = {life.job.uid: life for life in there}
         for decision in schedule.decisions:
-            self._act(by_uid[decision.job.uid], decision, now)
+            if life := by_uid.get(decision.job.uid):
+                self._act(life, decision, now)
+        without_pods = {decision.job.uid for decision in schedule.decisions} - by_uid.keys()
+        self.others = tuple(replace(job, is_admitted=job.is_admitted or job.uid in without_pods) for job in self.others)
         for life in self._running():
             self._bind(life)
         self._wake(schedule.wake_at)
@@ -102,6 +110,7 @@ class Day:
         before = life.job.workers
         life.job = replace(life.job, workers=decision.workers)
         if isinstance(decision, Admit):
+            life.admitted = self.now
             life.job = replace(life.job, is_admitted=True, admitted_at=now, node=decision.node)
             return
         life.job = replace(life.job, resized_at=now)
@@ -126,7 +135,7 @@ class Day:
         if wake_at:
             heapq.heappush(self.moments, (wake_at - MIDNIGHT).total_seconds())
         for life in self._running():
-            self.least.append(life.job.workers - life.job.elastic.least)
+            self.least.append(life.job.workers - life.job.least)
             later = [moment for moment in life.works_from.values() if moment > self.now]
             speed = life.at_work(self.now)
             for moment in [*later, *([self.now + life.work / speed] if speed else [])]:
@@ -163,6 +172,32 @@ def _life(chance, number):
     return Life(job, arrives, work=workers * hours * 3600, is_dynamic=chance.random() < 0.5)
 
 
+def _among_small_ones(chance, priority):
+    """One job of 8 GPUs, and 1152 of one GPU, which come so fast that they would keep all nodes busy for the day."""
+    job = _life(chance, 0).job
+    small = [
+        replace(
+            job,
+            key=ObjectKey("small", f"small-{number}"),
+            uid=f"{number:04}",
+            created=MIDNIGHT + timedelta(seconds=number * 60),
+            queued_at=MIDNIGHT + timedelta(seconds=number * 60),
+            needs=(ReplicaNeed(WORKER, 1, shapes.Shape(_gpus(1))),),
+            elastic=None,
+            workers=1,
+        )
+        for number in range(1152)
+    ]
+    came = MIDNIGHT + timedelta(hours=3)
+    needs = (ReplicaNeed(WORKER, 1, shapes.Shape(_gpus(8))),)
+    large = replace(small[0], uid="large", created=came, queued_at=came, needs=needs, priority=priority)
+    lives = [
+        Life(found, number * 60.0, work=chance.uniform(1, 3) * 3600, is_dynamic=True)
+        for number, found in enumerate(small)
+    ]
+    return [*lives, Life(large, 3 * 3600.0, work=3600.0, is_dynamic=True)]
+
+
 def _gpus(count):
     return shapes.amounts({"gpu": count})
 
@@ -186,7 +221,8 @@ def clairvoyant(lives):
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_day_of_the_queue_uses_what_a_clairvoyant_packing_would(seed):
-    day = Day(seed)
+    chance = random.Random(seed)
+    day = Day([_life(chance, number) for number in range(JOBS)])
     best = clairvoyant(day.lives)
     day.run()
 
@@ -199,3 +235,43 @@ def test_a_day_of_the_queue_uses_what_a_clairvoyant_packing_would(seed):
         assert moment - last.get(uid, -DAY) >= 299.99
         last[uid] = moment
     assert day.resizes
+
+
+@pytest.mark.parametrize(
+    ("priority", "longest"),
+    [
+        # five minutes, and what the longest job on the node it waits for may still take
+        pytest.param(1_000_000, timedelta(hours=3, minutes=6), id="of a higher priority"),
+        # of the same priority, also the turns of the others
+        pytest.param(0, timedelta(hours=5), id="of the same priority"),
+    ],
+)
+def test_a_large_job_among_very_many_small_ones_starts_in_bounded_time(priority, longest):
+    day = Day(_among_small_ones(random.Random(2), priority))
+    large = day.lives[-1]
+    day.run(until=large.arrives + longest.total_seconds())
+
+    assert large.admitted is not None
+    assert sum(life.ended is not None for life in day.lives) > 100
+
+
+def test_without_reservation_small_jobs_pass_a_large_one_for_as_long_as_they_come():
+    day = Day(_among_small_ones(random.Random(2), 1_000_000), replace(DEFAULT_RULES, reserve_after=None))
+    day.run(until=10 * 3600)
+
+    assert day.lives[-1].admitted is None
+    assert sum(life.ended is not None for life in day.lives) > 200
+
+
+def test_jobs_without_pods_start_at_once_and_change_nothing_for_the_others():
+    days = []
+    for number in (0, 20):
+        chance = random.Random(0)
+        lives = [_life(chance, number) for number in range(40)]
+        template = replace(lives[0].job, needs=(), workers=0)
+        others = tuple(replace(template, uid=f"empty-{number}", elastic=None) for number in range(number))
+        days.append(Day(lives, others=others))
+        days[-1].run()
+
+    assert [life.ended for life in days[0].lives] == [life.ended for life in days[1].lives]
+    assert all(job.is_admitted for job in days[1].others)

@@ -32,7 +32,6 @@ from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.planning import gang_schedulers
-from tf_operator.planning.autoscaling.schedule import QueueRules
 from tf_operator.planning.snapshot import Settings
 
 _log = Logger(__name__)
@@ -157,7 +156,7 @@ async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> 
         _log.info("gang scheduling", scheduler=name or "none is installed")
         if not name and not rules and await to_server.may_read_nodes():
             _log.info("jobs are admitted whole, by what the nodes have left")
-            rules = QueueRules(resizes=False)
+            rules = replace(options.queue_rules, resizes=False)
     return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job, autoscale=rules)
 
 

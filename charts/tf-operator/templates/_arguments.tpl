@@ -36,6 +36,7 @@
 - --autoscale-shrink-after={{ .queue.shrinkAfter }}
 - --autoscale-grow-after={{ .queue.growAfter }}
 - --autoscale-resize-interval={{ .queue.resizeInterval }}
+- --autoscale-reserve-after={{ .queue.reserveAfter }}
 {{- end }}
 {{- with .gangSchedulersByJob }}
 - --gang-schedulers-by-job={{ join "," . }}

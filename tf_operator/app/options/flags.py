@@ -195,6 +195,15 @@ FLAGS: tuple[Flag, ...] = (
         "The shortest time between two resizes of one job.",
     ),
     Flag(
+        "autoscale-reserve-after",
+        QUEUE,
+        flag_types.duration,
+        "5m",
+        "DURATION",
+        "How long a job waits before later jobs, and those of lower priority, do not get the room that it needs. "
+        "0: they get it for as long as the job does not fit, as in the v1alpha1 fork.",
+    ),
+    Flag(
         "kubeconfig",
         REACH,
         flag_types.text,

@@ -118,7 +118,9 @@ class Options:
     kueue_version: str = state.VERSIONS[0]
     """In which Workloads are read and written."""
     autoscale: QueueRules | None = None
-    """``None``: no job waits until it fits."""
+    """``None``: no job waits until it fits, unless it is to be a gang and there is no gang scheduler."""
+    queue_rules: QueueRules = field(default_factory=QueueRules)
+    """Those of the operator's own queue, if it has one."""
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -180,7 +182,8 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
         makes_autoscalers=found["horizontal-pod-autoscalers"],
         restarts_in_place=found["restart-in-place"],
         kueue=Kueue(found["kueue"]),
-        autoscale=_autoscale(found) if found["autoscale"] else None,
+        autoscale=_queue_rules(found) if found["autoscale"] else None,
+        queue_rules=_queue_rules(found),
         workers=found["controller-threads"],
         overrides_existing_controller=found["override-existing-controller"],
         drain_timeout=found["drain-timeout"],
@@ -240,9 +243,10 @@ def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:
     return RestartDelay(base, cap, found["restart-delay-reset"])
 
 
-def _autoscale(found: Mapping[str, Any]) -> QueueRules:
-    shrink, grow, interval = (found[f"autoscale-{name}"] for name in ("shrink-after", "grow-after", "resize-interval"))
-    return QueueRules(timedelta(seconds=shrink), timedelta(seconds=grow), timedelta(seconds=interval))
+def _queue_rules(found: Mapping[str, Any]) -> QueueRules:
+    names = ("shrink-after", "grow-after", "resize-interval", "reserve-after")
+    shrink, grow, interval, reserve = (timedelta(seconds=found[f"autoscale-{name}"]) for name in names)
+    return QueueRules(shrink, grow, interval, reserve or None)
 
 
 def _protection(found: Mapping[str, Any]) -> Protection | None:

@@ -28,6 +28,8 @@ from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNee
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
 """So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""
+_TEN_YEARS: Final = 315_360_000
+"""Seconds. A deadline may be past the end of the calendar."""
 _BEGINNING: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -141,6 +143,8 @@ class QueueJobs:
             queued_at=elastic.queued_at,
             admitted_at=elastic.admitted_at,
             resized_at=elastic.resized_at,
+            started_at=record.start_time,
+            longest=_longest(job),
             node=elastic.node,
         )
         return QueuedEntry(asked, seen)
@@ -160,6 +164,11 @@ def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]
         place = naming.replica_of(job.key.name, pod.metadata.name, job.profile.names) if pod.node else None
         if place:
             yield BoundPod(*place, pod.node)
+
+
+def _longest(job: TrainingJob) -> timedelta | None:
+    seconds = job.run_policy.deadline_seconds
+    return None if seconds is None else timedelta(seconds=min(seconds, _TEN_YEARS))
 
 
 def _class_of(job: TrainingJob) -> str:

@@ -28,7 +28,7 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.planning.autoscaling.jobs import Decision, Schedule, WorkerResize
+from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Schedule, WorkerResize
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
 _log = Logger(__name__)
@@ -62,6 +62,8 @@ class AutoScaler:
     """When the first job that was set aside is tried again, on the monotonic clock."""
     _due_since: float | None = None
     """Since when there should have been a plan, on the monotonic clock."""
+    _kept_for: str = ""
+    """The UID of the job for which room is kept."""
     _is_draining: bool = False
 
     async def run(self) -> None:
@@ -132,10 +134,16 @@ class AutoScaler:
         self._wake_at = min((moment for moment in moments if moment), default=None)
         self._retry_at = self.set_aside.next_retry
         self.instruments.waiting(schedule.waiting)
+        self._note_kept(schedule.kept_for)
         for decision in schedule.decisions:
             source, entry = found[decision.job.uid]
             await self._record(decision, source, entry.job, now)
         self._due_since = None
+
+    def _note_kept(self, job: QueueJob | None) -> None:
+        known, self._kept_for = self._kept_for, job.uid if job else ""
+        if job and job.uid != known:
+            _log.info("keeping room", job=str(job.key), priority=job.priority)
 
     async def _schedule(self, cluster: Cluster, found: Mapping[str, tuple[JobSource, QueuedEntry]]) -> Schedule:
         """The schedule of those jobs that can be planned; raises if it is no job's fault that there is none."""

@@ -4,6 +4,8 @@ Columns of numbers, one for each resource, because a plan asks hundreds of times
 fit once does not fit later in the same plan, unless something is given back: that is remembered.
 """
 
+import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
@@ -52,6 +54,8 @@ class FreeCapacity:
         for index, node in enumerate(self._nodes):
             for name, amount in node.allocatable:
                 self._column(name)[index] += amount
+        self._most = {name: tuple(column) for name, column in self._free.items()}
+        for index, node in enumerate(self._nodes):
             for name, amount in node.used:
                 self._column(name)[index] -= amount
         self._total = {name: sum(column) for name, column in self._free.items()}
@@ -62,6 +66,7 @@ class FreeCapacity:
         """The same, to be changed by itself."""
         other = object.__new__(type(self))
         other._nodes, other._index, other._allowed = self._nodes, self._index, self._allowed
+        other._most = self._most
         other._free = {name: list(column) for name, column in self._free.items()}
         other._total, other._without_room = dict(self._total), set(self._without_room)
         return other
@@ -103,6 +108,58 @@ class FreeCapacity:
         if first < len(nodes):
             self._move(Placed(nodes[first], shape, 1))
         return first < len(nodes)
+
+    def has_room_for(self, groups: Sequence[Group]) -> bool:
+        """Whether ``place`` would take room for all these pods."""
+        found = self.place(groups)
+        self._move(*(part._replace(number=-part.number) for part in found or ()))
+        return found is not None
+
+    def place_soonest(self, groups: Sequence[Group], later: Self) -> tuple[Placed, ...]:
+        """Take room for as many of these pods as will fit in the end, where the least has to be given back for it.
+
+        ``later`` is what is left in the end. The room is taken from both, whether it is already there or not.
+        """
+        found = Counter[tuple[int, Shape]]()
+        for shape, number, _ in groups:
+            requests = shape.requests
+            nodes = [index for index in self._nodes_for(shape.places) if later.missing(index, requests) <= 0]
+            heap = [(max(self.missing(index, requests), 0.0), index) for index in nodes]
+            heapq.heapify(heap)
+            left = number
+            while heap and left:
+                _, index = heapq.heappop(heap)
+                found[index, shape] += 1
+                left -= 1
+                for capacity in (self, later):
+                    capacity.keep((Placed(index, shape, 1),))
+                if later.missing(index, requests) <= 0:
+                    heapq.heappush(heap, (max(self.missing(index, requests), 0.0), index))
+        return tuple(Placed(index, shape, number) for (index, shape), number in found.items())
+
+    def missing(self, node: int, requests: Amounts) -> float:
+        """How much a node lacks of what is asked for, in parts of that; not above zero if it has it."""
+        return max(((amount - self._column(name)[node]) / amount for name, amount in requests), default=0.0)
+
+    def left(self, node: int, name: str) -> int:
+        """How much a node has left of one resource."""
+        return self._column(name)[node]
+
+    def index_of(self, node: str) -> int | None:
+        """The number of a node, if it is one that counts."""
+        return self._index.get(node)
+
+    def keep(self, placed: Iterable[Placed]) -> None:
+        """Take room, whether there is any or not: what is given back there later is taken, too."""
+        self._move(*placed)
+
+    def give_all(self, placed: Iterable[Placed]) -> None:
+        """All this is given up; of no node there is more than it can allocate, whatever its pods say they had."""
+        for node, shape, count in placed:
+            for name, amount in shape.requests:
+                column, most = self._column(name), self._most.get(name)
+                column[node] = min(column[node] + amount * count, most[node] if most else 0)
+        self._without_room.clear()
 
     def take(self, placed: Iterable[Placed]) -> None:
         """Take room, whether there is any or not: no more than all of it."""

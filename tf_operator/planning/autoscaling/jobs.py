@@ -1,7 +1,7 @@
 """Jobs as the queue sees them: who waits, who runs, how many workers each has, and where its pods are."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from tf_operator.job.record import ReplicaType
@@ -50,6 +50,10 @@ class QueueJob:
     resized_at: datetime | None = None
     node: str = ""
     """The node that its pods prefer."""
+    started_at: datetime | None = None
+    """From when its deadline counts, if it runs."""
+    longest: timedelta | None = None
+    """How long it runs at most: its deadline; ``None`` if it has none."""
     is_reserved: bool = True
     """Whether room is kept for those of its pods that are on no node yet."""
 
@@ -62,6 +66,12 @@ class QueueJob:
     def most(self) -> int:
         """How many workers it may grow to."""
         return max(self.elastic.most, self.workers) if self.elastic else self.workers
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it has ended at the latest, if that is known of it and it has room."""
+        since = self.started_at or self.admitted_at
+        return since + self.longest if since and self.longest is not None else None
 
     @property
     def rank(self) -> tuple[int, datetime, str]:
@@ -132,3 +142,5 @@ class Schedule:
     """Jobs that still wait after that."""
     wake_at: datetime | None = field(default=None)
     """When it may be another, although nothing happens."""
+    kept_for: QueueJob | None = None
+    """The job that has waited for so long that others do not get the room that it needs."""

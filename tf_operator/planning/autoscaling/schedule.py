@@ -1,19 +1,22 @@
 """The plan of the queue: who starts, who gives up workers, who gets more. Its table of contents is ``make_schedule``.
 
-Jobs start in the order of priority and age, and a later one may overtake one that does not fit. When one has waited for
-``shrink_after``, elastic jobs of no higher priority give up workers for it, if that is enough. When nothing has started
-for ``grow_after``, elastic jobs get workers one by one in turn. No job is resized twice within ``resize_interval``.
+Jobs start in the order of priority and age, and a later one may overtake one that does not fit; but when that has
+waited for ``reserve_after``, ``reservation`` keeps room for it. When one has waited for ``shrink_after``, elastic jobs
+of no higher priority give up workers for it, if that is enough. When nothing has started for ``grow_after``, elastic
+jobs get workers one by one in turn. No job is resized twice within ``resize_interval``.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from tf_operator.planning.autoscaling import reservation
 from tf_operator.planning.autoscaling.capacity import FreeCapacity, Node, Placed, most_on
 from tf_operator.planning.autoscaling.jobs import Admit, QueueJob, Schedule, WorkerResize
+from tf_operator.planning.autoscaling.reservation import Held, Kept, Room
 from tf_operator.planning.autoscaling.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
 
@@ -31,6 +34,8 @@ class QueueRules:
     shrink_after: timedelta = timedelta(seconds=120)
     grow_after: timedelta = timedelta(seconds=60)
     resize_interval: timedelta = timedelta(minutes=5)
+    reserve_after: timedelta | None = timedelta(minutes=5)
+    """``None``: a later job overtakes one that does not fit, however long that has waited."""
     resizes: bool = True
     """Without it, jobs start only with all that they ask for, and keep that."""
 
@@ -56,39 +61,44 @@ def make_schedule(cluster: Cluster) -> Schedule:
     """What is to be done now."""
     running = sorted((job for job in cluster.jobs if job.is_admitted), key=_rank)
     waiting = list(_considered(job for job in cluster.jobs if not job.is_admitted))
-    capacity = FreeCapacity(cluster.nodes)
-    for job in running:
-        _reserve(capacity, job)
-    admitted = list(_admissions(cluster, capacity, running, waiting))
+    free = FreeCapacity(cluster.nodes)
+    held = [Held(job, (*_bound(free, job), *_reserve(free, job))) for job in running]
+    kept = _kept(cluster, free, held, waiting)
+    room = Room(free, cluster.now, kept)
+    admitted = list(_admissions(cluster, room, running, waiting))
     starting = {found.job.uid for found in admitted}
     left = [job for job in waiting if job.uid not in starting]
-    found = Schedule(tuple(admitted), waiting=sum(not job.is_admitted for job in cluster.jobs) - len(admitted))
-    if not cluster.rules.resizes:
-        return found
-    return _with_resizes(cluster, capacity, running, left, found)
+    found = Schedule(
+        tuple(admitted),
+        waiting=sum(not job.is_admitted for job in cluster.jobs) - len(admitted),
+        wake_at=kept.changes_at if kept else None,
+        kept_for=kept.job if kept and kept.job.uid not in starting else None,
+    )
+    return _with_resizes(cluster, room, running, left, found) if cluster.rules.resizes else found
 
 
 def _with_resizes(
-    cluster: Cluster, capacity: FreeCapacity, running: list[QueueJob], waiting: list[QueueJob], found: Schedule
+    cluster: Cluster, room: Room, running: list[QueueJob], waiting: list[QueueJob], found: Schedule
 ) -> Schedule:
     """Shrink for who has waited long enough, grow when nothing has started for long enough; else wait for that."""
     now, rules, resizes = cluster.now, cluster.rules, list[WorkerResize]()
     moments = [_since(job.resized_at, now) + rules.resize_interval for job in running if job.resized_at]
+    moments += [found.wake_at] if found.wake_at else []
     if not found.decisions and not any(_leaves(job, cluster) for job in running):
         due = [job for job in waiting if _due(job, cluster) <= now]
-        pressing = _yielding(cluster, capacity, running, due)
+        pressing = _yielding(cluster, room, running, due)
         resizes = list(pressing.resizes) if pressing else []
-        may_come = None if pressing else _yielding(cluster, capacity, running, waiting)
+        may_come = None if pressing else _yielding(cluster, room, running, waiting)
         grows_at = _last_start(running, now) + rules.grow_after
         if may_come:
             moments.append(_due(may_come.job, cluster))
         elif not resizes and grows_at <= now:
-            resizes = list(_growth(cluster, capacity, running))
+            resizes = list(_growth(cluster, room.rest, running))
         moments.append(grows_at)
     moments += [_due(job, cluster) for job in waiting]
     moments += [job.resized_at + rules.shrink_after for job in running if job.resized_at and _leaves(job, cluster)]
     wake_at = min((moment for moment in moments if moment > now), default=None)
-    return Schedule((*found.decisions, *resizes), found.waiting, wake_at)
+    return replace(found, decisions=(*found.decisions, *resizes), wake_at=wake_at)
 
 
 # --- Admission -----------------------------------------------------------------------------------------------------
@@ -112,37 +122,59 @@ def _considered(jobs: Iterable[QueueJob]) -> Iterator[QueueJob]:
             yield job
 
 
-def _reserve(capacity: FreeCapacity, job: QueueJob) -> None:
+def _bound(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
+    """Where its pods are that are on a node which counts."""
+    shapes = {need.type: need.shape for need in job.needs}
+    for pod in job.pods:
+        node = free.index_of(pod.node)
+        if node is not None and pod.type in shapes:
+            yield Placed(node, shapes[pod.type], 1)
+
+
+def _reserve(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
     """Keep room for the pods of a job that are on no node yet."""
-    if job.is_reserved and (groups := job.unplaced) and capacity.place(groups, at=job.node) is None:
-        for group in groups:
-            for _ in range(group.number):
-                if capacity.place((group._replace(number=1),)) is None:
-                    break
+    groups = job.unplaced if job.is_reserved else ()
+    placed = free.place(groups, at=job.node)
+    if placed is not None:
+        yield from placed
+        return
+    for group in groups:
+        for _ in range(group.number):
+            one = free.place((group._replace(number=1),))
+            if one is None:
+                break
+            yield from one
+
+
+def _kept(cluster: Cluster, free: FreeCapacity, held: Sequence[Held], waiting: Iterable[QueueJob]) -> Kept | None:
+    """The room that is kept for one that has waited for long."""
+    after, now = cluster.rules.reserve_after, cluster.now
+    since = ((job, _since(job.queued_at, now)) for job in waiting if job.queued_at)
+    return reservation.find(free, held, since, now=now, after=after) if after else None
 
 
 def _admissions(
-    cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
+    cluster: Cluster, room: Room, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
 ) -> Iterator[Admit]:
     """Who fits, in order. First comes the job for which others are just giving up workers: nobody takes its room."""
     leaving = [job for job in running if _leaves(job, cluster)]
-    favoured, room = _favoured(cluster, capacity, leaving, waiting) if leaving else (None, ())
-    if favoured and (found := _start(cluster, capacity, favoured)):
+    favoured, placed = _favoured(cluster, room, leaving, waiting) if leaving else (None, ())
+    if favoured and (found := _start(cluster, room, favoured)):
         yield found
     else:
-        capacity.take(room)
+        room.take(placed)
     for job in waiting:
-        if job is not favoured and (found := _start(cluster, capacity, job)):
+        if job is not favoured and (found := _start(cluster, room, job)):
             yield found
 
 
-def _start(cluster: Cluster, capacity: FreeCapacity, job: QueueJob) -> Admit | None:
+def _start(cluster: Cluster, room: Room, job: QueueJob) -> Admit | None:
     """With all that it asks for, or with the fewest workers that it starts with."""
     for workers in dict.fromkeys((job.workers, job.least if cluster.rules.resizes else job.workers)):
-        placed = capacity.place(job.groups(workers))
+        placed = room.place(job, workers)
         if placed is not None:
             node = most_on(part for part in placed if job.worker in {None, part.shape})
-            return Admit(job, workers, "" if node is None else capacity.name_of(node))
+            return Admit(job, workers, "" if node is None else room.name_of(node))
     return None
 
 
@@ -153,15 +185,15 @@ def _leaves(job: QueueJob, cluster: Cluster) -> bool:
 
 
 def _favoured(
-    cluster: Cluster, capacity: FreeCapacity, leaving: Sequence[QueueJob], waiting: Sequence[QueueJob]
+    cluster: Cluster, room: Room, leaving: Sequence[QueueJob], waiting: Sequence[QueueJob]
 ) -> tuple[QueueJob | None, tuple[Placed, ...]]:
     """For whom workers are given up, as far as the queue is still the same, and its room when they are gone."""
-    later = capacity.copy()
+    later = room.copy()
     for other in leaving:
         for node in other.leaving:
-            later.give(node, other.worker)
-    for job in sorted((job for job in waiting if _due(job, cluster) <= cluster.now), key=_claim):
-        placed = later.place(job.groups(job.least))
+            later.give(node, other)
+    for job in _by_claim((job for job in waiting if _due(job, cluster) <= cluster.now), cluster):
+        placed = later.place(job, job.least)
         if placed is not None:
             return job, placed
     return None, ()
@@ -170,25 +202,29 @@ def _favoured(
 # --- Shrinking -----------------------------------------------------------------------------------------------------
 
 
-def _claim(job: QueueJob) -> tuple[int, int, datetime, str]:
-    """For whom others give up workers: by priority, and then for who needs the fewest."""
-    return -job.priority, job.least, job.created, job.uid
+def _by_claim(waiting: Iterable[QueueJob], cluster: Cluster) -> list[QueueJob]:
+    """For whom others give up workers: by priority; then who has waited for long, by age; then who needs the fewest."""
+    after, now = cluster.rules.reserve_after, cluster.now
+
+    def claim(job: QueueJob) -> tuple[int, int, datetime, str]:
+        has_waited = after is not None and now - _since(job.queued_at or now, now) >= after
+        return -job.priority, 0 if has_waited else job.least, job.created, job.uid
+
+    return sorted(waiting, key=claim)
 
 
-def _yielding(
-    cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
-) -> _Yield | None:
+def _yielding(cluster: Cluster, room: Room, running: Sequence[QueueJob], waiting: Sequence[QueueJob]) -> _Yield | None:
     """The first waiting job for which the workers that others may give up are enough; nothing is taken if none is."""
     able = [job for job in running if job.elastic and job.workers > job.least and _may_resize(job, cluster)]
     if not able or not waiting:
         return None
-    for priority, jobs in groupby(sorted(waiting, key=_claim), key=lambda job: job.priority):
+    for priority, jobs in groupby(_by_claim(waiting, cluster), key=lambda job: job.priority):
         givers = [job for job in able if job.priority <= priority]
         steps = list(_steps(givers))
-        all_given = _after(capacity, steps)
+        all_given = _after(room, steps)
         for job in jobs:
-            if all_given.place(job.groups(job.least)) is not None:
-                return _Yield(job, tuple(_fewest(capacity, steps, job)))
+            if all_given.place(job, job.least) is not None:
+                return _Yield(job, tuple(_fewest(room, steps, job)))
     return None
 
 
@@ -210,20 +246,19 @@ def _steps(givers: Sequence[QueueJob]) -> Iterator[_Step]:
             yield _Step(job, index, nodes.get(index, ""))
 
 
-def _after(capacity: FreeCapacity, steps: Iterable[_Step]) -> FreeCapacity:
-    later = capacity.copy()
+def _after(room: Room, steps: Iterable[_Step]) -> Room:
+    later = room.copy()
     for job, _, node in steps:
-        later.give(node, job.worker)
+        later.give(node, job)
     return later
 
 
-def _fewest(capacity: FreeCapacity, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[WorkerResize]:
+def _fewest(room: Room, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[WorkerResize]:
     """As few as are needed: the shortest beginning of the list, and of that no job that can keep its workers."""
-    groups = wanted.groups(wanted.least)
     enough, few = len(steps), 0
     while few < enough:
         middle = (few + enough) // 2
-        if _after(capacity, steps[:middle]).place(groups) is None:
+        if _after(room, steps[:middle]).place(wanted, wanted.least) is None:
             few = middle + 1
         else:
             enough = middle
@@ -231,7 +266,7 @@ def _fewest(capacity: FreeCapacity, steps: Sequence[_Step], wanted: QueueJob) ->
     givers = {step.job.uid: step.job for step in taken}
     for uid in list(givers)[:-1][:MOST_SPARED]:
         without = [step for step in taken if step.job.uid != uid]
-        if _after(capacity, without).place(groups) is not None:
+        if _after(room, without).place(wanted, wanted.least) is not None:
             taken = without
     lowest = {step.job.uid: step for step in taken}
     return (WorkerResize(step.job, step.workers) for step in lowest.values())

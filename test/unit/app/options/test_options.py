@@ -1,6 +1,7 @@
 """The command line and the environment of ``tf-operator run``."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -110,6 +111,18 @@ def test_a_certificate_has_the_names_of_a_kubernetes_secret():
 )
 def test_flags_are_written_as_in_go(arguments):
     assert parse(*arguments).workers == 3
+
+
+def test_the_queue_keeps_room_for_who_has_waited_unless_it_is_switched_off():
+    """Gangs that the queue places, as there is no gang scheduler, have the same rules."""
+    found = parse("--autoscale", "--autoscale-shrink-after=1s", "--autoscale-reserve-after=90s")
+    assert found.autoscale == found.queue_rules
+    assert (found.queue_rules.shrink_after, found.queue_rules.reserve_after) == (
+        timedelta(seconds=1),
+        timedelta(seconds=90),
+    )
+    assert parse("--autoscale", "--autoscale-reserve-after=0").autoscale.reserve_after is None
+    assert parse("--autoscale-reserve-after=0").autoscale is None
 
 
 def test_a_namespace_may_be_given_again_and_counts_once():

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from support import builders
 from support.controller_harness import FakeInformer
@@ -72,9 +73,9 @@ class World:
         assert (resource, subresource) == (v1.RESOURCE, "status")
         self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]["elastic"]))
 
-    def job(self, name="j", workers=2, *, version="1", namespace="ns", **status):
+    def job(self, name="j", workers=2, *, version="1", namespace="ns", least=1, **status):
         job = builders.tfjob(name).workers(workers, template=SLOT)
-        body = (job.elastic(1, 4) if workers else job).in_namespace(namespace).body()
+        body = (job.elastic(least, 4) if workers else job).in_namespace(namespace).body()
         body["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version, "generation": 1}
         body["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
         stored = job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED, **status}}))
@@ -327,6 +328,24 @@ async def test_what_is_no_fault_of_a_job_is_blamed_on_none(monkeypatch, clock):
     monkeypatch.setattr(set_aside, "make_schedule", lambda _cluster: 1 / 0)
 
     assert await set_aside.find_culprit(Cluster(clock.now(), (), ()), clock) is None
+
+
+async def test_room_is_kept_for_who_has_waited_long_and_said_once():
+    """A deadline past the end of the calendar is one, too."""
+    world = World()
+    world.node(3)
+    world.job("runs", 2, version="7", **RUNS)
+    for index in range(2):
+        world.pod(f"runs-worker-{index}", owner="uid-runs")
+    world.job("large", 3, least=3, elastic={"queuedTime": "2025-12-31T23:50:00Z"})
+    world.job("small", 1, elastic={"queuedTime": "2025-12-31T23:59:00Z"})
+    with capture_logs() as logs:
+        await world.pass_seconds(10)
+        world.node(3)
+        await world.pass_seconds(10)
+
+    assert world.written == []
+    assert [record["job"] for record in logs if record["event"] == "keeping room"] == ["ns/large"]
 
 
 async def test_an_idle_cluster_is_not_planned_again():

@@ -1,0 +1,181 @@
+"""Room that is kept for a job that has waited for long, so that others do not take it, bit by bit, for ever.
+
+It is kept for one job: the first in rank that has waited for ``reserve_after`` and fits when jobs of the queue end. It
+is kept where the least has to be given back, and each further ``reserve_after`` at one place more: so a pod that never
+ends holds up no more than its own node. Jobs that end before, by their deadlines, may use it meanwhile.
+
+Lower priorities never get that room. Jobs of the same priority have to give it back only in turns that take longer each
+time: without these, whoever asks for all nodes, and has one job that does not end, would stop the queue for everybody.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, Self
+
+from tf_operator.planning.autoscaling.capacity import FreeCapacity, Group, Placed
+from tf_operator.planning.autoscaling.jobs import QueueJob
+
+TURN: Final = 12
+"""The first turn is so many times as long as ``reserve_after``: an hour by default."""
+MOST_PODS: Final = 10_000
+"""Pods of one type for which room is kept at further places."""
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class Held(NamedTuple):
+    """Where the pods of a job are that has room, and where they will be."""
+
+    job: QueueJob
+    placed: tuple[Placed, ...]
+
+
+class Kept(NamedTuple):
+    """Room that is kept for a job, some of which others still have."""
+
+    job: QueueJob
+    placed: tuple[Placed, ...]
+    until: datetime | None
+    """When it is there at the latest, by the deadlines of those that have it; ``None`` if nobody knows."""
+    holds_up_equals: bool
+    changes_at: datetime
+    """When jobs of the same priority have to give it back, or may use it again."""
+
+
+class Room:
+    """What nodes have left, for each as the room allows that is kept for one of them."""
+
+    def __init__(self, free: FreeCapacity, now: datetime, kept: Kept | None) -> None:
+        self._free = self._rest = free
+        self._now = now
+        self._kept = kept
+        if kept:
+            self._rest = free.copy()
+            self._rest.keep(kept.placed)
+
+    def copy(self) -> Self:
+        """The same, to be changed by itself."""
+        other = object.__new__(type(self))
+        other._now, other._kept, other._free = self._now, self._kept, self._free.copy()
+        other._rest = self._rest.copy() if self._kept else other._free
+        return other
+
+    @property
+    def rest(self) -> FreeCapacity:
+        """What is left for everybody."""
+        return self._rest
+
+    def name_of(self, index: int) -> str:
+        """The name of a node."""
+        return self._free.name_of(index)
+
+    def place(self, job: QueueJob, workers: int) -> tuple[Placed, ...] | None:
+        """Take room for a job with so many workers; ``None`` if there is none for it."""
+        groups = job.groups(workers)
+        for capacity in self._open_to(job):
+            found = capacity.place(groups)
+            if found is not None:
+                if self._kept:
+                    (self._rest if capacity is self._free else self._free).keep(found)
+                return found
+        return None
+
+    def take(self, placed: tuple[Placed, ...]) -> None:
+        """Take room, whether there is any or not: no more than all of it."""
+        self._free.take(placed)
+        if self._kept:
+            self._rest.take(placed)
+
+    def give(self, node: str, job: QueueJob) -> None:
+        """A worker of this job on this node is given up."""
+        self._free.give(node, job.worker)
+        if self._kept:
+            self._rest.give(node, job.worker)
+
+    def _open_to(self, job: QueueJob) -> tuple[FreeCapacity, ...]:
+        kept = self._kept
+        if kept is None or job.rank <= kept.job.rank:
+            return (self._free,)
+        is_held_up = kept.holds_up_equals or job.priority < kept.job.priority
+        ends_before = kept.until and job.longest is not None and self._now + job.longest <= kept.until
+        return (self._rest,) if is_held_up and not ends_before else (self._rest, self._free)
+
+
+def find(
+    free: FreeCapacity,
+    held: Sequence[Held],
+    waiting: Iterable[tuple[QueueJob, datetime]],
+    *,
+    now: datetime,
+    after: timedelta,
+) -> Kept | None:
+    """The room that is kept now. Of each job that waits, in the order of the queue, is said since when."""
+    later: FreeCapacity | None = None
+    for job, since in waiting:
+        groups = job.groups(job.least)
+        if now - since < after or free.has_room_for(groups):
+            continue
+        if later is None:
+            later = free.copy()
+            for found in held:
+                later.give_all(found.placed)
+        if later.has_room_for(groups):
+            holds_up_equals, turn_ends = _turn((now - since - after) / (after * TURN))
+            changes_at = since + after + after * TURN * turn_ends
+            first = _soonest(free, later, groups)
+            more = _more(free, later, first, groups, (now - since) // after - 1)
+            return Kept(job, (*first, *more), _until(free, held, first), holds_up_equals, changes_at)
+    return None
+
+
+def _soonest(free: FreeCapacity, later: FreeCapacity, groups: Sequence[Group]) -> tuple[Placed, ...]:
+    """Where all these pods will fit, and the least has to be given back for it."""
+    found = free.copy().place_soonest(groups, later.copy())
+    if sum(part.number for part in found) == sum(group.number for group in groups):
+        return found
+    return later.copy().place(groups) or ()  # of pods that may be on few nodes others have taken the place
+
+
+def _more(
+    free: FreeCapacity, later: FreeCapacity, first: tuple[Placed, ...], groups: Sequence[Group], times: int
+) -> tuple[Placed, ...]:
+    """As much room again, so many times, as far as there is that much."""
+    one, other = free.copy(), later.copy()
+    for capacity in (one, other):
+        capacity.keep(first)
+    return one.place_soonest([group._replace(number=min(group.number * times, MOST_PODS)) for group in groups], other)
+
+
+def _until(free: FreeCapacity, held: Sequence[Held], placed: tuple[Placed, ...]) -> datetime | None:
+    """When all this room is there at the latest, by the deadlines of the jobs that have it."""
+    wanted = defaultdict[tuple[int, str], int](int)
+    for node, shape, number in placed:
+        for name, amount in shape.requests:
+            wanted[node, name] += amount * number
+    ends = sorted((found.job.ends_at, found.placed) for found in held if found.job.ends_at)
+    moments = [_moment(amount - free.left(*place), place, ends) for place, amount in wanted.items()]
+    known = [moment for moment in moments if moment]
+    return max(known, default=None) if len(known) == len(moments) else None
+
+
+def _moment(
+    missing: int, place: tuple[int, str], ends: Sequence[tuple[datetime, tuple[Placed, ...]]]
+) -> datetime | None:
+    """When so much more is left on a node of one resource; ``None`` if nobody knows."""
+    moment: datetime | None = _LONG_AGO
+    node, name = place
+    for end, placed in ends:
+        if missing <= 0:
+            break
+        missing -= sum(dict(part.shape.requests).get(name, 0) * part.number for part in placed if part.node == node)
+        moment = end
+    return moment if missing <= 0 else None
+
+
+def _turn(times: float) -> tuple[bool, int]:
+    """Whether it is the turn of the job that waits, and when that ends. They alternate: 1, 1, 2, 2, 4, 4, and so on."""
+    begin, length = 0, 1
+    while times >= begin + 2 * length:
+        begin, length = begin + 2 * length, 2 * length
+    is_first = times < begin + length
+    return is_first, begin + (length if is_first else 2 * length)
