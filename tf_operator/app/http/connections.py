@@ -2,9 +2,10 @@
 
 Anybody in the cluster may connect and then send nothing, send a byte now and then, or never read the reply. So a
 connection has a deadline for its request and one for everything. When all places are taken, a connection is closed for
-the new one. Half of the places are kept for connections that have sent no request yet: while there are fewer of them,
-the oldest one whose reply is being sent is closed, otherwise the oldest of them. So the kubelet has the time to send
-its request, whatever the others do; without that, slow clients would have a healthy process restarted.
+the new one: one of the client that has most of them, by its address, if that has more than the new one's would. Half of
+the places are kept for connections that have sent no request yet: while there are fewer of them, the oldest one whose
+reply is being sent is closed, otherwise the oldest of them. So the kubelet has the time to send its request, whatever
+the others do; without that, slow clients would have a healthy process restarted.
 
 A connection may be kept for another request, as long as its place is not needed: a TLS handshake costs more than the
 rest of a short request. Between two requests it counts as one that has sent none.
@@ -16,6 +17,7 @@ import asyncio
 import enum
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -43,7 +45,7 @@ class ConnectionStage(enum.Enum):
     WAITING = enum.auto()
     """It has sent no complete request."""
     PREPARING = enum.auto()
-    """Its reply is being made; this takes a bounded time."""
+    """Its reply is being made; this takes a bounded time. It is closed only for a client with fewer connections."""
     SENDING = enum.auto()
     """Its reply is being sent, as fast as the client reads."""
     CLOSING = enum.auto()
@@ -55,6 +57,7 @@ class AcceptedConnection:
 
     def __init__(self, accepted: socket.socket, protocol: asyncio.Protocol) -> None:
         self.accepted = accepted
+        self.client = _client_of(accepted)
         self.protocol = protocol
         self.transport: asyncio.Transport | None = None
         self.stage = ConnectionStage.WAITING
@@ -99,7 +102,7 @@ class Connections:
 
     def add(self, accepted: socket.socket) -> None:
         """Serve a connection, or close it when every place is taken by one that cannot be closed."""
-        if len(self) >= self._most and not self._close_one():
+        if len(self) >= self._most and not self._close_one(_client_of(accepted)):
             accepted.close()
             return
         connection = AcceptedConnection(accepted, self._make_protocol())
@@ -134,6 +137,11 @@ class Connections:
             connection.stage, connection.is_idle = ConnectionStage.WAITING, True
             self._limit(connection, IDLE)
 
+    def close(self, protocol: asyncio.Protocol) -> None:
+        """Close the connection of this protocol, whatever has not been sent."""
+        if connection := self._open.get(protocol):
+            self._close(connection)
+
     def lost(self, protocol: asyncio.Protocol) -> None:
         """The connection of this protocol is closed."""
         if connection := self._open.get(protocol):
@@ -146,12 +154,18 @@ class Connections:
                 self._limit(connection, LONGEST)
             connection.stage = stage
 
-    def _close_one(self) -> bool:
-        """Close the one that has the least claim to its place; the place is free at once."""
-        stages = (ConnectionStage.WAITING, ConnectionStage.SENDING)
-        for stage in stages if self._count(ConnectionStage.WAITING) >= self._kept else reversed(stages):
+    def _close_one(self, client: str) -> bool:
+        """Close the one that has the least claim to its place, for this client; the place is free at once."""
+        places = Counter(entry.client for entry in self._open.values() if entry.stage is not ConnectionStage.CLOSING)
+        greediest, most = places.most_common(1)[0]
+        stages = [ConnectionStage.WAITING, ConnectionStage.SENDING]
+        if self._count(ConnectionStage.WAITING) < self._kept:
+            stages.reverse()
+        if is_greedy := most > places[client] + 1:
+            stages.append(ConnectionStage.PREPARING)
+        for stage in stages:
             for connection in self._open.values():  # in the order in which they came
-                if connection.stage is stage:
+                if connection.stage is stage and (connection.client == greediest or not is_greedy):
                     self._close(connection)
                     return True
         return False
@@ -195,3 +209,12 @@ class Connections:
             ssl_handshake_timeout=REQUEST_WITHIN if context else None,
             ssl_shutdown_timeout=_TLS_SHUTDOWN if context else None,
         )
+
+
+def _client_of(accepted: socket.socket) -> str:
+    """The address that it comes from, without a port; empty when it has gone."""
+    try:
+        peer = accepted.getpeername()
+    except OSError:
+        return ""
+    return str(peer[0]) if isinstance(peer, tuple) else ""

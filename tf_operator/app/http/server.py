@@ -20,12 +20,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, NoReturn, cast
 
 from aiohttp import web
 
 from tf_operator.app.http import connections
 from tf_operator.app.http.connections import Connections
+from tf_operator.app.http.room import NeverFits, NoRoom, Place, Room
 from tf_operator.app.options.flag_types import Address
 from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -38,10 +40,8 @@ _LONGEST_HEADER = 32 * 1024
 """A bearer token may have 16 kB."""
 _MOST_HEADERS = 32
 """So a request takes at most a megabyte; Prometheus sends ten headers."""
-MOST_BYTES = 32 * 1024 * 1024
-"""Bodies and their replies at one endpoint, together."""
-LARGEST_BODY = 8 * 1024 * 1024
-"""Decoded, JSON may take thirty times as much. etcd stores objects of 1.5 MiB, the API server accepts 3 MiB."""
+_AGAIN = {**_TEXT, "Retry-After": "1"}
+"""An API server then sends the same again, up to ten times."""
 _PAUSE = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 # What aiohttp reports here are connections that broke and requests that are not HTTP: the other side's affair.
@@ -78,7 +78,7 @@ Page = Callable[[PageRequest], Awaitable[HttpReply]]
 """Makes the reply to one request; runs on the server's loop."""
 
 
-Answer = Callable[[bytes], Awaitable[HttpReply]]
+Answer = Callable[[PageRequest, bytes], Awaitable[HttpReply]]
 """Makes the reply to what was sent; runs on the server's loop."""
 
 
@@ -180,7 +180,7 @@ class _Site(web.Server):
         self._pages = endpoint.pages
         self._answers = endpoint.answers
         self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
-        self._room = _Room(MOST_BYTES, LARGEST_BODY)
+        self._room = Room(clock)
         self._clock = clock
         most = connections.MOST_KEPT if self._answers else connections.MOST
         self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls, most=most)
@@ -205,23 +205,35 @@ class _Site(web.Server):
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, and close its connection unless it was one that others may follow."""
         self._open.begun(request.protocol)
-        is_kept = False
-        with self._room.taking() as take:  # until the reply has been read: a slow client must not make room for another
+        reply, is_kept = HttpReply(503, b"There is no room for this body now; send it again.\n", _AGAIN), False
+        with self._room.place(request.remote or "") as place:  # until the reply is read: who is slow makes no room
             try:
-                # Before this counts as a request: who never sends the end of a body has no claim to a place.
-                has_body = request.method == "POST" and request.path in self._answers
-                body = await _received(request, take) if has_body else b""
-                self._open.asked(request.protocol)
-                reply = await self._reply(request, body)
-                take(max(0, len(reply.body) - len(body)) if has_body else 0)
-                is_kept = has_body and request.keep_alive
-            except _NoRoom as error:
+                with place.cancelled_for_others():
+                    reply, is_kept = await self._answered(request, place)
+            except NoRoom:
+                self._room.leave(place)
+            except NeverFits as error:
                 reply = HttpReply(413, f"There is room for {error.args[0]} bytes.\n".encode())
+            if reply.headers is _AGAIN:
+                await _drain(request)  # or the reply might be lost with the connection
             self._open.answered(request.protocol)
+            place.make_way = partial(self._open.close, request.protocol)
             response = await self._send(request, reply, is_kept=is_kept)
         if is_kept:
             self._open.kept(request.protocol)
         return response
+
+    async def _answered(self, request: web.BaseRequest, place: Place) -> tuple[HttpReply, bool]:
+        """The reply, and whether another request may follow."""
+        has_body = request.method == "POST" and request.path in self._answers
+        # Before this counts as a request: who never sends the end of a body has no claim to a place.
+        body = await _received(request, place.take) if has_body else b""
+        place.is_complete = True
+        self._open.asked(request.protocol)
+        reply = await self._reply(request, body)
+        if has_body:
+            place.take(max(0, len(reply.body) - len(body)))
+        return reply, has_body and request.keep_alive
 
     async def _send(self, request: web.BaseRequest, reply: HttpReply, *, is_kept: bool) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers={**reply.headers, "Server": "tf-operator"})
@@ -243,9 +255,10 @@ class _Site(web.Server):
         if request.path not in known:
             return HttpReply(404, f"There is {' and '.join(sorted(known))} here.\n".encode())
         try:
+            asked = PageRequest(request.headers, request.remote or "")
             if request.method == "POST":
-                return await self._answers[request.path](body)
-            return await self._pages[request.path](PageRequest(request.headers, request.remote or ""))
+                return await self._answers[request.path](asked, body)
+            return await self._pages[request.path](asked)
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)
@@ -261,30 +274,7 @@ async def _received(request: web.BaseRequest, take: Callable[[int], None]) -> by
     return bytes(body)
 
 
-class _NoRoom(Exception):
-    """So many bytes are left."""
-
-
-class _Room:
-    """Bytes that requests may take, together and each: anybody may send them."""
-
-    def __init__(self, together: int, each: int) -> None:
-        self._left = together
-        self._each = each
-
-    @contextmanager
-    def taking(self) -> Iterator[Callable[[int], None]]:
-        """Yields what takes so many bytes for one request, or raises ``_NoRoom``; all are given back in the end."""
-        taken = 0
-
-        def take(size: int) -> None:
-            nonlocal taken
-            room = min(self._left, self._each - taken)
-            if size > room:
-                raise _NoRoom(taken + room)
-            taken, self._left = taken + size, self._left - size
-
-        try:
-            yield take
-        finally:
-            self._left += taken
+async def _drain(request: web.BaseRequest) -> None:
+    """Read the rest of a body, and keep nothing; ``connections`` says for how long."""
+    async for _ in request.content.iter_any():
+        pass

@@ -6,26 +6,22 @@ needs no caches for that.
 
 import asyncio
 import ssl
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tf_operator.app.http import server
 from tf_operator.app.http.certificates import GivenCertificate
 from tf_operator.app.http.health import Health
-from tf_operator.app.http.server import Answer, Endpoint, HttpReply
+from tf_operator.app.http.server import Answer, Endpoint, HttpReply, PageRequest
 from tf_operator.app.options.options import Webhook
 from tf_operator.app.webhook import review
+from tf_operator.app.webhook.share import TimeShare
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.transport.client import ApiClient
 
-SHARE: Final = 0.25
-AHEAD: Final = 4.0
-"""Seconds for which reviews may be ahead of their share: a second of work without a pause."""
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -83,40 +79,15 @@ def path_of(api: ServedAPI) -> str:
 
 def answers_of(apis: Iterable[ServedAPI], clock: Clock) -> dict[str, Answer]:
     """What answers reviews, by path; all APIs have one share of the time."""
-    share = _Share(clock)
+    share = TimeShare(clock)
     return {path_of(api): _answer(api, share) for api in apis}
 
 
-class _Share:
-    """How much of the time reviews may take, whoever sends them.
-
-    Decoding holds the interpreter's lock, and meanwhile nothing is reconciled.
-    """
-
-    def __init__(self, clock: Clock, spent: Callable[[], float] = time.thread_time) -> None:
-        """``spent``: the seconds that this thread has worked for."""
-        self._clock = clock
-        self._spent = spent
-        self._turn = asyncio.Lock()
-        self._paid_until = clock.monotonic()
-        """When the time that was taken so far will be no more than the share of all time."""
-
-    async def take(self, work: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Do this when it is its turn: one after the other, and after a pause when much has been taken."""
-        async with self._turn:
-            await self._clock.sleep(max(0.0, self._paid_until - self._clock.monotonic() - AHEAD))
-            began, before = self._clock.monotonic(), self._spent()
-            try:
-                return await work()
-            finally:
-                took = self._spent() - before
-                self._paid_until = max(self._paid_until, began) + took / SHARE
-
-
-def _answer(api: ServedAPI, share: _Share) -> Answer:
-    async def answer(body: bytes) -> HttpReply:
+def _answer(api: ServedAPI, share: TimeShare) -> Answer:
+    async def answer(request: PageRequest, body: bytes) -> HttpReply:
+        work = review.answer(body, api.conversion.convert)
         try:
-            return HttpReply(200, await share.take(partial(review.answer, body, api.conversion.convert)), _JSON)
+            return HttpReply(200, await share.take(work, client=request.client, size=len(body)), _JSON)
         except review.ReviewError as error:
             return HttpReply(400, f"{error}\n".encode())
 

@@ -5,25 +5,39 @@ import socket
 import threading
 import urllib.error
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import pytest
 
 from tf_operator.app.http import connections, server
+from tf_operator.app.http.room import Room
 from tf_operator.app.http.server import Endpoint, HttpReply
 from tf_operator.app.options.flag_types import Address
 
 REQUEST = b"POST /reverse HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+NOT_NOW = b"There is no room for this body now; send it again.\n"
 
 
-async def reversed_body(body):
+async def reversed_body(_request, body):
     return HttpReply(200, body[::-1])
+
+
+@contextmanager
+def serving():
+    with server.serving(Endpoint(Address("127.0.0.1", 0), {}, answers={"/reverse": reversed_body})) as (address,):
+        yield f"http://{address}"
+
+
+def place(url):
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    return host, int(port)
 
 
 @pytest.fixture
 def url():
-    with server.serving(Endpoint(Address("127.0.0.1", 0), {}, answers={"/reverse": reversed_body})) as (address,):
-        yield f"http://{address}"
+    with serving() as url:
+        yield url
 
 
 def post(url, body, method="POST"):
@@ -42,7 +56,7 @@ def test_a_body_is_answered_as_a_whole(url):
 
 
 def test_a_connection_is_kept_for_further_requests(url, monkeypatch):
-    monkeypatch.setattr(server, "MOST_BYTES", 20)
+    monkeypatch.setattr(server, "Room", partial(Room, most=20, small=0))
     client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
     client.connect()
     first = client.sock
@@ -53,26 +67,57 @@ def test_a_connection_is_kept_for_further_requests(url, monkeypatch):
     client.close()
 
 
-@pytest.mark.parametrize("limit", ["MOST_BYTES", "LARGEST_BODY"])
-def test_bodies_that_do_not_fit_are_refused_and_their_room_is_given_back(monkeypatch, limit):
-    monkeypatch.setattr(server, limit, 10)
-    with server.serving(Endpoint(Address("127.0.0.1", 0), {}, answers={"/reverse": reversed_body})) as (address,):
+def test_bodies_that_do_not_fit_are_refused_and_their_room_is_given_back(monkeypatch):
+    monkeypatch.setattr(server, "Room", partial(Room, largest=10))
+    with serving() as url:
         for _ in range(3):
-            assert post(f"http://{address}/reverse", b"x" * 11) == (413, b"There is room for 10 bytes.\n")
-            assert post(f"http://{address}/reverse", b"1234567890") == (200, b"0987654321")
+            assert post(f"{url}/reverse", b"x" * 11) == (413, b"There is room for 10 bytes.\n")
+            assert post(f"{url}/reverse", b"1234567890") == (200, b"0987654321")
 
 
-def test_a_reply_takes_room_until_it_has_been_read(monkeypatch):
+def test_a_body_that_has_no_room_now_is_read_and_asked_for_again(monkeypatch):
     size = 6_000_000
-    monkeypatch.setattr(server, "MOST_BYTES", size + 1)
-    with server.serving(Endpoint(Address("127.0.0.1", 0), {}, answers={"/reverse": reversed_body})) as (address,):
-        with socket.create_connection((address.host, address.port)) as slow:
-            slow.sendall(REQUEST % size + b"x" * size)
-            assert slow.recv(12) == b"HTTP/1.1 200"
-            assert post(f"http://{address}/reverse", b"12") == (413, b"There is room for 1 bytes.\n")
-            while slow.recv(1_000_000):
-                pass
-        assert post(f"http://{address}/reverse", b"12") == (200, b"21")
+    monkeypatch.setattr(server, "Room", partial(Room, most=size + 1, small=0))
+    with serving() as url, socket.create_connection(place(url)) as slow:
+        slow.sendall(REQUEST % size + b"x" * size)
+        assert slow.recv(12) == b"HTTP/1.1 200"
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            urllib.request.urlopen(f"{url}/reverse", b"x" * size, timeout=20)
+        with refusal.value as reply:
+            assert (reply.code, reply.headers["Retry-After"], reply.read()) == (503, "1", NOT_NOW)
+        while slow.recv(1_000_000):
+            pass
+        assert post(f"{url}/reverse", b"12") == (200, b"21")
+
+
+def test_clients_that_withhold_the_end_of_large_bodies_make_way_for_another_address(monkeypatch):
+    size, held = 1_000_000, threading.Semaphore(0)
+
+    class Watched(Room):
+        def grow(self, place, size_now):
+            super().grow(place, size_now)
+            if size_now == size - 1:
+                held.release()
+
+    monkeypatch.setattr(server, "Room", partial(Watched, most=5 * size, small=0))
+    with serving() as url, ExitStack() as stack:
+        for _ in range(5):
+            client = stack.enter_context(socket.create_connection(place(url), source_address=("127.0.0.9", 0)))
+            client.sendall(REQUEST % size + b"x" * (size - 1))
+            assert held.acquire(timeout=20)
+        for _ in range(3):
+            assert post(f"{url}/reverse", b"12" * (size // 2)) == (200, b"21" * (size // 2))
+
+
+def test_who_does_not_read_large_replies_makes_way_for_another_address(monkeypatch):
+    size = 6_000_000
+    monkeypatch.setattr(server, "Room", partial(Room, most=size * 2, small=0))
+    with serving() as url, ExitStack() as stack:
+        for _ in range(2):
+            client = stack.enter_context(socket.create_connection(place(url), source_address=("127.0.0.9", 0)))
+            client.sendall(REQUEST % size + b"x" * size)
+            assert client.recv(12) == b"HTTP/1.1 200"
+        assert post(f"{url}/reverse", b"x" * size) == (200, b"x" * size)
 
 
 def test_clients_that_never_send_the_end_of_a_body_keep_nobody_out(url, monkeypatch):
@@ -85,7 +130,7 @@ def test_clients_that_never_send_the_end_of_a_body_keep_nobody_out(url, monkeypa
     monkeypatch.setattr(server, "_received", receiving)
     with ExitStack() as stack:
         for _ in range(connections.MOST_KEPT):
-            client = stack.enter_context(socket.create_connection(url.removeprefix("http://").split(":")))
+            client = stack.enter_context(socket.create_connection(place(url)))
             client.sendall(REQUEST % 10 + b"1")
             assert begun.acquire(timeout=20)
         assert post(f"{url}/reverse", b"12") == (200, b"21")

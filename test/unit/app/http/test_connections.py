@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from tf_operator.app.http import connections
 from tf_operator.app.http.connections import IDLE, LONGEST, REQUEST_WITHIN, Connections
 
 
@@ -91,6 +92,21 @@ async def test_none_makes_room_while_its_reply_is_being_made(served, clock):
     served.connect()
 
     assert await connected(clock, served) == [True, True, False]
+
+
+@pytest.mark.parametrize("stage", ["waiting", "preparing", "sending"])
+async def test_the_client_with_most_connections_makes_room_for_another_address(served, clock, monkeypatch, stage):
+    addresses = iter(["greedy", "greedy", "modest", "modest"])
+    monkeypatch.setattr(connections, "_client_of", lambda _accepted: next(addresses))
+    for client in (served.connect(), served.connect()):
+        await clock.idle()
+        if stage != "waiting":
+            served.open.asked(client.protocol)
+        if stage == "sending":
+            served.open.answered(client.protocol)
+    served.connect()
+
+    assert await connected(clock, served) == [False, True, True]
 
 
 async def test_a_client_that_has_gone_leaves_its_place_at_once(served, clock):
