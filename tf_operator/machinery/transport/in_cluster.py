@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
+from tf_operator.machinery.transport import proxies
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, checked, make_tls
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -24,7 +25,9 @@ class InCluster:
         host, port = (self._variable(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))
         authorization = checked(f"Bearer {self._file('token')}", self._directory / "token")
         host = f"[{host}]" if ":" in host else host
-        return ClientConfig(f"https://{host}:{port}", authorization, self._context(), namespace=self._namespace())
+        address = f"https://{host}:{port}"
+        proxy = proxies.from_environment(address, self._environment)
+        return ClientConfig(address, authorization, self._context(), proxy=proxy, namespace=self._namespace())
 
     def _namespace(self) -> str:
         """That of the pod. Only commands need it, so a pod without the file works all the same."""

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tf_operator.machinery.clock import Clock, SystemClock
+from tf_operator.machinery.transport import proxies
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, make_tls
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ class KubeConfig:
             self._files = KubeConfigFiles(self._paths(), context=self._context, clock=self._clock)
         found = await self._files.read(refused=refused)
         tls = self._context_for(found)
+        # What the file says holds for every address; the variables spare some.
+        proxy = found.proxy or proxies.from_environment(found.host, self._environment)
         return ClientConfig(
-            found.host, found.authorization, tls, found.server_name, found.proxy, found.namespace, found.context
+            found.host, found.authorization, tls, found.server_name, proxy, found.namespace, found.context
         )
 
     def _paths(self) -> tuple[Path, ...]:

@@ -16,10 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from yarl import URL
 
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.transport import errors, exec_auth, oidc_auth
+from tf_operator.machinery.transport import errors, exec_auth, oidc_auth, proxies
 from tf_operator.machinery.transport.config import ConfigurationError, checked
 
 _SECTIONS = {"contexts": "context", "clusters": "cluster", "users": "user"}
@@ -101,7 +100,7 @@ class KubeConfigFiles:
                 key=given.key or user.pem("client-key"),
                 is_verified=not cluster.body.get("insecure-skip-tls-verify"),
                 server_name=cluster.body.get("tls-server-name"),
-                proxy=_proxy(cluster.body.get("proxy-url")),
+                proxy=_proxy(cluster.body),
             )
         except (
             ConfigurationError,
@@ -236,11 +235,9 @@ def _host(server: object) -> str:
     return str(server).rstrip("/")
 
 
-def _proxy(url: str | None) -> str | None:
-    """The proxy's address, read as aiohttp will read it. Not in any message: it may hold a password."""
-    if url and URL(url).scheme not in {"http", "https"}:
-        raise ConfigurationError("'proxy-url' has to be http:// or https://; other proxies are not supported")
-    return url or None
+def _proxy(cluster: Mapping[str, Any]) -> str | None:
+    url = cluster.get("proxy-url")
+    return proxies.checked(url, "'proxy-url'") if url else None
 
 
 def _problem(error: Exception) -> str:

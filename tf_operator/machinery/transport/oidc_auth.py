@@ -8,6 +8,7 @@ written back into the user's file. No error message shows what an issuer answere
 """
 
 import base64
+import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ import aiohttp
 import msgspec
 
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport import errors, proxies
 from tf_operator.machinery.transport.config import RENEW_BEFORE, ConfigurationError, make_tls
 
 ISSUER_WITHIN = 20.0
@@ -40,8 +41,9 @@ class _Tokens(msgspec.Struct, frozen=True):
 class OpenIdConnect:
     """The ID token of ``user.auth-provider``, refreshed at its issuer when it is about to expire or was refused."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> None:
         self._clock = clock
+        self._environment = environment
         self._config: Mapping[str, Any] | None = None
         self._tokens = _Tokens("")
 
@@ -71,17 +73,28 @@ class OpenIdConnect:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=make_tls(_authorities(config, folder))),
             timeout=aiohttp.ClientTimeout(total=ISSUER_WITHIN),
-            trust_env=True,
         )
         try:
             async with session:
-                discovery = session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", allow_redirects=False)
+                discovery = self._sent(session, "GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
                 endpoint = msgspec.json.decode(await _body(discovery), type=_Discovery).token_endpoint
-                renewal = session.post(endpoint, data=form, headers=headers, allow_redirects=False)
+                renewal = self._sent(session, "POST", endpoint, form=form, headers=headers)
                 return msgspec.json.decode(await _body(renewal), type=_Tokens)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # msgspec's errors are ValueErrors; none of them quotes what was read.
             raise ConfigurationError(f"oidc: {issuer} gives no new token: {errors.one_line(str(error))}") from None
+
+    def _sent(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        address: str,
+        *,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        proxy = proxies.from_environment(address, self._environment)
+        return session.request(method, address, proxy=proxy, data=form, headers=headers, allow_redirects=False)
 
 
 async def _body(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> bytes:

@@ -165,6 +165,34 @@ async def test_a_kubeconfig_becomes_a_configuration_whose_repr_shows_no_credenti
     assert TOKEN not in repr(found)
 
 
+async def test_a_proxy_of_the_environment_is_used_unless_the_kubeconfig_names_one(tmp_path, account):
+    environment = {"HTTPS_PROXY": f"http://u:{TOKEN}@proxy:3128", "NO_PROXY": "direct.example.com"}
+    own = write(tmp_path / "own", cluster={"proxy-url": "http://own:1"}, server="https://direct.example.com")
+    sources = {
+        "by a proxy": KubeConfig(write(tmp_path / "config"), environment=environment),
+        "direct": KubeConfig(write(tmp_path / "direct", server="https://direct.example.com"), environment=environment),
+        "its own": KubeConfig(own, environment=environment),
+        "in a pod": InCluster(ENVIRONMENT | environment, directory=account),
+        "in a pod, direct": InCluster(ENVIRONMENT | environment | {"NO_PROXY": "10.0.0.0/8"}, directory=account),
+    }
+
+    found = {name: await source.read() for name, source in sources.items()}
+
+    assert {name: config.proxy for name, config in found.items()} == {
+        "by a proxy": environment["HTTPS_PROXY"],
+        "direct": None,
+        "its own": "http://own:1",
+        "in a pod": environment["HTTPS_PROXY"],
+        "in a pod, direct": None,
+    }
+    assert TOKEN not in repr(found["by a proxy"])
+
+
+async def test_a_pod_whose_port_is_none_is_an_error_of_the_configuration(account):
+    with pytest.raises(ConfigurationError, match=r"'https://10\.0\.0\.1:x' is not the address of a server"):
+        await InCluster(ENVIRONMENT | {"KUBERNETES_SERVICE_PORT": "x"}, directory=account).read()
+
+
 async def test_insecure_skip_tls_verify_is_obeyed(tmp_path):
     path = write(tmp_path / "config", cluster={"insecure-skip-tls-verify": True})
 

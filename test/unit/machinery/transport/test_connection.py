@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import gc
+import json
 import logging
 import socket
 import ssl
@@ -20,6 +21,7 @@ from support.open_sockets import open_sockets
 from tf_operator.machinery.transport import connection, errors, requests
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, make_tls
 from tf_operator.machinery.transport.connection import Connection
+from tf_operator.machinery.transport.kubeconfig import KubeConfig
 from tf_operator.meta import ObjectKey
 
 PODS = requests.Resource("", "v1", "pods", "Pod")
@@ -266,6 +268,22 @@ async def test_a_proxy_passes_tls_through_and_never_sees_the_token(authority):
     assert server.seen[0].headers["authorization"] == f"Bearer {TOKEN}"
 
 
+async def test_the_apiserver_of_a_kubeconfig_is_reached_by_the_proxy_of_the_environment(tmp_path):
+    kubeconfig = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://apiserver.invalid:6443"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+        "current-context": "x",
+    }
+    (tmp_path / "config").write_text(json.dumps(kubeconfig))
+    async with Loopback(reply(502)) as proxy:
+        source = KubeConfig(str(tmp_path / "config"), environment={"https_proxy": proxy.url})
+        async with Connection(source, clock=FakeClock()) as connection:
+            with pytest.raises(errors.Unreachable, match="502"):
+                await exchange(connection)
+
+    assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "apiserver.invalid:6443")]
+
+
 async def test_time_to_connect_is_limited_even_if_the_server_only_accepts(monkeypatch, authority):
     monkeypatch.setattr("tf_operator.machinery.transport.connection.CONNECT_WITHIN", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -381,7 +399,7 @@ async def test_cookies_are_not_kept():
     assert not any("cookie" in seen.headers for seen in server.seen)
 
 
-async def test_neither_netrc_nor_the_variables_of_a_proxy_are_read(monkeypatch, tmp_path):
+async def test_a_connection_reads_neither_netrc_nor_the_variables_of_a_proxy(monkeypatch, tmp_path):
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
     async with Loopback(OK) as server, Loopback(reply(502)) as proxy:

@@ -293,6 +293,20 @@ async def test_the_authority_of_an_issuer_may_be_a_file(tls, authority, tmp_path
         assert await oidc_auth.OpenIdConnect(FakeClock()).token(asked, folder=tmp_path) == jwt(n=1)
 
 
+async def test_an_issuer_is_reached_by_the_proxy_of_the_environment(authority):
+    async with Loopback(reply(502)) as proxy:
+        environment = {"HTTPS_PROXY": proxy.url, "NO_PROXY": "other.invalid"}
+        asked = {
+            issuer: config(type("Issuer", (), {"url": f"https://{issuer}"}), authority)
+            for issuer in ("issuer.invalid", "other.invalid")
+        }
+        for each in asked.values():
+            with pytest.raises(ConfigurationError, match="gives no new token"):
+                await oidc_auth.OpenIdConnect(FakeClock(), environment).token(each, folder=NOWHERE)
+
+    assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "issuer.invalid:443")]
+
+
 async def test_no_refresh_token_is_sent_to_an_issuer_that_is_not_verified(tls):
     async with Loopback(issuer(granted(jwt())), tls=tls) as server:
         of_another = config(server, trustme.CA())

@@ -228,9 +228,9 @@ BROKEN_CLUSTERS = {
     "an invalid server": ({"server": "https://[::1"}, "malformed"),
     "a server without a host": ({"server": "https://:6443"}, "'server' has to be http(s)://host"),
     "a socks proxy": ({"proxy-url": f"socks5://u:{SECRET}@p"}, "'proxy-url' has to be http:// or https://"),
-    "a proxy without a host": ({"proxy-url": f"http://u:{SECRET}@"}, "malformed"),
-    "a proxy of an impossible port": ({"proxy-url": f"http://u:{SECRET}@p:99999"}, "malformed"),
-    "a proxy whose password is not quoted": ({"proxy-url": f"http://u:{SECRET}/x@p"}, "malformed"),
+    "a proxy without a host": ({"proxy-url": f"http://u:{SECRET}@"}, "'proxy-url' is not the address"),
+    "a proxy of an impossible port": ({"proxy-url": f"http://u:{SECRET}@p:99999"}, "'proxy-url' is not the address"),
+    "a proxy whose password is not quoted": ({"proxy-url": f"http://u:{SECRET}/x@p"}, "'proxy-url' is not the address"),
     "a missing authority": ({"certificate-authority": "nowhere"}, "cannot read {folder}/nowhere: No such file"),
 }
 BROKEN_USERS = {
