@@ -20,7 +20,8 @@ from support.controller_harness import FakeInformer, Recorder
 from support.fake_clock import FakeClock
 from support.templates import Template
 from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
-from tf_operator.app.webhook import endpoint, review
+from tf_operator.app.webhook import review
+from tf_operator.app.webhook.share import TimeShare
 from tf_operator.controller.autoscaling import projections, queue_jobs, scaler, set_aside
 from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueueJobs
 from tf_operator.controller.autoscaling.scaler import AutoScaler
@@ -285,10 +286,12 @@ async def batches_of_statuses(case):
 
 async def conversions(case):
     convert = case.or_raise(lambda body, _version: body["metadata"]["name"], v1.API.conversion.convert)
-    share, served = endpoint._Share(case.clock, spent=lambda: 0.0), set()
+    share, served = TimeShare(case.clock, spent=lambda: 0.0), set()
     for body in case.bodies:
-        raw = json.dumps({"request": {"uid": "u", "desiredAPIVersion": "kubeflow.org/v1beta1", "objects": [body]}})
-        answered = json.loads(await share.take(lambda raw=raw: review.answer(raw.encode(), convert)))["response"]
+        raw = json.dumps(
+            {"request": {"uid": "u", "desiredAPIVersion": "kubeflow.org/v1beta1", "objects": [body]}}
+        ).encode()
+        answered = json.loads(await share.take(review.answer(raw, convert), client="", size=len(raw)))["response"]
         if answered["result"]["status"] == "Success":
             served.add(body["metadata"]["name"])
         else:

@@ -36,9 +36,9 @@ class NeverFits(Exception):
 
 
 class Place:
-    """What one request takes; made by ``Room.place``."""
+    """What one request takes; made by ``BodyRoom.place``."""
 
-    def __init__(self, room: "Room", client: str, now: float) -> None:
+    def __init__(self, room: "BodyRoom", client: str, now: float) -> None:
         self.client = client
         self.taken = 0
         self.is_complete = False
@@ -74,7 +74,7 @@ class Place:
             self.make_way = lambda: None
 
 
-class Room:
+class BodyRoom:
     """The places of one endpoint."""
 
     def __init__(self, clock: Clock, *, most: int = MOST, largest: int = LARGEST, small: int = SMALL) -> None:

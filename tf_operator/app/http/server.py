@@ -27,7 +27,7 @@ from aiohttp import web
 
 from tf_operator.app.http import connections
 from tf_operator.app.http.connections import Connections
-from tf_operator.app.http.room import NeverFits, NoRoom, Place, Room
+from tf_operator.app.http.room import BodyRoom, NeverFits, NoRoom, Place
 from tf_operator.app.options.flag_types import Address
 from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -180,7 +180,7 @@ class _Site(web.Server):
         self._pages = endpoint.pages
         self._answers = endpoint.answers
         self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
-        self._room = Room(clock)
+        self._room = BodyRoom(clock)
         self._clock = clock
         most = connections.MOST_KEPT if self._answers else connections.MOST
         self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls, most=most)

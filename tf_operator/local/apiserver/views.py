@@ -161,7 +161,7 @@ def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = ""
             has_no_stream = True
         elif media != PROTOBUF or _has_protobuf(kind, form):
             return View(kind, form, version or "v1", _included(query) if form == _TABLE else "", media)
-    streams = (f"{JSON}{_STREAM}", f"{PROTOBUF}{_STREAM}")
+    streams: tuple[str, ...] = (f"{JSON}{_STREAM}", f"{PROTOBUF}{_STREAM}")
     if has_no_stream:
         raise failures.not_acceptable(streams, is_known=True)
     if accepted or kind.is_custom or verb not in {"list", "watch"}:

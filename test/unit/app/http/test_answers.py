@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from tf_operator.app.http import connections, server
-from tf_operator.app.http.room import Room
+from tf_operator.app.http.room import BodyRoom
 from tf_operator.app.http.server import Endpoint, HttpReply
 from tf_operator.app.options.flag_types import Address
 
@@ -56,7 +56,7 @@ def test_a_body_is_answered_as_a_whole(url):
 
 
 def test_a_connection_is_kept_for_further_requests(url, monkeypatch):
-    monkeypatch.setattr(server, "Room", partial(Room, most=20, small=0))
+    monkeypatch.setattr(server, "BodyRoom", partial(BodyRoom, most=20, small=0))
     client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
     client.connect()
     first = client.sock
@@ -68,7 +68,7 @@ def test_a_connection_is_kept_for_further_requests(url, monkeypatch):
 
 
 def test_bodies_that_do_not_fit_are_refused_and_their_room_is_given_back(monkeypatch):
-    monkeypatch.setattr(server, "Room", partial(Room, largest=10))
+    monkeypatch.setattr(server, "BodyRoom", partial(BodyRoom, largest=10))
     with serving() as url:
         for _ in range(3):
             assert post(f"{url}/reverse", b"x" * 11) == (413, b"There is room for 10 bytes.\n")
@@ -77,7 +77,7 @@ def test_bodies_that_do_not_fit_are_refused_and_their_room_is_given_back(monkeyp
 
 def test_a_body_that_has_no_room_now_is_read_and_asked_for_again(monkeypatch):
     size = 6_000_000
-    monkeypatch.setattr(server, "Room", partial(Room, most=size + 1, small=0))
+    monkeypatch.setattr(server, "BodyRoom", partial(BodyRoom, most=size + 1, small=0))
     with serving() as url, socket.create_connection(place(url)) as slow:
         slow.sendall(REQUEST % size + b"x" * size)
         assert slow.recv(12) == b"HTTP/1.1 200"
@@ -93,13 +93,13 @@ def test_a_body_that_has_no_room_now_is_read_and_asked_for_again(monkeypatch):
 def test_clients_that_withhold_the_end_of_large_bodies_make_way_for_another_address(monkeypatch):
     size, held = 1_000_000, threading.Semaphore(0)
 
-    class Watched(Room):
+    class Watched(BodyRoom):
         def grow(self, place, size_now):
             super().grow(place, size_now)
             if size_now == size - 1:
                 held.release()
 
-    monkeypatch.setattr(server, "Room", partial(Watched, most=5 * size, small=0))
+    monkeypatch.setattr(server, "BodyRoom", partial(Watched, most=5 * size, small=0))
     with serving() as url, ExitStack() as stack:
         for _ in range(5):
             client = stack.enter_context(socket.create_connection(place(url), source_address=("127.0.0.9", 0)))
@@ -111,7 +111,7 @@ def test_clients_that_withhold_the_end_of_large_bodies_make_way_for_another_addr
 
 def test_who_does_not_read_large_replies_makes_way_for_another_address(monkeypatch):
     size = 6_000_000
-    monkeypatch.setattr(server, "Room", partial(Room, most=size * 2, small=0))
+    monkeypatch.setattr(server, "BodyRoom", partial(BodyRoom, most=size * 2, small=0))
     with serving() as url, ExitStack() as stack:
         for _ in range(2):
             client = stack.enter_context(socket.create_connection(place(url), source_address=("127.0.0.9", 0)))

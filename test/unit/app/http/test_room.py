@@ -4,7 +4,7 @@ import pytest
 
 from support.fake_clock import FakeClock
 from tf_operator.app.http import connections
-from tf_operator.app.http.room import LARGEST, MOST, SMALL, STALLED, NeverFits, NoRoom, Place, Room
+from tf_operator.app.http.room import LARGEST, MOST, SMALL, STALLED, BodyRoom, NeverFits, NoRoom, Place
 
 MIB = 1024 * 1024
 FOR_LARGE = MOST - SMALL * connections.MOST_KEPT
@@ -15,7 +15,7 @@ class Taken:
 
     def __init__(self):
         self.clock = FakeClock()
-        self.room = Room(self.clock)
+        self.room = BodyRoom(self.clock)
         self.left = []
 
     def place(self, client, name, size, *, is_complete=False):
