@@ -5,6 +5,7 @@ children only of the replicas that a case asks for.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +27,13 @@ def plans(root: Path) -> dict[Path, str]:
 
 
 def plan_text(case: Case) -> str:
-    """The plan file of a case."""
+    """The plan file of a case. Pods that are looked for by their names are not found."""
     plan = make_plan(case.snapshot)
+    names = plan.looks_for
+    if names:
+        plan = make_plan(replace(case.snapshot, looked_for=frozenset(names)))
     found: Yaml = {
+        "looksFor": list(names),
         "status": case.api.status_patch(plan.report) or "unchanged",
         "record": plan.status_first,
         "actions": [_action(action) for action in plan.actions]

@@ -27,6 +27,7 @@ from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.events.event_object import Reference, Severity
@@ -34,7 +35,7 @@ from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import ObjectKey, key_of
+from tf_operator.meta import ObjectKey, key_of, labels_of
 from tf_operator.planning.snapshot import Settings
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class Harness:
         settings = settings or Settings()
         self.gang_scheduler = settings.gang_scheduler
         self.groups = resources.pod_groups(settings.gang_scheduler)
+        self._watched = {profile.labels.operator_name for profile in api.profiles}
         self.jobs: Store[StoredJob] = Store()
         self._children: dict[Resource, tuple[Store[Any], Callable[[bytes], Any]]] = {
             resources.PODS: (Store({OWNER: owner_of}), self.readers.pod),
@@ -203,7 +205,12 @@ class Harness:
 
     def _fill(self, resource: Resource, store: Store[Any], read: "Callable[[bytes], Any]") -> list[Any]:
         """Read what is new of a resource; what is gone of it."""
-        versions = {key_of(body): body for body in self.api.of(resource)}
+        is_labelled = resource in {resources.PODS, resources.SERVICES}
+        versions = {
+            key_of(body): body
+            for body in self.api.of(resource)
+            if not is_labelled or labels_of(body).get(OPERATOR_LABEL) in self._watched
+        }
         gone = [item for item in store if item.metadata.key not in versions]
         for item in gone:
             store.remove(item.metadata.key)

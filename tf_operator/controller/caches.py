@@ -36,13 +36,16 @@ class Readers:
 
     job: Callable[[_Raw], StoredJob]
     pod: Callable[[_Raw], CachedPod]
+    any_pod: Callable[[_Raw], CachedPod]
+    """Whatever its labels are."""
     service: Callable[[_Raw], CachedService]
     group: Callable[[_Raw], CachedGroup]
 
 
 def readers(api: ServedAPI, served: tuple[ServedAPI, ...]) -> Readers:
     """Those of the controller of one API, in a process that serves these."""
-    return Readers(job_reader(api), pod_reader(served), service_reader(served), group_reader(served))
+    pods, any_pods = pod_reader(served), pod_reader(served, is_labelled=False)
+    return Readers(job_reader(api), pods, any_pods, service_reader(served), group_reader(served))
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ class Executor:
 
     async def _create_child(self, owner: OwnerKey, resource: Resource, child: Create) -> None:
         try:
-            await self.writer.create(owner, resource, child.body())
+            await self.writer.create(owner, resource, child.body(), is_watched=child.is_watched)
         except errors.Refused as refusal:
             notes = self._notes(child)
             if isinstance(refusal, errors.AlreadyExists):

@@ -92,6 +92,7 @@ class OnPod:
         """Reconcile its job."""
         if item.pod is not None and self.children.job_of(item):
             self.children.notes.departed_pods.note_created(item.owner, item.pod)
+            self.children.notes.note_freed(str(self.children.resource), item.metadata.key)
         self.children.on_add(item)
 
     def on_update(self, old: CachedPod, new: CachedPod) -> None:

@@ -107,6 +107,24 @@ class Observer:
         cached = self._cached_groups(job, owner_value(owner.key.namespace, owner.uid))
         return self._observed(job, _Children(pods, services, cached if groups is None else groups, groups is not None))
 
+    async def looked_for(self, seen: Snapshot, names: Sequence[str]) -> Snapshot:
+        """The snapshot with those of these pods that are there, read live by their names, if they are the job's."""
+        found = [pod for name in names if (pod := await self._pod(seen.job, name))]
+        return replace(seen, pods=(*seen.pods, *found), looked_for=seen.looked_for.union(names))
+
+    async def _pod(self, job: TrainingJob, name: str) -> Pod | None:
+        try:
+            raw = await self.client.send(requests.get(resources.PODS, ObjectKey(job.key.namespace, name)))
+            read = self.caches.readers.any_pod(raw)
+            is_watched = bool(self.caches.readers.pod(raw).owner)
+        except errors.NotFound as refusal:
+            if not refusal.is_about(name):
+                raise
+            return None
+        except msgspec.DecodeError as error:
+            raise errors.Garbled(f"the reply is no pod: {error}") from error
+        return replace(read.pod, is_unwatched=not is_watched) if read.pod and _is_child(read, job) else None
+
     def _gang_scheduler(self, job: TrainingJob) -> str:
         """The one that the job asks for, if it may, and it is installed; else the operator's."""
         asked = job.run_policy.scheduling.scheduler

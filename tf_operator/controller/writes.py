@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request, Resource
 from tf_operator.machinery.transport.responses import ObjectMeta
-from tf_operator.meta import ObjectKey, controller_of, resource_version_of, uid_of
+from tf_operator.meta import Body, ObjectKey, controller_of, labels_of, resource_version_of, uid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,25 @@ class Writer:
     client: ApiClient
     pending_writes: PendingWrites
 
-    async def create(self, owner: OwnerKey, resource: Resource, body: Mapping[str, Any]) -> None:
-        """Create a child. One of ours that is there already is fine; another's raises ``AlreadyExists``."""
+    async def create(
+        self, owner: OwnerKey, resource: Resource, body: Mapping[str, Any], *, is_watched: bool = False
+    ) -> None:
+        """Create a child. One of ours that is there already is fine; another's raises ``AlreadyExists``.
+
+        No cache shows one of ours that has lost the label by which it is watched: it is not waited for. Where all that
+        becomes of it has to be seen (``is_watched``), it raises ``AlreadyExists``, too.
+        """
         try:
             made = await self._create(owner, resource, body)
         except errors.AlreadyExists:
             try:
-                made = await self._found(owner, resource, str(body["metadata"]["name"]))
+                made, has_label = await self._found(owner, resource, body)
             except errors.NotFound:  # it was deleted just now
-                made = await self._create(owner, resource, body)
+                made, has_label = await self._create(owner, resource, body), True
+            if not has_label:
+                if is_watched:
+                    raise _taken(f"it is there, without the label {_watched_by(body)}; put the label back") from None
+                return
         self._wrote(owner, resource, made)
 
     async def delete(self, owner: OwnerKey, resource: Resource, *, name: str, uid: str, only_at: str = "") -> bool:
@@ -78,16 +89,16 @@ class Writer:
         with self._recorded(owner, resource):
             return await self.client.write(requests.create(resource, owner.key.namespace, body))
 
-    async def _found(self, owner: OwnerKey, resource: Resource, name: str) -> ObjectMeta:
-        """The object that has the name already, if it is the job's; else ``AlreadyExists``."""
+    async def _found(self, owner: OwnerKey, resource: Resource, body: Body) -> tuple[ObjectMeta, bool]:
+        """The object that has the name already, if it is the job's, and whether it has the label; ``AlreadyExists``."""
         with self._recorded(owner, resource):
-            found = await self.client.get(resource, ObjectKey(owner.key.namespace, name))
+            found = await self.client.get(resource, ObjectKey(owner.key.namespace, str(body["metadata"]["name"])))
         controller = controller_of(found)
         if controller is None or controller.uid != owner.uid:
             whose = f"{controller.kind} {controller.name}" if controller else "nobody"
-            status = errors.Status(reason="AlreadyExists", message=f"its name is taken by one that belongs to {whose}")
-            raise errors.AlreadyExists(409, status)
-        return ObjectMeta(uid=uid_of(found), resource_version=resource_version_of(found))
+            raise _taken(f"its name is taken by one that belongs to {whose}")
+        made = ObjectMeta(uid=uid_of(found), resource_version=resource_version_of(found))
+        return made, _watched_by(found) == _watched_by(body)
 
     def _wrote(self, owner: OwnerKey, resource: Resource, made: ObjectMeta) -> None:
         self.pending_writes.wrote(owner, str(resource), uid=made.uid, version=made.resource_version)
@@ -101,3 +112,11 @@ class Writer:
             if not isinstance(error, errors.ApiError) or error.outcome_unknown:
                 self.pending_writes.outcome_unknown(owner, str(resource))
             raise
+
+
+def _watched_by(body: Body) -> str:
+    return f"{OPERATOR_LABEL}={labels_of(body).get(OPERATOR_LABEL, '')}"
+
+
+def _taken(message: str) -> errors.AlreadyExists:
+    return errors.AlreadyExists(409, errors.Status(reason="AlreadyExists", message=message))

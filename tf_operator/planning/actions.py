@@ -48,6 +48,8 @@ class Create:
     """Of which replica it is, as logs name it."""
     is_announced: bool = False
     """Whether an event names it."""
+    is_watched: bool = False
+    """Whether all that becomes of it has to be seen: one that is there, and out of sight, is not enough."""
     is_optional: bool = False
     """Whether the job continues without it: a refusal is noted apart, and ends and holds up nothing."""
 
@@ -150,6 +152,8 @@ class Count:
 class Plan:
     """What is to be done now, and when to reconcile again if nothing happens until then."""
 
+    looks_for: tuple[str, ...] = ()
+    """The pods that have to be looked for by their names before anything can be planned."""
     report: JobReport | None = None
     """``None`` when no status is to be written: the job has ended, or is not ours."""
     status_first: bool = False

@@ -54,6 +54,7 @@ class ChildBuilder:
             needs=needs,
             replica=f"{kind}-{index}",
             is_announced=True,
+            is_watched=True,
         )
 
     def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from tf_operator.job import naming
 from tf_operator.job.record import PendingKind, PendingRecord
-from tf_operator.planning import gang, spec_problems
+from tf_operator.planning import absences, gang, spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.snapshot import Settings
 from tf_operator.planning.stuck_pods import StuckPod
@@ -20,8 +20,7 @@ _MOST_TEXT, _MOST_NAME = 300, 63
 
 def note(view: JobView, found: PendingRecord | None) -> str:
     """What to say beside the current state: the record, or what the job waits for."""
-    remark = spec_problems.remark(view)
-    said = f" {remark}" if remark else ""
+    said = "".join(f" {remark}" for remark in (spec_problems.remark(view), absences.remark(view)) if remark)
     return f"{said} {sentence(found, view)}" if found else said + _note(view)
 
 

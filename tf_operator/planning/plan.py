@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from tf_operator.job import naming, validation
 from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.planning import (
+    absences,
     admission,
     autoscalers,
     cleanup,
@@ -47,6 +48,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
         return _after_end(snapshot)
     snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot))
     view = job_view.view(snapshot)
+    if names := absences.unconfirmed(view):
+        return Plan(looks_for=names)
     found = verdict.decide(view)
     if found.is_malformed and found.phase is Phase.ACTIVE:
         return Plan(report=report.left_alone(view), events=tuple(events_and_counts.left_alone(view)))
@@ -177,6 +180,7 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     yield verdict.startup_deadline(job, after)
     yield rejections.retry_at(view.snapshot.rejected) if view.snapshot.rejected else None
     yield from pending.wake_ups(view) if after.pending is None else ()
+    yield now + absences.LOOKED_FOR_EVERY if absences.is_to_look_again(view) else None
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:
         if replica.loss or replica.needs_pod:

@@ -57,6 +57,8 @@ class Pod:
     """Of a terminating pod: when its grace period is over, and it should be gone."""
     is_gone: bool = False
     """It was deleted, and this is its last state that anybody saw."""
+    is_unwatched: bool = False
+    """It lacks the label by which pods are watched: it was found by its name."""
     reason: str = ""
     message: str = ""
     is_disrupted: bool = False
@@ -268,6 +270,8 @@ class Snapshot:
     """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
+    looked_for: frozenset[str] = frozenset()
+    """The names of the pods that were looked for, because nothing else shows that they are gone."""
     ignored: tuple[FieldError, ...] = ()
     """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
 

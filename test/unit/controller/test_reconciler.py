@@ -12,7 +12,7 @@ from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.machinery.cache.consistency import OwnerKey
-from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport import errors, requests
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
 
@@ -269,6 +269,109 @@ async def test_a_child_of_ours_that_is_there_already_is_taken_as_made():
     assert [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)] == made
 
 
+OPERATOR, JOB_NAME = "training.kubeflow.org/operator-name", "training.kubeflow.org/job-name"
+
+
+def label(harness, name, labels):
+    """As kubectl label --overwrite."""
+    request = requests.merge_patch(resources.PODS, ObjectKey("ns", name), {"metadata": {"labels": labels}})
+    harness.api.send(request)
+    harness.sync()
+
+
+async def a_minute(harness):
+    """In which others write, too, and some replies are lost."""
+    for _ in range(12):
+        harness.api.put(resources.PODS, {"metadata": {"name": "other", "namespace": "ns"}})
+        harness.sync()
+        with suppress(errors.ReplyLost):
+            await harness.reconcile()
+        harness.sync()
+        await harness.clock.advance(5)
+
+
+@pytest.mark.parametrize("restart", ["Never", "OnFailure", "Always", "ExitCode"])
+@pytest.mark.parametrize(
+    "labels",
+    [{JOB_NAME: "debug"}, {OPERATOR: None}, {OPERATOR: "mine"}, {JOB_NAME: None, OPERATOR: None}],
+    ids=["another job", "no operator", "another operator", "no label"],
+)
+async def test_a_pod_that_has_lost_a_label_is_not_lost(labels, restart):
+    """Also when the reply to the create of another pod is lost, and all is read live."""
+    harness = Harness(builders.tfjob("j").chief(restart=restart).workers(1).dynamic_workers())
+    await harness.settle()
+    for name in ("j-chief-0", "j-worker-0"):
+        harness.set_pod(name, **RUNNING)
+    harness.sync()
+    await harness.settle()
+    chief = _uid(harness, "j-chief-0")
+
+    label(harness, "j-chief-0", labels)
+    harness.api.lose("create pods j-worker-0", errors.ReplyLost("the connection is gone"))
+    harness.api.remove(resources.PODS, ObjectKey("ns", "j-worker-0"))
+    harness.sync()
+    await a_minute(harness)
+    harness.set_pod("j-worker-0", **RUNNING)
+    await a_minute(harness)
+
+    assert _uid(harness, "j-chief-0") == chief
+    assert conditions(harness) == ["Created=True", "Running=True"]
+    assert not any("chief" in event[2] for event in harness.recorder.events if event[0] == "Warning")
+    advice = f"Without the label {OPERATOR}=tfjob-controller, pod j-chief-0 cannot be watched; put the label back."
+    assert (advice in harness.job["status"]["conditions"][-1]["message"]) is (OPERATOR in labels)
+
+
+async def test_the_end_of_a_pod_that_cannot_be_watched_is_seen_all_the_same():
+    harness = Harness(builders.tfjob("j").workers(1))
+    await harness.settle()
+    harness.set_pod("j-worker-0", **RUNNING)
+    harness.sync()
+    await harness.settle()
+    label(harness, "j-worker-0", {OPERATOR: None})
+    await a_minute(harness)
+    wait = await harness.reconcile()
+    harness.set_pod("j-worker-0", **ended(0))
+
+    await harness.clock.advance(30)
+    await harness.reconcile()
+
+    assert wait == 30
+    assert conditions(harness)[-1] == "Succeeded=True"
+
+
+async def test_a_pod_that_has_lost_its_label_before_it_ran_is_named_until_the_label_is_back():
+    harness = Harness(builders.tfjob("j").workers(2))
+    await harness.settle()
+    made = [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)]
+    label(harness, "j-worker-0", {OPERATOR: None})
+    another = Harness(world=harness.api)  # it has not seen the pod go
+    another.sync()
+
+    await a_minute(another)
+    said = another.job["status"]["conditions"][-1]["message"]
+    label(another, "j-worker-0", {OPERATOR: "tfjob-controller"})
+    another.on_pod.on_add(next(pod for pod in another.caches.pods.store if pod.pod.index == 0))
+    await another.settle()
+
+    assert f"it is there, without the label {OPERATOR}=tfjob-controller; put the label back" in said
+    assert "label" not in another.job["status"]["conditions"][-1]["message"]
+    assert [body["metadata"]["uid"] for body in another.api.of(resources.PODS)][:2] == made
+
+
+async def test_a_service_that_has_lost_its_label_holds_nothing_up():
+    harness = Harness(builders.tfjob("j").workers(2, restart="OnFailure"))
+    await harness.settle()
+    for name in ("j-worker-0", "j-worker-1"):
+        request = requests.merge_patch(resources.SERVICES, ObjectKey("ns", name), {"metadata": {"labels": None}})
+        harness.api.send(request)
+    harness.api.remove(resources.PODS, ObjectKey("ns", "j-worker-1"))
+
+    await a_minute(harness)
+
+    assert harness.api.find(resources.PODS, ObjectKey("ns", "j-worker-1"))
+    assert harness.notes.rejections.get(harness.job["metadata"]["uid"]) is None
+
+
 async def test_a_name_that_is_another_s_is_never_touched():
     harness = Harness()
     foreign = {"metadata": {"name": "j-worker-0", "namespace": "ns", "labels": {"whose": "mine"}}}
@@ -313,7 +416,8 @@ def _owner(harness):
 async def test_the_end_of_the_object_that_has_the_name_of_a_pod_wakes_the_job_whatever_its_delay():
     harness = Harness()
     key = ObjectKey("ns", "j-worker-0")
-    harness.api.put(resources.PODS, {"metadata": {"name": key.name, "namespace": "ns"}})
+    labels = {OPERATOR: "tfjob-controller"}
+    harness.api.put(resources.PODS, {"metadata": {"name": key.name, "namespace": "ns", "labels": labels}})
     harness.create_job(builders.tfjob("j").workers(1))
     for _ in range(20):
         wait = await harness.reconcile()

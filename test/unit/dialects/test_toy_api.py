@@ -113,7 +113,7 @@ def test_the_container_that_the_profile_names_decides_whatever_else_is_in_the_po
     boss = seen.pods["toy-chief-0"]
     done = MainContainer(0, "Completed", started_at=seen.now, finished_at=seen.now)
     boss = replace(boss, phase="Succeeded", container="tensorflow", main=None, others=(Container("main", done, None),))
-    plan = make_plan(replace(seen.observe(), pods=(boss,)))
+    plan = make_plan(replace(seen.observe(), pods=(boss,), looked_for=frozenset(seen.pods)))
 
     (line,) = (line for line in plan.report.lines() if line.pod == boss.name)
 

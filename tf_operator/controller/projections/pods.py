@@ -114,13 +114,13 @@ _READ_POD: Final = decoder(_RawPod)
 
 
 @cache
-def pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedPod]:
+def pod_reader(apis: tuple[ServedAPI, ...], *, is_labelled: bool = True) -> Callable[[msgspec.Raw | bytes], CachedPod]:
     """Reads the pods of the jobs of these APIs.
 
     Of its containers, those are kept that decide in one of these APIs; which of them it is here, planning knows. How
     all of them stand is kept only for the API that shows it.
     """
-    owner_of = owner_reader(apis)
+    owner_of = owner_reader(apis, is_labelled=is_labelled)
     deciding = {profile.container: profile.container for api in apis for profile in api.profiles}
     styles = {
         (api.resource.group, api.resource.kind): tuple({profile.names for profile in api.profiles}) for api in apis
