@@ -44,6 +44,7 @@ from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import errors
 from tf_operator.planning.autoscaling.schedule import QueueRules, make_schedule
+from tf_operator.planning.snapshot import Settings
 
 HEALTHY = {"a", "z"}
 POISONED = "poisoned"
@@ -121,7 +122,7 @@ async def _queue(case, refuses=None):
         served.append((key.name, subresource))
 
     loop = AutoScaler(
-        jobs=QueueJobs((source,), Store({OWNER: owner_of}), Store(), resizes=True, set_aside=aside),
+        jobs=QueueJobs((source,), Store({OWNER: owner_of}), Store(), settings=Settings, resizes=True, set_aside=aside),
         nodes=FakeInformer(projections.NODES, nodes),
         usage=usage,
         set_aside=aside,

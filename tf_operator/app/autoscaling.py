@@ -29,7 +29,14 @@ def make_autoscaler(context: ControllerContext, rules: QueueRules, instruments: 
     pods.add_handler(usage)
     nodes.add_handler(OnNode(usage))
     scaler = AutoScaler(
-        jobs=QueueJobs(sources, pods.store, priorities.store, resizes=rules.resizes, set_aside=set_aside),
+        jobs=QueueJobs(
+            sources,
+            pods.store,
+            priorities.store,
+            settings=context.settings,
+            resizes=rules.resizes,
+            set_aside=set_aside,
+        ),
         nodes=nodes,
         usage=usage,
         set_aside=set_aside,

@@ -24,5 +24,11 @@ def containers_of(spec: ReplicaSpec) -> list[Mapping[str, object]]:
     return _objects(pod.get("containers")) if isinstance(pod, Mapping) else []
 
 
+def init_containers_of(spec: ReplicaSpec) -> list[Mapping[str, object]]:
+    """All init containers of the template."""
+    pod = spec.template.get("spec")
+    return _objects(pod.get("initContainers")) if isinstance(pod, Mapping) else []
+
+
 def _objects(found: object) -> list[Mapping[str, object]]:
     return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []

@@ -8,7 +8,7 @@ policy and, for a gang scheduler, the membership in the PodGroup.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, count
 from typing import Any, Final
@@ -28,6 +28,8 @@ from tf_operator.planning.snapshot import Settings
 PODS: Final = GroupVersionResource("", "v1", "pods", "Pod")
 SERVICES: Final = GroupVersionResource("", "v1", "services", "Service")
 _MESSAGE_POLICY: Final = "terminationMessagePolicy"
+_LEFT_OPEN: Final = "\0"
+"""In place of a TF_CONFIG; none that a user sets."""
 _PROBES: Final = frozenset({"livenessProbe", "startupProbe"})
 
 
@@ -59,13 +61,20 @@ class ChildBuilder:
 
     def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The pod of one replica."""
-        spec = self._spec(kind)
+        return self._pod(self._spec(kind), index, name, self._config(kind, index))
+
+    def pod_spec(self, kind: ReplicaType) -> dict[str, Any]:
+        """What all pods of one type have: all that they ask for. Their TF_CONFIG, which differs, is left open."""
+        config = _LEFT_OPEN if cluster_spec.is_distributed(self.job) else ""
+        spec: dict[str, Any] = self._pod(self._spec(kind), 0, "", config)["spec"]
+        return spec
+
+    def _pod(self, spec: ReplicaSpec, index: int, name: str, config: str) -> dict[str, Any]:
         metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
-        config = self._config(kind, index)
         pod = {"metadata": metadata, "spec": self._pod_spec(spec, config)}
         if config and resize_sidecar.is_offered(self.job, self.settings):
             pod = resize_sidecar.added(pod, self.job, config)
-        return json_logs.added(pod, self.job, kind, index) if json_logs.is_wanted(self.job) else pod
+        return json_logs.added(pod, self.job, spec.type, index) if json_logs.is_wanted(self.job) else pod
 
     def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The headless Service of one replica: its name in the cluster's DNS, from before the pod is ready."""
@@ -139,6 +148,13 @@ class ChildBuilder:
         if not isinstance(env, list) or has_own_tf_config(container):
             return container  # what is no list is for the apiserver to refuse
         return {**container, "env": [*env, {"name": constants.TF_CONFIG, "value": config}]}
+
+
+def as_made(job: TrainingJob, settings: Settings) -> TrainingJob:
+    """The job, where the templates are as its pods are made: with what the operator adds, which asks for room, too."""
+    builder = ChildBuilder(job, settings)
+    specs = (replace(spec, template={**spec.template, "spec": builder.pod_spec(spec.type)}) for spec in job.replicas)
+    return replace(job, replicas=tuple(specs))
 
 
 def _explaining_failures(pod: dict[str, Any], container: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_operator.job import constants
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import gang_schedulers, quantity
+from tf_operator.planning import children, gang_schedulers, quantity
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.snapshot import Settings, Snapshot
 
@@ -77,7 +77,7 @@ def actions(snapshot: Snapshot) -> tuple[Action, ...]:
     if gang is None:
         return ()
     job, group = snapshot.job, snapshot.pod_group
-    wanted = gang.spec_of(job, group)
+    wanted = gang.spec_of(children.as_made(job, snapshot.settings), group)
     if group is None:
         return (Create(gang.resource, job.key.name, "PodGroup", partial(_body, job, wanted)),)
     changed = _difference(group.spec or {}, wanted, gang.fields)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.templates import containers_of
+from tf_operator.job.templates import containers_of, init_containers_of
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource
 from tf_operator.planning import quantity
@@ -252,9 +252,13 @@ def _least_resources(job: TrainingJob, members: int) -> dict[str, str]:
 
 
 def _requests(spec: ReplicaSpec) -> dict[str, Decimal]:
-    """What one pod asks for: the requests of its containers, or their limits where there are no requests."""
+    """What one pod asks for: the requests of its containers, or their limits where there are no requests.
+
+    Sidecars are containers, too: init containers that run as long as the pod.
+    """
     total: dict[str, Decimal] = {}
-    for container in containers_of(spec):
+    sidecars = (entry for entry in init_containers_of(spec) if entry.get("restartPolicy") == "Always")
+    for container in (*containers_of(spec), *sidecars):
         for name, amount in _asked(container).items():
             found = quantity.parse(amount)
             if found is not None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tf_operator.job import constants
 from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import Body
 from tf_operator.planning import resizing
 from tf_operator.planning.snapshot import Settings
 
@@ -64,6 +65,16 @@ def added(pod: Mapping[str, Any], job: TrainingJob, config: str) -> dict[str, An
             "volumes": [*_listed(spec, "volumes"), {"name": SIDECAR, "downwardAPI": {"items": items}}],
         },
     }
+
+
+def counted(pod: Body, made: Body) -> Body:
+    """A pod's spec with the sidecar, as far as it asks for room, if the pod that is made of it has one."""
+    first = next(iter(_listed(made, "initContainers")), None)
+    found = first if isinstance(first, Mapping) and first.get("name") == SIDECAR else {}
+    if not found:
+        return pod
+    sidecar = {name: found[name] for name in ("name", "image", "restartPolicy", "resources") if name in found}
+    return {**pod, "initContainers": [sidecar, *_listed(pod, "initContainers")]}
 
 
 def _informed(container: Mapping[str, Any], config: str) -> dict[str, Any]:

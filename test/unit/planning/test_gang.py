@@ -9,7 +9,7 @@ from support.snapshots import snapshot_of
 from support.templates import Template
 from tf_operator.controller import resources
 from tf_operator.meta import GroupVersionResource
-from tf_operator.planning import gang, gang_schedulers
+from tf_operator.planning import gang, gang_schedulers, quantity
 from tf_operator.planning.gang_schedulers import GangScheduler
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import PodGroup, Settings
@@ -63,6 +63,32 @@ def test_with_volcano_pods_wait_until_the_group_is_admitted(phase, waits):
 )  # fmt: skip
 def test_the_group_asks_for_what_its_members_ask_for(job, resources):
     assert spec_of(job).get("minResources") == resources
+
+
+@pytest.mark.parametrize(
+    ("template", "cpu"),
+    [
+        (Template().resources(requests={"cpu": "1"}), "2.02"),
+        (
+            Template()
+            .resources(requests={"cpu": "1"})
+            .spec(
+                initContainers=[
+                    {"name": "own", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}},
+                    {"name": "before", "resources": {"requests": {"cpu": "5"}}},
+                ]
+            ),
+            "4.02",
+        ),
+        (Template().resources(requests={"cpu": "1"}).main(env=[{"name": "TF_CONFIG", "value": "{}"}]), "2"),
+    ],
+    ids=["beside the training", "beside a sidecar of the user", "not beside an own TF_CONFIG"],
+)
+def test_the_group_asks_for_what_sidecars_ask_for_as_the_pods_are_made(template, cpu):
+    job = tfjob().workers(2, template=template).elastic(1, 4, restartInPlace=True)
+    found = spec_of(job, replace(VOLCANO, restarts_in_place=True))
+
+    assert float(quantity.parse(found["minResources"]["cpu"])) == float(cpu)
 
 
 def test_volcano_is_told_queue_and_priority_and_the_plugins_the_patience():

@@ -7,11 +7,12 @@ import pytest
 
 from support import builders
 from support.kueue_queue import QUEUE
+from support.templates import Template
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import JobPhase
 from tf_operator.planning.kueue import admission, protocol, workload
 from tf_operator.planning.kueue.state import Flavor, Queueing, Workload
-from tf_operator.planning.snapshot import Cause, RejectedWrite, Snapshot
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Cause, RejectedWrite, Settings, Snapshot
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 ANNOTATION = "kueue.x-k8s.io/podset-"
@@ -73,8 +74,29 @@ def test_a_job_says_what_it_waits_for(snapshot, message):
     ],
 )
 def test_a_topology_is_asked_for_as_the_template_says(annotations, request_):
-    (pod_set,) = workload.pod_sets(job({ANNOTATION + name: value for name, value in annotations.items()}))
+    of = job({ANNOTATION + name: value for name, value in annotations.items()})
+    (pod_set,) = workload.pod_sets(of, DEFAULT_SETTINGS)
     assert pod_set["topologyRequest"] == {"podIndexLabel": "training.kubeflow.org/replica-index", **request_}
+
+
+@pytest.mark.parametrize("own", [[], [{"name": "own"}]], ids=["alone", "beside others"])
+def test_quota_is_asked_for_the_sidecar_that_restarts_in_place_and_jobs_that_run_go_on(own):
+    body = builders.tfjob("j").in_namespace("ns").workers(2, template=Template().spec(initContainers=own))
+    of = v1.API.read_object(body.elastic(1, 4, restartInPlace=True).labels({QUEUE: "q"}).body())
+    settings = Settings(restarts_in_place=True)
+    (without,), (pod_set,) = workload.pod_sets(of, DEFAULT_SETTINGS), workload.pod_sets(of, settings)
+    sidecar, *others = pod_set["template"]["spec"].pop("initContainers")
+
+    assert sidecar == {
+        "name": "tf-operator-resize",
+        "image": "training:test",
+        "restartPolicy": "Always",
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "10m", "memory": "32Mi"}},
+    }
+    assert others == without["template"]["spec"].pop("initContainers")
+    assert pod_set == without
+    runs = workload.body(of, Queueing(), settings)["metadata"]["annotations"]
+    assert runs == workload.body(of, Queueing(), DEFAULT_SETTINGS)["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(

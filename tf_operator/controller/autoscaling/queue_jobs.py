@@ -4,7 +4,7 @@ A job is decoded once for each version of it. The pods of a job are those that i
 owner reference is text that anybody may write who creates a pod.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -25,6 +25,8 @@ from tf_operator.meta import parse_time, text_of
 from tf_operator.planning import admission
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNeed
+from tf_operator.planning.children import ChildBuilder
+from tf_operator.planning.snapshot import Settings, Snapshot
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
 """So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""
@@ -46,6 +48,8 @@ class QueuedEntry(NamedTuple):
 
     job: TrainingJob
     seen: QueueJob
+    classes: tuple[str, ...] = ()
+    """The priority classes of its pods; empty for none."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -62,12 +66,16 @@ class QueueJobs:
         pods: Store[CountedPod],
         priorities: Store[CachedPriorityClass],
         *,
+        settings: Callable[[], Settings],
         resizes: bool,
         set_aside: SetAside,
     ) -> None:
         self._sources = sources
         self._pods = pods
         self._priorities = priorities
+        self._settings = settings
+        self._settings_then = settings()
+        """With which the known jobs were read."""
         self._resizes = resizes
         self._set_aside = set_aside
         self._known: dict[str, tuple[str, QueuedEntry | None]] = {}
@@ -75,6 +83,8 @@ class QueueJobs:
 
     def at(self, now: datetime) -> dict[str, tuple[JobSource, QueuedEntry]]:
         """All of them, by UID."""
+        if self._settings_then is not (settings := self._settings()):
+            self._known, self._settings_then = {}, settings
         found = {entry.seen.uid: (source, entry) for source in self._sources for entry in self._of(source, now)}
         there = {item.metadata.uid for source in self._sources for item in source.informer.store}
         self._known = {uid: known for uid, known in self._known.items() if uid in there}
@@ -108,34 +118,37 @@ class QueueJobs:
     ) -> QueuedEntry | None:
         uid, version = stored.metadata.uid, stored.metadata.resource_version
         if self._known.get(uid, ("", None))[0] != version:
-            self._known[uid] = version, self._read(stored, api)
+            self._known[uid] = version, self._read(stored, api, now)
         entry = self._known[uid][1]
         if entry is None:
             return None
-        priority = values.get(_class_of(entry.job), default)
+        priority = min(values.get(name, default) for name in entry.classes)
         seen = replace(entry.seen, priority=priority) if priority else entry.seen
         return entry._replace(seen=self._with_pods(entry.job, seen, now) if seen.is_admitted else seen)
 
-    def _read(self, stored: StoredJob, api: ServedAPI) -> QueuedEntry | None:
+    def _read(self, stored: StoredJob, api: ServedAPI, now: datetime) -> QueuedEntry | None:
         """``None`` for a job that neither waits nor has room: suspended, without pods, not seen by a reconcile."""
         asked = job_of(stored, api)
-        job, record = asked.in_force(), asked.record
+        record = asked.record
         waits = admission.waits(asked)
         if stored.problem or asked.is_being_deleted or not asked.is_ours or asked.run_policy.is_suspended:
             return None
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED) or validate(asked):
             return None
+        job = Snapshot(asked, now, settings=self._settings_then).decided().job
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
         specs = [spec for spec in job.replicas if spec.count]
         if not specs or (waits and shapes.rules_of(map(admission.pod_of, specs)) > shapes.MOST_RULES):
             return None
+        builder = ChildBuilder(job, self._settings_then)
+        pods = {spec.type: builder.pod_spec(spec.type) for spec in specs}
         done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
         resizable = job.elastic if self._resizes and job.elastic and not job.elastic.metrics else None
         seen = QueueJob(
             key=job.key,
             uid=job.uid,
             created=parse_time(stored.metadata.creation_timestamp) or _BEGINNING,
-            needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(admission.pod_of(spec))) for spec in specs),
+            needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(pods[spec.type])) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
             done=tuple(done),
@@ -147,7 +160,7 @@ class QueueJobs:
             longest=_longest(job),
             node=elastic.node,
         )
-        return QueuedEntry(asked, seen)
+        return QueuedEntry(asked, seen, tuple({text_of(pod, "priorityClassName") for pod in pods.values()}))
 
     def _with_pods(self, job: TrainingJob, seen: QueueJob, now: datetime) -> QueueJob:
         pods = self._pods.by_index(OWNER, owner_value(job.key.namespace, job.uid))
@@ -169,9 +182,3 @@ def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]
 def _longest(job: TrainingJob) -> timedelta | None:
     seconds = job.run_policy.deadline_seconds
     return None if seconds is None else timedelta(seconds=min(seconds, _TEN_YEARS))
-
-
-def _class_of(job: TrainingJob) -> str:
-    """The name of its priority class: of the job, or of its first pods that say one."""
-    named = (text_of(admission.pod_of(spec), "priorityClassName") for spec in job.replicas)
-    return job.run_policy.scheduling.priority_class or next(filter(None, named), "")

@@ -67,7 +67,9 @@ def actions(snapshot: Snapshot) -> Iterator[Action]:
     if found is None:
         if queueing.priority and workload.queue_of(job) and not is_waiting and not _has_pods(snapshot):
             resource = state.workloads(queueing.version)
-            yield Create(resource, workload.name_of(job), WHAT, partial(workload.body, job, queueing))
+            yield Create(
+                resource, workload.name_of(job), WHAT, partial(workload.body, job, queueing, snapshot.settings)
+            )
     elif not found.is_terminating and not is_waiting and not found.has("Finished"):
         yield from _changes(snapshot, queueing, found)
 
@@ -173,15 +175,16 @@ def _changes(snapshot: Snapshot, queueing: Queueing, found: Workload) -> Iterato
             why = "what the pods of its job need has changed"
             yield Delete(state.workloads(queueing.version), found.name, found.uid, why)
         return
-    if change := _spec_change(snapshot.job, queueing, found):
+    if change := _spec_change(snapshot, queueing, found):
         what = f"the change of {WHAT}"
         yield Patch(state.workloads(queueing.version), found.name, found.uid, what, change)
     elif status := _status_change(snapshot, found):
         yield _status_patch(queueing, found, status)
 
 
-def _spec_change(job: TrainingJob, queueing: Queueing, found: Workload) -> dict[str, Any]:
+def _spec_change(snapshot: Snapshot, queueing: Queueing, found: Workload) -> dict[str, Any]:
     """The merge patch to what is wanted. The queue, and all that was admitted, stay for as long as quota is kept."""
+    job = snapshot.job
     place = workload.place(job, queueing)
     if found.is_reserved or not workload.queue_of(job):
         del place["queueName"]
@@ -190,7 +193,7 @@ def _spec_change(job: TrainingJob, queueing: Queueing, found: Workload) -> dict[
     if digest == found.digest:
         return {"spec": spec} if spec else {}
     if _is_outdated(job, found):
-        spec["podSets"] = workload.pod_sets(job)
+        spec["podSets"] = workload.pod_sets(job, snapshot.settings)
     metadata: dict[str, Any] = {"annotations": {state.DIGEST: digest}}
     if state.FINALIZER in found.finalizers:  # nobody takes it away any more
         metadata["finalizers"] = [name for name in found.finalizers if name != state.FINALIZER]

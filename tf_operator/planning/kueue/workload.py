@@ -10,10 +10,12 @@ from typing import Any, Final
 from tf_operator.job.constants import LONGEST_NAME
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
-from tf_operator.meta import metadata_of
-from tf_operator.planning import tensorboards
+from tf_operator.meta import Body, metadata_of
+from tf_operator.planning import resize_sidecar, tensorboards
+from tf_operator.planning.children import ChildBuilder
 from tf_operator.planning.kueue import state
 from tf_operator.planning.kueue.state import Priority, Queueing, objects, texts
+from tf_operator.planning.snapshot import Settings
 
 _JOB_UID: Final = f"{state.GROUP}/job-uid"
 _HASH: Final = 5
@@ -63,9 +65,14 @@ def digest(job: TrainingJob) -> str:
     return tensorboards.digest({"podSets": [_admitted_for(job, spec) for spec in _sorted(job)]})
 
 
-def pod_sets(job: TrainingJob) -> list[dict[str, Any]]:
-    """One for each replica type. Only one may be admitted in part: the workers of an elastic job."""
-    return [_pod_set(job, spec) for spec in _sorted(job)]
+def pod_sets(job: TrainingJob, settings: Settings) -> list[dict[str, Any]]:
+    """One for each replica type. Only one may be admitted in part: the workers of an elastic job.
+
+    What the operator adds to pods and asks for room is in them. It is not in the digest: that is compared with those of
+    jobs that run.
+    """
+    builder = ChildBuilder(job, settings)
+    return [_pod_set(job, spec, builder.pod_spec(spec.type)) for spec in _sorted(job)]
 
 
 def counts(job: TrainingJob) -> dict[str, int]:
@@ -73,7 +80,7 @@ def counts(job: TrainingJob) -> dict[str, int]:
     return {spec.type.label: spec.count for spec in job.replicas}
 
 
-def body(job: TrainingJob, queueing: Queueing) -> dict[str, Any]:
+def body(job: TrainingJob, queueing: Queueing, settings: Settings) -> dict[str, Any]:
     """The Workload."""
     metadata = {
         "name": name_of(job),
@@ -82,7 +89,7 @@ def body(job: TrainingJob, queueing: Queueing) -> dict[str, Any]:
         "annotations": {state.DIGEST: digest(job)},
         "ownerReferences": [job.owner_reference.body()],
     }
-    return {"metadata": metadata, "spec": {"podSets": pod_sets(job), **place(job, queueing)}}
+    return {"metadata": metadata, "spec": {"podSets": pod_sets(job, settings), **place(job, queueing)}}
 
 
 def place(job: TrainingJob, queueing: Queueing) -> dict[str, Any]:
@@ -108,7 +115,7 @@ def _sorted(job: TrainingJob) -> list[ReplicaSpec]:
     return sorted(job.replicas, key=lambda spec: _ORDER[spec.type])
 
 
-def _pod_set(job: TrainingJob, spec: ReplicaSpec) -> dict[str, Any]:
+def _pod_set(job: TrainingJob, spec: ReplicaSpec, made: Body) -> dict[str, Any]:
     template = metadata_of(spec.template)
     metadata = {field: texts(template.get(field)) for field in ("labels", "annotations")}
     found: dict[str, Any] = {
@@ -116,7 +123,7 @@ def _pod_set(job: TrainingJob, spec: ReplicaSpec) -> dict[str, Any]:
         "count": spec.count,
         "template": {
             "metadata": {field: value for field, value in metadata.items() if value},
-            "spec": spec.template.get("spec") or {},
+            "spec": resize_sidecar.counted(spec.template.get("spec") or {}, made),
         },
         "topologyRequest": _topology(job, texts(template.get("annotations"))),
     }

@@ -25,6 +25,7 @@ from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport import errors
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning.snapshot import Settings
 
 READ_POD = projections.counted_pod_reader((v1.API,))
 SLOT = Template().resources(requests={"example.com/slot": "1"})
@@ -51,12 +52,14 @@ class World:
         self.clock, self.usage = FakeClock(), NodeUsage()
         self.jobs, self.nodes, self.priorities = Store(), Store(), Store()
         self.pods = Store({OWNER: owner_of})
-        self.written, self.fails = [], None
+        self.written, self.fails, self.settings = [], None, Settings()
         source = JobSource(v1.API, FakeInformer(v1.RESOURCE, self.jobs))
         self.measured = Measured()
         set_aside = SetAside(self.clock, self.measured)
         self.scaler = AutoScaler(
-            jobs=QueueJobs((source,), self.pods, self.priorities, resizes=True, set_aside=set_aside),
+            jobs=QueueJobs(
+                (source,), self.pods, self.priorities, settings=lambda: self.settings, resizes=True, set_aside=set_aside
+            ),
             nodes=FakeInformer(projections.NODES, self.nodes),
             usage=self.usage,
             set_aside=set_aside,
@@ -73,17 +76,30 @@ class World:
         assert (resource, subresource) == (v1.RESOURCE, "status")
         self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]["elastic"]))
 
-    def job(self, name="j", workers=2, *, version="1", namespace="ns", least=1, **status):
+    def job(self, name="j", workers=2, *, version="1", namespace="ns", least=1, policy=None, **status):
         job = builders.tfjob(name).workers(workers, template=SLOT)
-        body = (job.elastic(least, 4) if workers else job).in_namespace(namespace).body()
+        job = job.elastic(least, 4, **policy or {}) if workers else job
+        body = job.in_namespace(namespace).body()
         body["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version, "generation": 1}
         body["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
         stored = job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED, **status}}))
         old = self.jobs.put(stored)
         self.scaler.on_update(old, stored) if old else self.scaler.on_add(stored)
 
-    def node(self, slots, **spec):
-        status = {"allocatable": {"example.com/slot": f"{slots}", "pods": "9"}, "conditions": [READY]}
+    def waits(self, job, *, day=1):
+        """A job that came on this day."""
+        body = job.in_namespace("ns").body()
+        name, created = body["metadata"]["name"], f"2025-01-{day:02}T00:00:00Z"
+        body["metadata"] |= {"uid": name, "resourceVersion": "1", "creationTimestamp": created}
+        self.jobs.put(job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED}})))
+
+    def priority(self, name, value):
+        raw = {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "value": value}
+        self.priorities.put(projections.read_priority_class(msgspec.json.encode(raw)))
+
+    def node(self, slots, *, more=(), **spec):
+        allocatable = {"example.com/slot": f"{slots}", "pods": "9", **dict(more)}
+        status = {"allocatable": allocatable, "conditions": [READY]}
         raw = {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}, "spec": spec, "status": status}
         found = projections.read_node(msgspec.json.encode(raw))
         handler, old = OnNode(self.usage), self.nodes.put(found)
@@ -223,19 +239,45 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
     task.cancel()
 
 
-async def test_priority_classes_order_the_queue():
+async def test_a_job_ranks_by_the_class_that_all_its_pods_carry():
+    """No quota for a class, and no admission, sees what only the job says."""
     world = World()
-    world.node(1)
+    world.node(2)
     world.job("early", 1)
-    world.job("late", 1)
-    raw = {"metadata": {"name": "high", "uid": "u", "resourceVersion": "1"}, "value": 10}
-    world.priorities.put(projections.read_priority_class(msgspec.json.encode(raw)))
-    body = builders.tfjob("urgent").workers(1, template=SLOT.spec(priorityClassName="high")).in_namespace("ns").body()
-    body["metadata"] |= {"uid": "urgent", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:09Z"}
-    world.jobs.put(job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED}})))
+    high, low = (SLOT.spec(priorityClassName=name) for name in ("high", "low"))
+    world.priority("high", 10)
+    world.waits(builders.tfjob("claims").workers(1, template=SLOT).scheduling(priority_class="high"))
+    world.waits(builders.tfjob("mixed").workers(1, template=low).parameter_servers(1, template=high))
+    world.waits(builders.tfjob("urgent").workers(1, template=high).scheduling(priority_class="unknown"), day=9)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["urgent", "claims"]
+
+
+async def test_a_class_that_the_operator_gives_to_pods_counts():
+    """Pods of a native gang get it."""
+    world = World()
+    world.settings = Settings(gang_scheduler="native")
+    world.node(1)
+    world.priority("high", 10)
+    world.waits(builders.tfjob("early").workers(1, template=SLOT))
+    world.waits(builders.tfjob("urgent").workers(1, template=SLOT).scheduling(priority_class="high"), day=9)
     await world.pass_seconds(2)
 
     assert [name for name, *_ in world.written] == ["urgent"]
+
+
+async def test_what_the_operator_adds_to_a_pod_is_counted_for_as_long_as_it_adds_it():
+    world = World()
+    world.settings = Settings(restarts_in_place=True)
+    world.node(2, more={"cpu": "15m", "memory": "1Gi"})
+    world.job("j", 2, least=2, policy={"restartInPlace": True})
+    await world.pass_seconds(3)
+    assert world.written == []
+
+    world.settings, world.usage.has_changed = Settings(), True
+    await world.pass_seconds(3)
+    assert [name for name, *_ in world.written] == ["j"]
 
 
 async def test_a_job_without_pods_is_not_in_the_queue_and_stops_nobody():
