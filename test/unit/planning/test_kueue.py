@@ -11,7 +11,7 @@ from support.templates import Template
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import JobPhase
 from tf_operator.planning.kueue import admission, protocol, workload
-from tf_operator.planning.kueue.state import Flavor, Queueing, Workload
+from tf_operator.planning.kueue.state import LONGEST_RUN, Flavor, Queueing, Workload
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Cause, RejectedWrite, Settings, Snapshot
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -132,6 +132,38 @@ def test_what_was_refused_is_not_tried_again_at_once():
     assert not list(protocol.after_end(snapshot))
     assert not list(protocol.actions(replace(snapshot, kueue=Queueing())))
     assert len(list(protocol.after_end(replace(snapshot, now=NOW + timedelta(minutes=5))))) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "is_written"),
+    [("pod j-worker-0", True), ("its PodGroup", True), ("its Workload", False), ("the status of its Workload", False)],
+)
+def test_what_else_was_refused_keeps_no_quota(what, is_written):
+    refused = RejectedWrite(what, "no", NOW, attempts=9)
+    evicted = seen(*ADMITTED, condition("Evicted"), rejected=refused)
+    ended = seen(*ADMITTED, rejected=refused, of=job(phase=JobPhase.FAILED))
+
+    assert [len(list(protocol.actions(evicted))), len(list(protocol.after_end(ended)))] == [is_written, is_written]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("3600", 3600),
+        ("2147483647", 2147483647),
+        ("000000000000060", 60),
+        ("2147483648", None),
+        ("10000000000", None),
+        ("9" * 63, None),
+        ("0", None),
+        ("", None),
+        ("1h", None),
+        ("\u0663", None),
+    ],
+)
+def test_the_longest_run_is_read_as_kueue_reads_it(text, seconds):
+    of = replace(job(), labels={QUEUE: "q", LONGEST_RUN: text})
+    assert workload.place(of, Queueing()).get("maximumExecutionTimeSeconds") == seconds
 
 
 def test_the_priority_class_of_the_policy_comes_before_those_of_templates():

@@ -63,14 +63,15 @@ def actions(snapshot: Snapshot) -> Iterator[Action]:
     queueing, job = snapshot.kueue, snapshot.job
     if queueing is None or queueing.unreadable:
         return
-    found, is_waiting = queueing.workload, rejections.is_waiting(snapshot.rejected, snapshot.now)
+    found = queueing.workload
     if found is None:
+        is_waiting = rejections.is_waiting(snapshot.rejected, snapshot.now)
         if queueing.priority and workload.queue_of(job) and not is_waiting and not _has_pods(snapshot):
             resource = state.workloads(queueing.version)
             yield Create(
                 resource, workload.name_of(job), WHAT, partial(workload.body, job, queueing, snapshot.settings)
             )
-    elif not found.is_terminating and not is_waiting and not found.has("Finished"):
+    elif not found.is_terminating and not _was_refused(snapshot) and not found.has("Finished"):
         yield from _changes(snapshot, queueing, found)
 
 
@@ -80,7 +81,7 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
     found = queueing.workload if queueing and not queueing.unreadable else None
     if queueing is None or found is None or found.is_terminating or found.has("Finished"):
         return
-    if rejections.is_waiting(snapshot.rejected, snapshot.now):
+    if _was_refused(snapshot):
         return
     has_succeeded = record.phase is JobPhase.SUCCEEDED
     reason, message = ("Succeeded", "The job has succeeded") if has_succeeded else ("Failed", "The job has failed")
@@ -96,6 +97,12 @@ def retry_at(snapshot: Snapshot) -> datetime | None:
 
 
 # --- Whether its pods may run --------------------------------------------------------------------------------------
+
+
+def _was_refused(snapshot: Snapshot) -> bool:
+    """Whether a write to the Workload was refused a moment ago. What else was refused keeps no quota from anybody."""
+    rejected = snapshot.rejected
+    return rejected is not None and rejected.what.endswith(WHAT) and rejections.is_waiting(rejected, snapshot.now)
 
 
 def _held(snapshot: Snapshot, why: str) -> Snapshot:

@@ -19,6 +19,7 @@ from tf_operator.planning.snapshot import Settings
 
 _JOB_UID: Final = f"{state.GROUP}/job-uid"
 _HASH: Final = 5
+_MOST_DIGITS: Final = 10
 _TOPOLOGY: Final = f"{state.GROUP}/podset-"
 _ORDER: Final = {kind: place for place, kind in enumerate(ReplicaType)}
 _NEEDS: Final = (
@@ -96,9 +97,15 @@ def place(job: TrainingJob, queueing: Queueing) -> dict[str, Any]:
     """Its place in the queue: what may change while it waits."""
     priority = _priority(queueing.priority, queueing.version) if queueing.priority else {}
     spec = {"queueName": queue_of(job), **priority}
-    seconds = job.labels.get(state.LONGEST_RUN, "")
-    is_number = seconds.isascii() and seconds.isdigit() and 0 < int(seconds[:10]) < 2**31
-    return spec | ({"maximumExecutionTimeSeconds": int(seconds[:10])} if is_number else {})
+    seconds = _seconds(job.labels.get(state.LONGEST_RUN, ""))
+    return spec | ({"maximumExecutionTimeSeconds": seconds} if seconds else {})
+
+
+def _seconds(text: str) -> int:
+    """As Kueue reads it, by ``strconv.ParseInt`` with 32 bits; zero for what it ignores."""
+    digits = text.lstrip("0")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
+    return seconds if is_number and (seconds := int(digits)) < 2**31 else 0
 
 
 def _priority(priority: Priority, version: str) -> dict[str, Any]:
