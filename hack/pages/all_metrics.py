@@ -37,5 +37,6 @@ def full_registry() -> CollectorRegistry:
     metrics.jobs["tensorflow"].failed("ns", "TFJobFailed")
     metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.SUCCESS, 0.1)
     metrics.job_queue()
+    metrics.webhook().stored("tfjobs.kubeflow.org", 0)
     metrics.sample()
     return metrics.registry

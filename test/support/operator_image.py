@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.light_node.pod import ADDRESS, ROOT, SERVICE_ACCOUNT
-from tf_operator.app import clients, command
+from tf_operator.app import clients, command, crd_apply
 from tf_operator.machinery.transport.in_cluster import InCluster
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
@@ -32,5 +32,6 @@ def _at_own_address(address: tuple[str, int], **options: Any) -> socket.socket: 
 if __name__ == "__main__":
     socket.create_server = _at_own_address  # type: ignore[assignment]
     socket.has_dualstack_ipv6 = lambda: False
-    vars(clients)["InCluster"] = partial(InCluster, directory=Path(os.environ[ROOT]) / SERVICE_ACCOUNT)
+    for module in (clients, crd_apply):
+        vars(module)["InCluster"] = partial(InCluster, directory=Path(os.environ[ROOT]) / SERVICE_ACCOUNT)
     sys.exit(command.main())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tf_operator.app.version import Commands
+    from tf_operator.dialects.served import ServedAPI
 
 
 def add_command(commands: "Commands") -> None:
@@ -43,6 +44,11 @@ def add_command(commands: "Commands") -> None:
         metavar="WHERE",
         help="who converts them: NAMESPACE/SERVICE, or the address of an operator outside the cluster, https://...",
     )
+    parser.add_argument(
+        "--last",
+        action="store_true",
+        help="after migrate: serve the stored version alone, without the webhook, so that the operator can be removed",
+    )
     parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster to apply it to (default: as kubectl)")
     parser.set_defaults(run=run, fail=parser.error)
 
@@ -60,18 +66,25 @@ def run(arguments: argparse.Namespace) -> int:
     if api is None:
         sys.stderr.write(f"tf-operator crd: KIND must be {registry.kinds()} or TensorBoard, is {kind!r}\n")
         return 2
+    _check(arguments, api, is_migration=is_migration)
     if is_migration:
-        if arguments.apply or arguments.older_versions or arguments.webhook:
-            arguments.fail("migrate goes with --kubeconfig alone")
-        return _migrate(str(api.resource), arguments.kubeconfig)
-    if wrong := sorted(set(arguments.older_versions) - set(api.conversion.versions)):
-        arguments.fail(f"--older-versions: there is {', '.join(api.conversion.versions)}, and no {', '.join(wrong)}")
-    if bool(arguments.older_versions) != bool(arguments.webhook):
-        arguments.fail("--older-versions and --webhook need each other")
+        return _migrate(str(api.resource), arguments.kubeconfig, is_last=arguments.last)
     body = api.crd.load(*arguments.older_versions)
     if arguments.webhook:
         body["spec"]["conversion"] = _conversion(arguments.webhook, f"/convert/{api.resource}")
     return _put(body, arguments)
+
+
+def _check(arguments: argparse.Namespace, api: "ServedAPI", *, is_migration: bool) -> None:
+    """End with a message about flags that do not fit together."""
+    if is_migration and (arguments.apply or arguments.older_versions or arguments.webhook):
+        arguments.fail("migrate goes with --last and --kubeconfig alone")
+    if arguments.last and not is_migration:
+        arguments.fail("--last goes with migrate")
+    if wrong := sorted(set(arguments.older_versions) - set(api.conversion.versions)):
+        arguments.fail(f"--older-versions: there is {', '.join(api.conversion.versions)}, and no {', '.join(wrong)}")
+    if bool(arguments.older_versions) != bool(arguments.webhook):
+        arguments.fail("--older-versions and --webhook need each other")
 
 
 def _put(body: Mapping[str, Any], arguments: argparse.Namespace) -> int:
@@ -91,21 +104,21 @@ def _conversion(webhook: str, path: str) -> dict[str, Any]:
     return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
 
 
-def _migrate(crd: str, kubeconfig: str | None) -> int:
+def _migrate(crd: str, kubeconfig: str | None, *, is_last: bool) -> int:
     import asyncio  # noqa: PLC0415 (see above)
 
-    from tf_operator.app import crd_migrate  # noqa: PLC0415
+    from tf_operator.app import crd_apply, crd_migrate  # noqa: PLC0415
     from tf_operator.machinery.clock import SystemClock  # noqa: PLC0415
     from tf_operator.machinery.transport.config import ConfigurationError  # noqa: PLC0415
     from tf_operator.machinery.transport.errors import ApiError  # noqa: PLC0415
-    from tf_operator.machinery.transport.kubeconfig import KubeConfig  # noqa: PLC0415
 
     try:
-        written = asyncio.run(crd_migrate.migrate(crd, KubeConfig(kubeconfig), SystemClock()))
+        written = asyncio.run(crd_migrate.migrate(crd, crd_apply.source_of(kubeconfig), SystemClock(), is_last=is_last))
     except (ApiError, ConfigurationError, crd_migrate.NotMigrated) as error:
         sys.stderr.write(f"tf-operator crd: {crd} was not migrated: {error}\n")
         return 1
-    sys.stdout.write(f"{crd}: {written} objects written, no older version is stored any more\n")
+    served = ", and none is served" if is_last else ""
+    sys.stdout.write(f"{crd}: {written} objects written, no older version is stored any more{served}\n")
     return 0
 
 
@@ -116,13 +129,17 @@ def _apply(body: Mapping[str, Any], kubeconfig: str | None) -> int:
     from tf_operator.machinery.clock import SystemClock  # noqa: PLC0415
     from tf_operator.machinery.transport.config import ConfigurationError  # noqa: PLC0415
     from tf_operator.machinery.transport.errors import ApiError  # noqa: PLC0415
-    from tf_operator.machinery.transport.kubeconfig import KubeConfig  # noqa: PLC0415
 
     name = f"customresourcedefinition.apiextensions.k8s.io/{body['metadata']['name']}"
     try:
-        asyncio.run(crd_apply.apply(body, KubeConfig(kubeconfig), SystemClock()))
-    except (ApiError, ConfigurationError, crd_apply.NotServed) as error:
+        waiting = asyncio.run(crd_apply.apply(body, crd_apply.source_of(kubeconfig), SystemClock()))
+    except crd_apply.NotServed as error:
+        sys.stderr.write(f"tf-operator crd: {name} was applied, but {error}\n")
+        return 1
+    except (ApiError, ConfigurationError, crd_apply.StillStored) as error:
         sys.stderr.write(f"tf-operator crd: {name} was not applied: {error}\n")
         return 1
-    sys.stdout.write(f"{name} applied\n")
+    are = "is" if len(waiting) == 1 else "are"
+    more = f"; {', '.join(waiting)} {are} served once the webhook answers" if waiting else ""
+    sys.stdout.write(f"{name} applied{more}\n")
     return 0

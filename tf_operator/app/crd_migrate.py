@@ -2,7 +2,8 @@
 
 Each object is written back as it is, in the storage version: the API server then stores it in that version. Only after
 the last one the definition is told that no other version is stored. What was begun and not finished is simply begun
-again. Neighbours: ``crd_apply`` has the client, ``crd_command`` the command line.
+again. With ``is_last`` the definition then has the stored version alone, and no webhook: nothing depends on the
+operator any more. Neighbours: ``crd_apply`` has the client, ``crd_command`` the command line.
 """
 
 from collections.abc import AsyncGenerator
@@ -15,27 +16,46 @@ from tf_operator.machinery.transport import errors, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.config import ConfigSource
 from tf_operator.machinery.transport.requests import EVERYWHERE, Resource
-from tf_operator.meta import Body, ObjectKey
+from tf_operator.meta import Body, ObjectKey, key_of, resource_version_of
 
 
 class NotMigrated(Exception):
     """Some objects may still be stored in an older version; the message says why."""
 
 
-async def migrate(name: str, source: ConfigSource, clock: Clock) -> int:
+async def migrate(name: str, source: ConfigSource, clock: Clock, *, is_last: bool = False) -> int:
     """Migrate the objects of the CRD of this name; how many were written. Raises ``ApiError`` or ``NotMigrated``."""
     key = ObjectKey("", name)
     async with connected(source, clock) as client:
         crd = await client.get(CRDS, key)
-        resource = _stored_as(crd)
-        if (crd.get("status") or {}).get("storedVersions") == [resource.version]:
-            return 0
-        written = 0
-        async with aclosing(_keys(client, resource)) as keys:
-            async for found in keys:
-                written += await _write(client, resource, found)
-        await client.merge_patch(CRDS, key, {"status": {"storedVersions": [resource.version]}}, subresource="status")
+        written = await _migrate(client, crd)
+        if is_last:
+            await _end_conversion(client, key)
         return written
+
+
+async def _migrate(client: ApiClient, crd: Body) -> int:
+    resource = _stored_as(crd)
+    if (crd.get("status") or {}).get("storedVersions") == [resource.version]:
+        return 0
+    written = 0
+    async with aclosing(_keys(client, resource)) as keys:
+        async for found in keys:
+            written += await _write(client, resource, found)
+    done = {"status": {"storedVersions": [resource.version]}}
+    await client.merge_patch(CRDS, key_of(crd), done, subresource="status")
+    return written
+
+
+async def _end_conversion(client: ApiClient, key: ObjectKey) -> None:
+    """Both in one request: without a conversion, older versions would be served wrongly."""
+    crd = await client.get(CRDS, key)
+    versions = [entry for entry in crd["spec"]["versions"] if entry["storage"]]
+    if len(versions) == len(crd["spec"]["versions"]):
+        return
+    spec = {"versions": versions, "conversion": {"strategy": "None", "webhook": None}}
+    head = {"resourceVersion": resource_version_of(crd)}
+    await client.merge_patch(CRDS, key, {"metadata": head, "spec": spec})
 
 
 async def _keys(client: ApiClient, resource: Resource) -> AsyncGenerator[ObjectKey, None]:

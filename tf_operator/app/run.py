@@ -125,7 +125,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             drain_timeout=options.drain_timeout,
             wait_until_clear=conflicts.wait_until_clear,
         )
-        parts = _webhook(options, to_server, election, probes, stack)
+        parts = _webhook(options, to_server, election, stack, probes=probes, metrics=metrics)
         if config:
             parts["controller config"] = config.follow(clock)
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
@@ -169,14 +169,17 @@ def _webhook(
     options: Options,
     to_server: clients.Clients,
     election: ElectionThread | None,
-    probes: health.Health,
     stack: AsyncExitStack,
+    *,
+    probes: health.Health,
+    metrics: registry.Metrics,
 ) -> dict[str, Coroutine[Any, Any, object]]:
     """What has to run for the webhook that converts older versions; it is served until the stack is left."""
     if not options.webhook:
         return {}
     client, leader = to_server.webhook(), to_server.webhook(clients.guard(election))
-    return {"webhook": stack.enter_context(webhook.serving(options.webhook, options.apis, client, leader, probes))}
+    serving = webhook.serving(options.webhook, options.apis, client, leader, probes=probes, measures=metrics.webhook())
+    return stack.enter_context(serving)
 
 
 def _controllers(

@@ -1,8 +1,8 @@
 """One pod as a process of this machine: what a kubelet does with it, in a thread of its own.
 
 The process has the arguments and the environment of the pod's only container, a fresh token of its service account, and
-an address of its own. It is Ready as its readiness probe says, started again when it ends or when its liveness probe
-fails, and gets SIGTERM and its grace period when the pod is deleted.
+an address of its own. It is Ready as its readiness probe says, started again when it ends, but for a restartPolicy of
+Never, or when its liveness probe fails, and gets SIGTERM and its grace period when the pod is deleted.
 """
 
 import functools
@@ -75,7 +75,9 @@ class Pod:
         self._mount_account()
         while not self._is_ending.is_set():
             self._run_once()
-            if not self._is_ending.is_set():
+            if self._spec.get("restartPolicy") == "Never":
+                self._is_ending.wait()
+            elif not self._is_ending.is_set():
                 self._restarts += 1
                 self._is_ending.wait(_BACK_OFF)
         gone = f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
@@ -103,7 +105,11 @@ class Pod:
                 self._terminate(process)
         self._terminate(process)
         self._is_ready = False
-        end = {"exitCode": process.returncode, "finishedAt": _now(), "reason": "Error" if process.returncode else ""}
+        end = {
+            "exitCode": process.returncode,
+            "finishedAt": _now(),
+            "reason": "Error" if process.returncode else "Completed",
+        }
         self._write_status({"terminated": end})
 
     def _terminate(self, process: "subprocess.Popen[bytes]") -> None:
@@ -122,7 +128,8 @@ class Pod:
             if "valueFrom" in entry:
                 listed[entry["name"]] = fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
         cluster = {"KUBERNETES_SERVICE_HOST": str(api.hostname), "KUBERNETES_SERVICE_PORT": str(api.port)}
-        own = {ADDRESS: listening_at(self.ip), ROOT: str(self._folder), "PATH": os.environ["PATH"]}
+        own = {ADDRESS: listening_at(self.ip), ROOT: str(self._folder)}
+        own |= {"PATH": os.environ["PATH"], "HOME": str(self._folder)}
         return {**cluster, **own, **listed}
 
     def _mount_account(self) -> None:
@@ -142,6 +149,9 @@ class Pod:
 
     def _write_status(self, state: Json) -> None:
         is_running = "running" in state
+        phase = "Running"
+        if self._spec.get("restartPolicy") == "Never" and not is_running:
+            phase = "Failed" if state["terminated"]["exitCode"] else "Succeeded"
         readiness = str(self._is_ready and is_running)
         conditions = {"PodScheduled": "True", "Initialized": "True", "ContainersReady": readiness, "Ready": readiness}
         container = {
@@ -154,7 +164,7 @@ class Pod:
             "state": state,
         }
         status = {
-            "phase": "Running",
+            "phase": phase,
             "podIP": self.ip,
             "podIPs": [{"ip": self.ip}],
             "startTime": self._started_at,

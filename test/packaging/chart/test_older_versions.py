@@ -69,8 +69,16 @@ class Chart:
         taking = ("--create-namespace", "--take-ownership", "--wait", "--timeout", f"{PATIENCE}s")
         self._helm.ok("upgrade", "--install", "tf", CHART, "--namespace", NAMESPACE, *taking, values=values)
 
-    def remove(self):
-        self._helm.ok("uninstall", "tf", "--namespace", NAMESPACE, "--ignore-not-found", "--wait")
+    def migrate_and_switch_off(self, replicas):
+        """A hook migrates before the rollout."""
+        self.deploy(replicas)
+
+    def remove(self, *more):
+        self._helm.ok("uninstall", "tf", "--namespace", NAMESPACE, "--ignore-not-found", "--wait", *more)
+
+    def removal_refused(self):
+        """What Helm says."""
+        return self._helm.refusal("uninstall", "tf", "--namespace", NAMESPACE)
 
 
 class Overlay:
@@ -108,6 +116,11 @@ class Overlay:
             *("rollout", "status", "deployment/tf-operator", f"--namespace={NAMESPACE}", f"--timeout={PATIENCE}s")
         )
 
+    def migrate_and_switch_off(self, replicas):
+        """As the page on older versions says."""
+        assert "0 objects" not in tf_operator(self._plane, "crd", "migrate")
+        self.deploy(replicas)
+
     def remove(self):
         self._kubectl("delete", "--ignore-not-found", "-k", str(self._folder))
 
@@ -129,6 +142,15 @@ def arguments(versions):
 async def deployed(request, plane, node, tmp_path):
     """A way to deploy the operator, to a cluster without TFJobs."""
     found = request.param(plane, tmp_path, Kubectl(plane.kubeconfig("admin"), tmp_path).run)
+    yield found
+    print(node.logs())  # noqa: T201
+    found.remove()
+    await delete_crd(plane.admin)
+
+
+@pytest.fixture
+async def chart(plane, node, tmp_path):
+    found = Chart(plane, tmp_path, None)
     yield found
     print(node.logs())  # noqa: T201
     found.remove()
@@ -207,5 +229,43 @@ async def test_an_operator_starts_cold_on_jobs_that_are_stored_in_older_versions
 
     await scale(plane, deployed, 0)
     await scale(plane, deployed, replicas)
-    assert "0 objects" not in tf_operator(plane, "crd", "migrate")
-    assert plane.admin.get(CRD)["status"]["storedVersions"] == ["v1"]
+    deployed.migrate_and_switch_off(replicas)
+    assert only_v1_is_left(plane)
+
+
+def only_v1_is_left(plane):
+    """And jobs can be read without the operator."""
+    found = plane.admin.get(CRD)
+    served = [version["name"] for version in found["spec"]["versions"]]
+    listed = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
+    stored = found["status"]["storedVersions"]
+    return (served, stored, listed) == (["v1"], ["v1"], {"of-v1alpha1", "of-v1beta1"})
+
+
+async def test_a_release_is_removed_and_what_it_leaves_depends_on_no_webhook(plane, chart, namespace):
+    await store_jobs(plane, namespace)
+    chart.deploy(1, *OLDER)
+    chart.remove()
+
+    assert only_v1_is_left(plane)
+    empty = f"/api/v1/namespaces/{plane.make_namespace('empty')}"
+    plane.admin.delete(empty)
+    await eventually(lambda: is_gone(plane.admin, empty), within=PATIENCE)
+
+
+def is_gone(admin, path):
+    try:
+        admin.get(path)
+    except ApiRefusedError as refusal:
+        return refusal.status == 404
+    return False
+
+
+@pytest.mark.timeout(300)  # on a machine that is shared
+async def test_a_release_whose_webhook_does_not_answer_is_not_removed(plane, chart, namespace):
+    await store_jobs(plane, namespace)
+    chart.deploy(0, *OLDER)
+
+    assert "pre-delete" in chart.removal_refused()
+    assert plane.admin.get(CRD)["spec"]["conversion"]["strategy"] == "Webhook"
+    chart.remove("--no-hooks")

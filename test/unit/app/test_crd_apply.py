@@ -8,9 +8,10 @@ from support.config_source import ConfigSource
 from support.fake_clock import FakeClock
 from support.loopback import Loopback, reply
 from tf_operator.app import crd_apply
-from tf_operator.app.crd_apply import NotServed, apply
+from tf_operator.app.crd_apply import NotServed, StillStored, apply
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.config import ClientConfig
+from tf_operator.machinery.transport.in_cluster import InCluster
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -80,3 +81,42 @@ async def test_a_refusal_is_an_error_of_the_api():
     async with Loopback(reply(403, b'{"kind":"Status","reason":"Forbidden","message":"not you"}')) as server:
         with pytest.raises(errors.Forbidden, match="not you"):
             await apply(CRD, at(server), FakeClock())
+
+
+async def test_versions_that_wait_for_their_webhook_are_named():
+    """The webhook may be there only after its definition."""
+    conversion = {"conversion": {"strategy": "Webhook"}}
+    crd = CRD | {"spec": CRD["spec"] | conversion}
+    crd["spec"]["versions"] = [{"name": name, "served": True} for name in ("v1", "v0")]
+
+    def answer(seen):
+        if seen.target.startswith("/apis/x/v0/"):
+            return reply(500, b'{"kind":"Status","reason":"InternalError","message":"conversion webhook failed"}')
+        established = [{"type": name, "status": status} for name, status in ESTABLISHED.items()]
+        return reply(200, json.dumps({**crd, "status": {"conditions": established}}).encode())
+
+    async with Loopback(answer) as server:
+        assert await apply(crd, at(server), HastyClock()) == ["v0"]
+
+
+async def test_a_definition_without_a_version_that_is_stored_is_refused_with_the_way_on():
+    refused = reply(422, b'{"kind":"Status","reason":"Invalid","message":"status.storedVersions: missing"}')
+    stored = reply(200, json.dumps({**CRD, "status": {"storedVersions": ["v1beta1", "v1"]}}).encode())
+    async with Loopback([refused, stored]) as server:
+        with pytest.raises(StillStored, match="stored in v1beta1: first run tf-operator crd migrate"):
+            await apply(CRD, at(server), HastyClock())
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "environment", "is_pod"),
+    [
+        (None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, True),
+        ("file", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, False),
+        (None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "file"}, False),
+        (None, {}, False),
+    ],
+)
+def test_a_pod_without_a_kubeconfig_uses_its_service_account(kubeconfig, environment, is_pod, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert isinstance(crd_apply.source_of(kubeconfig, environment), InCluster) == is_pod

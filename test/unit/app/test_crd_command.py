@@ -39,25 +39,41 @@ def test_older_versions_are_in_the_definition_with_the_webhook_that_converts_the
     assert (service["namespace"], service["name"]) == ("team", "tf-operator-webhook")
 
 
-def test_applying_says_so(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("waiting", "more"),
+    [
+        ([], ""),
+        (["v1beta1"], "; v1beta1 is served once the webhook answers"),
+        (["v1", "v1beta1"], "; v1, v1beta1 are served once the webhook answers"),
+    ],
+)
+def test_applying_says_so(capsys, monkeypatch, waiting, more):
     applied = []
 
     async def apply(body, source, clock):
         applied.append(body)
+        return waiting
 
     monkeypatch.setattr(crd_apply, "apply", apply)
 
     assert command.main(["crd", "--apply", "--kubeconfig=x"]) == 0
-    assert capsys.readouterr().out == f"{NAME} applied\n"
+    assert capsys.readouterr().out == f"{NAME} applied{more}\n"
     assert applied == [DEFAULT.crd.load()]
 
 
-@pytest.mark.parametrize("error", [ConfigurationError("no file"), crd_apply.NotServed("no file")])
-def test_what_went_wrong_is_one_line_and_exit_code_1(error, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConfigurationError("no file"), "was not applied: no file"),
+        (crd_apply.StillStored("still stored"), "was not applied: still stored"),
+        (crd_apply.NotServed("it is not served"), "was applied, but it is not served"),
+    ],
+)
+def test_what_went_wrong_is_one_line_and_exit_code_1(error, words, capsys, monkeypatch):
     async def apply(body, source, clock):
         raise error
 
     monkeypatch.setattr(crd_apply, "apply", apply)
 
     assert command.main(["crd", "--apply"]) == 1
-    assert capsys.readouterr().err == f"tf-operator crd: {NAME} was not applied: no file\n"
+    assert capsys.readouterr().err == f"tf-operator crd: {NAME} {words}\n"

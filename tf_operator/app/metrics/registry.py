@@ -29,6 +29,7 @@ from tf_operator.app.metrics.queue import (
     ReconcileMetrics,
 )
 from tf_operator.app.metrics.watches import ReflectorMetrics, WatchFamilies
+from tf_operator.app.metrics.webhook import WebhookMetrics
 from tf_operator.dialects import registry as dialects
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -87,6 +88,10 @@ class Metrics:
     def job_queue(self) -> JobQueueMetrics:
         """Instruments of the operator's own queue of jobs; asked for once, where there is one."""
         return JobQueueMetrics(self.registry)
+
+    def webhook(self) -> WebhookMetrics:
+        """Instruments of the conversion webhook; asked for once, where there is one."""
+        return WebhookMetrics(self.registry)
 
     def client(self, host: str) -> ClientMetrics:
         """Instruments of the clients that speak to the apiserver at this address."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from tf_operator.app.crd_apply import CRDS
 from tf_operator.app.webhook import keys
 from tf_operator.app.webhook.keys import Keys, Pair
 from tf_operator.machinery.clock import Clock
@@ -26,9 +27,6 @@ from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import Body, ObjectKey, key_of, resource_version_of
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
-CRDS: Final = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
-)
 EVERY: Final = 10.0
 """Seconds between two looks; well below the minute in which every replica and API server has to know a new one."""
 SOON: Final = 1.0

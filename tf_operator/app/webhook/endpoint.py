@@ -15,8 +15,9 @@ from tf_operator.app.http import server
 from tf_operator.app.http.certificates import GivenCertificate
 from tf_operator.app.http.health import Health
 from tf_operator.app.http.server import Answer, Endpoint, HttpReply, PageRequest
+from tf_operator.app.metrics.webhook import WebhookMetrics
 from tf_operator.app.options.options import Webhook
-from tf_operator.app.webhook import review
+from tf_operator.app.webhook import review, stored_versions
 from tf_operator.app.webhook.share import TimeShare
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -50,18 +51,29 @@ class _FromFiles(GivenCertificate):
 
 @contextmanager
 def serving(
-    chosen: Webhook, served: tuple[ServedAPI, ...], client: ApiClient, leader: ApiClient, probes: Health
-) -> Iterator[Coroutine[Any, Any, None]]:
+    chosen: Webhook,
+    served: tuple[ServedAPI, ...],
+    client: ApiClient,
+    leader: ApiClient,
+    *,
+    probes: Health,
+    measures: WebhookMetrics,
+) -> Iterator[dict[str, Coroutine[Any, Any, object]]]:
     """Serve until the block is left; yields what has to run meanwhile. Without a certificate nothing is ready.
 
     ``leader`` sends only while this process leads. ``CertificateError`` when one that was given cannot be used.
     """
     apis = [api for api in served if api.conversion.versions]
-    found = _certificate(chosen, [str(api.resource) for api in apis], client, leader)
+    crds = [str(api.resource) for api in apis]
+    found = _certificate(chosen, crds, client, leader)
     probes.wait_for(found.trouble)
+    measures.read_trouble_by(found.trouble)
     answers = answers_of(apis, SystemClock())
     with server.serving(Endpoint(chosen.address, {}, found.context, answers)):
-        yield found.keep()
+        yield {
+            "webhook": found.keep(),
+            "stored versions": stored_versions.watch(crds, client, SystemClock(), measures.stored),
+        }
 
 
 def _certificate(chosen: Webhook, crds: list[str], client: ApiClient, leader: ApiClient) -> Certificate:

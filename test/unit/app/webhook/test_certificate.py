@@ -8,8 +8,9 @@ import ssl
 import pytest
 import structlog
 
+from tf_operator.app.crd_apply import CRDS
 from tf_operator.app.webhook import certificate, keys
-from tf_operator.app.webhook.certificate import CRDS, SECRETS, KeptCertificate, NoCertificate
+from tf_operator.app.webhook.certificate import SECRETS, KeptCertificate, NoCertificate
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport.errors import Conflict, Forbidden, NotFound, Status
 from tf_operator.meta import ObjectKey

@@ -1,0 +1,33 @@
+"""The conversion webhook. Without it, none of these series exist.
+
+Neighbour: ``registry``, which makes these.
+"""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Gauge
+
+
+class WebhookMetrics:
+    """``tf_operator_webhook_*``."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._ready = Gauge(
+            "tf_operator_webhook_ready",
+            "1 while this replica has a certificate for reviews.",
+            registry=registry,
+        )
+        self._stored = Gauge(
+            "tf_operator_webhook_older_stored_versions",
+            "Versions beside the reconciled one in which objects may be stored; to read these takes the webhook.",
+            ["crd"],
+            registry=registry,
+        )
+
+    def read_trouble_by(self, trouble: Callable[[], str]) -> None:
+        """Call ``trouble`` whenever the metrics are rendered; it is empty when there is none."""
+        self._ready.set_function(lambda: not trouble())
+
+    def stored(self, crd: str, older: int) -> None:
+        """``tf_operator_webhook_older_stored_versions``."""
+        self._stored.labels(crd).set(older)
