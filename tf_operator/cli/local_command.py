@@ -242,11 +242,12 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
     if lock >= 0:
         folder.record("")
     from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
+    from tf_operator.local.apiserver.journal import UnusableJournal  # noqa: PLC0415 (as above)
 
     starter = _Starter(ready)
     try:
         return local.serve(folder, on_ready=lambda: starter.tell(_READY))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnusableJournal) as error:
         way_out = "'tfjob local down --purge' deletes it with all jobs"
         problem = StateError(f"{folder.journal} cannot be used ({error}); {way_out}")
     except StateError as error:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -164,6 +165,19 @@ async def test_whenever_the_start_is_interrupted_down_leaves_nothing(local, tmp_
     assert list(tmp_path.iterdir()) == []
     # What a killed server was starting at that moment ends when it finds its parent gone.
     await eventually(lambda: not processes_with(str(local.folder.path)))
+
+
+def test_a_damaged_journal_is_one_sentence(local):
+    assert [local.tfjob(verb).returncode for verb in ("up", "down")] == [0, 0]
+    connection = sqlite3.connect(local.folder.journal)
+    with connection:
+        connection.execute("update objects set body = x'00' where path = 'default'")
+    connection.close()
+    up = local.tfjob("up")
+
+    way_out = "'tfjob local down --purge' deletes it with all jobs"
+    problem = f"cannot be used (the object default in it is damaged); {way_out}"
+    assert (up.returncode, up.stderr) == (1, f"tfjob local: {local.folder.journal} {problem}\n")
 
 
 def test_a_server_that_cannot_start_says_why(local):

@@ -100,7 +100,7 @@ def _port(port: object, container: LocalContainer) -> int:
         number = entry.get("containerPort")
         if entry.get("name") == port and isinstance(number, int):
             return number
-    return int(str(port))
+    raise ValueError(f"container {container.name} has no port {port!r}: its ports name none so")
 
 
 async def _connect(host: str, port: int) -> str:

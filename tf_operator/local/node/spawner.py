@@ -206,7 +206,9 @@ class Spawner:
     def _remember_or_kill(self, pid: int) -> None:
         """Note a child; one that cannot be noted ends before it is reported as failed (no space left, for example)."""
         try:
-            (self._folder / str(pid)).write_text(start_time_of(pid))
+            file = os.open(self._folder / str(pid), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(file, "w") as opened:
+                opened.write(start_time_of(pid))
         except OSError:
             os.kill(pid, signal.SIGKILL)  # it may have no group yet
             _kill_group(pid)
@@ -255,8 +257,8 @@ def start_time_of(pid: int) -> str:
 def kill_left_over(folder: Path) -> list[int]:
     """Kill the process groups that an earlier spawner has left, and forget them; those that were there."""
     killed = []
-    for file in folder.glob("[0-9]*"):
-        pid, started = int(file.name), file.read_text()
+    for file in (file for file in folder.glob("[0-9]*") if file.name.isdecimal()):
+        pid, started = int(file.name), file.read_text(errors="replace")
         if started and start_time_of(pid) == started:
             _kill_group(pid)
             killed.append(pid)

@@ -6,7 +6,7 @@ and not again when they change. There are no service account tokens: nothing of 
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,16 @@ class VolumeSources:
     """Of the PVCs of the pod's namespace."""
     configs: Configs
     capacity: Capacity
+
+
+_HOST_PATHS: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
+    "Directory": ("directory", Path.is_dir),
+    "File": ("file", Path.is_file),
+    "Socket": ("socket file", Path.is_socket),
+    "CharDevice": ("character device", Path.is_char_device),
+    "BlockDevice": ("block device", Path.is_block_device),
+}
+"""The types of a hostPath: how a kubelet calls them, and what is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +152,16 @@ def _downward(pod: LocalPod, item: Body, capacity: Capacity) -> bytes:
 
 
 def _host_path(source: Body) -> Path:
-    path = Path(text_of(source, "path"))
-    if text_of(source, "type") == "DirectoryOrCreate":
+    path, kind = Path(text_of(source, "path")), text_of(source, "type")
+    if kind == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
+    if kind == "FileOrCreate" and not path.exists():
+        path.touch()
     if not path.exists():
         raise _mount_error(f"hostPath {path} does not exist on this machine; type DirectoryOrCreate makes it")
+    words, is_so = _HOST_PATHS.get(kind.removesuffix("OrCreate"), ("", Path.exists))
+    if not is_so(path):
+        raise _mount_error(f"hostPath type check failed: {path} is not a {words}")
     return path
 
 

@@ -1,11 +1,13 @@
 """What a server finds that is started again."""
 
+import sqlite3
+
 import pytest
 
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call, events, watch
-from tf_operator.local.apiserver.journal import SqliteJournal
+from tf_operator.local.apiserver.journal import SqliteJournal, UnusableJournal
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"
 
@@ -33,6 +35,24 @@ def test_everything_is_there_with_the_same_versions(again):
     server = again()
     assert call(server, "GET", TOYS) == before
     assert call(server, "POST", TOYS, {"metadata": {"name": "c"}})[1]["metadata"]["resourceVersion"] == "6"
+
+
+@pytest.mark.parametrize("raw", [b"", b"\0\0", b"[]", b"{}", b'{"metadata": {"name": "a"}}', "text"])
+def test_a_row_that_is_no_object_is_named(again, tmp_path, raw):
+    call(again(), "POST", TOYS, {"metadata": {"name": "a"}})
+    file = tmp_path / "journal.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("update objects set body = ? where path = 'team/a'", (raw,))
+    connection.close()
+    with pytest.raises(UnusableJournal, match="the object team/a in it is damaged"):
+        again()
+
+
+def test_nobody_else_may_read_it(again, tmp_path):
+    call(again(), "POST", TOYS, {"metadata": {"name": "a"}})
+    files = [*tmp_path.iterdir()]
+    assert len(files) == 3  # two beside it
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
 def test_a_watch_goes_on_from_the_last_version_and_no_earlier_one(again):

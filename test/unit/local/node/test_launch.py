@@ -258,12 +258,34 @@ def test_files_of_a_volume_have_the_modes_that_it_names(volume, modes, tmp_path)
         ({"configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}, "non-existent key: k"),
         ({"configMap": {"name": "c", "items": [{"key": "a", "path": "../p"}]}}, "leads out of the volume"),
         ({"hostPath": {"path": "/no/such/folder"}}, "hostPath /no/such/folder does not exist"),
+        ({"hostPath": {"path": "/etc/hostname", "type": "Directory"}}, "/etc/hostname is not a directory"),
+        ({"hostPath": {"path": "/etc", "type": "File"}}, "type check failed: /etc is not a file"),
+        ({"hostPath": {"path": "/etc", "type": "FileOrCreate"}}, "/etc is not a file"),
+        ({"hostPath": {"path": "/etc", "type": "Socket"}}, "/etc is not a socket file"),
+        ({"hostPath": {"path": "/etc", "type": "CharDevice"}}, "/etc is not a character device"),
+        ({"hostPath": {"path": "/dev/null", "type": "BlockDevice"}}, "/dev/null is not a block device"),
         ({"persistentVolumeClaim": {"claimName": "../../x"}}, "leads out of the volume"),
     ],
 )
 def test_a_volume_that_cannot_be_made_is_named(volume, message, tmp_path):
     with pytest.raises(CannotStart, match=message):
         made(tmp_path, **volume)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("new", "DirectoryOrCreate"),
+        ("new", "FileOrCreate"),
+        ("/dev/null", "CharDevice"),
+        ("/etc", "Directory"),
+        ("/", ""),
+    ],
+)
+def test_a_path_of_the_machine_is_what_its_type_says(path, kind, tmp_path):
+    found = made(tmp_path, hostPath={"path": str(tmp_path / path), "type": kind})
+    assert found == tmp_path / path
+    assert (found.is_dir(), found.is_file()) == ("Directory" in kind or path == "/", kind == "FileOrCreate")
 
 
 def test_a_mount_may_be_a_part_of_a_volume(tmp_path):

@@ -54,5 +54,8 @@ async def test_a_probe_is_good_by_the_status_or_the_connection(reply, problem):
         tcp, _ = probe_of(tcpSocket={"port": port})
         assert await answers(tcp, container, clock=clock, port_of=int) == ""
     assert "Connect call failed" in await answers(tcp, container, clock=clock, port_of=int)
+    unnamed, _ = probe_of(tcpSocket={"port": "metrics"})
+    rule = "container main has no port 'metrics': its ports name none so"
+    assert await answers(unnamed, container, clock=clock, port_of=int) == rule
     assert asked == [80]
     assert {b"GET /up HTTP/1.1", b"A: b"} <= set(heads[0].split(b"\r\n"))
