@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +47,11 @@ async def living(kubeconfig: Path, folder: Path) -> AsyncIterator[LiveNode]:
     connection = Connection(config, clock=clock, user_agent="demo-node", pool_size=0)
     async with connection as transport, asyncio.TaskGroup() as tasks:
         client = ApiClient(transport, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
-        settings = NodeSettings(folder, this_interpreter(), machine_capacity())
+        home = folder / "home"
+        home.mkdir(parents=True)
+        python = this_interpreter()
+        python = replace(python, variables={**python.variables, "HOME": str(home)})  # gone with the folder
+        settings = NodeSettings(folder, python, machine_capacity())
         node = ProcessNode(client, clock=clock, settings=settings)
         parts = [tasks.create_task(node.run()), tasks.create_task(_beat(client, settings, clock))]
         try:

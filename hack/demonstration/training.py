@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
@@ -51,6 +51,14 @@ What to type next:
   tfjob run {JOB} --context NAME      # the same job, in a cluster
   tfjob local up                                                             # a server that stays, for kubectl, too
 """
+_AT_HOME: Final = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+"""What leads programs to folders that are usually at home."""
+_OF_DOWNLOADS: Final = {
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "PIP_CONFIG_FILE": ".pip/pip.conf",
+    "NETRC": ".netrc",
+}
 _END_SECONDS: Final = 20.0
 
 
@@ -97,8 +105,15 @@ def prepare(progress: Progress) -> Path:
 def _run(progress: Progress) -> int:
     command = ["tfjob", "run", *ARGUMENTS, "-v"]
     progress.say(f"{shlex.join(command)}\n")
-    with _running([str(VENV / "bin" / command[0]), *command[1:]]) as process:
+    with _running([str(VENV / "bin" / command[0]), *command[1:]], env=at_home(os.environ)) as process:
         return process.wait()
+
+
+def at_home(variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a user who has nothing yet: what programs keep at home goes with the virtual environment."""
+    home = (VENV / "home").absolute()
+    home.mkdir(exist_ok=True)
+    return {name: value for name, value in variables.items() if name not in _AT_HOME} | {"HOME": str(home)}
 
 
 def _install(step: Step) -> None:
@@ -147,7 +162,7 @@ def _told(command: list[str], step: Step) -> None:
     """Run pip or uv, and show what it is at."""
     lines = []
     # What is left of a pip that is killed is in the folder that the next attempt deletes.
-    environment = os.environ | {"TMPDIR": str((VENV / "tmp").absolute())}
+    environment = at_home(os.environ) | _downloads() | {"TMPDIR": str((VENV / "tmp").absolute())}
     with _running(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout or ():
             lines.append(line)
@@ -158,6 +173,12 @@ def _told(command: list[str], step: Step) -> None:
         if code := process.wait():
             sys.stdout.writelines(["\n", *lines[-15:]])
             raise subprocess.CalledProcessError(code, command[:4])
+
+
+def _downloads() -> dict[str, str]:
+    """Settings and kept downloads of pip and uv, which are those of the user."""
+    places = {name: os.environ.get(name) or str(Path.home() / place) for name, place in _OF_DOWNLOADS.items()}
+    return {name: place for name, place in places.items() if name == "XDG_CACHE_HOME" or os.path.lexists(place)}
 
 
 @contextlib.contextmanager

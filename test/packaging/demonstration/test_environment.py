@@ -80,6 +80,32 @@ def test_a_lock_without_uv_is_named(installed, monkeypatch, tmp_path):
     assert not training.VENV.exists()
 
 
+def test_what_programs_keep_at_home_is_in_the_environment_of_the_demo(installed, monkeypatch, tmp_path):
+    home = tmp_path / "home"
+    (home / ".pip").mkdir(parents=True)
+    (home / ".pip/pip.conf").touch()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setattr(training, "VENV", tmp_path / "demo")
+    (training.VENV / "bin").mkdir(parents=True)
+    (training.VENV / "tmp").mkdir()
+    keep = "#!/bin/sh\ntouch ~/.keras ${XDG_DATA_HOME:-$HOME}/.data\n"
+    (training.VENV / "bin/tfjob").write_text(keep)
+    (training.VENV / "bin/tfjob").chmod(0o755)
+
+    assert training._run(Progress(io.StringIO(), prefix="demo")) == 0
+    with Progress(io.StringIO(), prefix="demo").step("") as step:
+        TOLD(
+            ["sh", "-c", 'touch ~/.rustup; echo "$XDG_CACHE_HOME $XDG_CONFIG_HOME $PIP_CONFIG_FILE" >~/settings'], step
+        )
+
+    kept = {path.name: path.read_text() for path in (training.VENV / "home").iterdir()}
+    assert kept.keys() == {".keras", ".data", ".rustup", "settings"}
+    assert kept["settings"] == f"{home}/.cache  {home}/.pip/pip.conf\n"  # there is no folder of settings
+    assert [path.name for path in home.iterdir()] == [".pip"]
+
+
 def test_the_last_words_of_a_program_that_fails_are_shown_and_its_pipe_is_closed(installed, capsys):
     installed()
     words = [sys.executable, "-c", "import sys; print(*range(40), sep='\\n'); sys.exit(3)"]

@@ -8,6 +8,7 @@ cases. Only current objects are kept: after a restart, watches and lists of earl
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ class SqliteJournal:
 
     def __init__(self, file: Path) -> None:
         # SQLite gives the files beside it the mode of this one, which only this user may read.
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        with suppress(OSError):  # SQLite says what is wrong
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self._connection = sqlite3.connect(file, isolation_level=None)
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = normal")
