@@ -79,6 +79,13 @@ def prepared(body: Body, arguments: argparse.Namespace, *, folder: str = "") -> 
     return changed
 
 
+def values_of(body: Body, variable: str) -> set[str]:
+    """The values that containers in the object give to a variable."""
+    containers = (container for template in _templates(body) for container in _containers(template["spec"]))
+    entries = (entry for container in containers for entry in container.get("env") or ())
+    return {str(entry["value"]) for entry in entries if entry.get("name") == variable and "value" in entry}
+
+
 def parse_mount(text: str) -> tuple[str, Path]:
     """``/training=programs``: a path of the image, and the folder or file that stands for it."""
     inside, _, here = text.partition("=")

@@ -8,11 +8,12 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import imports, local_objects, run_command, session
+from tf_operator.cli import imports, local_objects, run_command, run_job, session, tensorflow_lines
 from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import RunOptions
@@ -58,11 +59,14 @@ async def _run(
 
     reached = Milestones(session.say, is_on=arguments.verbose)
     apis = tuple(api for api in registry.SERVED if any(api.has(manifest.body) for manifest in found))
-    options = local.LocalOptions(folder, local.this_interpreter(), apis, spawner)
+    python, bodies = local.this_interpreter(), [manifest.body for manifest in found]
+    hidden = tensorflow_lines.is_one if tensorflow_lines.are_hidden(python.variables, bodies) else run_job.never
+    python = replace(python, variables=tensorflow_lines.quieter(python.variables))
+    options = local.LocalOptions(folder, python, apis, spawner)
     async with local.live(options, on_step=reached.reached) as cluster:
         jobs = AsyncTFJobs(arguments.namespace, kind=arguments.kind, transport=cluster.transport, clock=cluster.clock)
         kill = _killer(cluster)
-        kept = RunOptions(kill=kill, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+        kept = RunOptions(kill=kill, leaves_out=hidden, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
         async with jobs:
             serving = asyncio.get_running_loop().create_task(_serve(cluster, folder, reached))
             try:

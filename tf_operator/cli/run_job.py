@@ -26,6 +26,11 @@ from tf_operator.machinery.clock import Clock, SystemClock
 _QUESTION: Final = "\nStop and delete the job (s), leave it running (l), or go on (Enter)? "
 
 
+def never(_line: str) -> bool:
+    """Nothing is left out."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How a job is followed."""
@@ -33,6 +38,8 @@ class RunOptions:
     shows_logs: bool = True
     kill: Callable[[], object] | None = None
     """Kills the programs of a job that cannot outlive this process."""
+    leaves_out: Callable[[str], bool] = never
+    """Which lines of logs are not shown."""
     is_interactive: bool = False
     """Whether somebody is there to be asked, and sees a table."""
 
@@ -145,7 +152,8 @@ class JobRun:
         try:
             async with aclosing(self._jobs.logs(self._job, follow=True)) as lines:
                 async for line in lines:
-                    (await self._shown()).show_line(line)
+                    if not self._options.leaves_out(line.text):
+                        (await self._shown()).show_line(line)
         except Forbidden as error:
             session.say(f"the logs are not shown: {output.printable(str(error))}")
 

@@ -16,6 +16,7 @@ from tf_operator.local.state import StateFolder
 
 HEAVY = {"aiohttp", "cryptography", "kubernetes", "prometheus_client", "rich", "sqlite3", "structlog"}
 """Packages that take longer to import than a training may take to start."""
+ABSL = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 LOST_ONCE = """\
 if [ "$REPLICA" = 1 ]; then
     if mkdir /shared/lost; then echo lost; kill -9 $$$$; fi
@@ -100,6 +101,14 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
     assert started
     imported = {name.partition(".")[0] for name in re.findall(r"^import time:.*\| +([\w.]+)$", before, re.MULTILINE)}
     assert imported & HEAVY == set()
+
+
+@pytest.mark.parametrize(("shell", "shown"), [({}, ["level 1"]), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, [ABSL, "level 0"])])
+async def test_what_tensorflow_says_of_itself_is_not_shown_unless_asked_for(machine, shell, shown):
+    script = f"echo '{ABSL}'; echo level $TF_CPP_MIN_LOG_LEVEL"
+    code, output, errors = await machine.run("run", "-", manifest=job(script, Worker=1), **shell)
+
+    assert (code, output.splitlines()) == (0, shown), errors
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$$$; sleep 9", 137)], ids=["exit", "signal"])
