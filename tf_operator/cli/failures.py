@@ -17,7 +17,7 @@ _NEXT: Final[Mapping[type[Exception], str]] = {
     " tfjob local up",
     errors.NoReply: "is it the right cluster? -v shows which one is used, --context names another",
     errors.Unauthorized: "is it the right cluster? -v shows which one is used, --context names another",
-    errors.AlreadyExists: "delete it (tfjob delete), or choose another name",
+    errors.AlreadyExists: "--replace deletes it first, --name chooses another name",
     errors.Conflict: "somebody else has changed it: try again",
     errors.Forbidden: DOCTOR,
     errors.ServerFailed: DOCTOR,

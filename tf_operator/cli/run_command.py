@@ -111,7 +111,7 @@ async def follow(
     options = options or RunOptions(is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
     options = replace(options, shows_logs=not arguments.no_logs)
     reached = milestones or Milestones(session.say, is_on=arguments.verbose)
-    (job,) = await submit_command.submit(jobs, found)
+    (job,) = await submit_command.submit(jobs, found, replaces=arguments.replace)
     where = session.where(jobs) if options.is_lasting else "on this machine"
     session.say(f"{job.kind} {job.namespace}/{job.name} submitted {where}")
     reached.reached("job submitted")

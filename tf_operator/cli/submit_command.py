@@ -3,13 +3,14 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tf_operator.cli import manifests, output, session, target, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
 from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible
 from tf_operator.dialects import registry
-from tf_operator.meta import key_of, text_of
+from tf_operator.meta import key_of, metadata_of, text_of
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -21,7 +22,8 @@ def add_command(commands: "Commands") -> None:
         "submit",
         help="create the jobs of a manifest",
         description="Creates the objects of a manifest, in their order. What a job needs and is there already, such as"
-        " its volume claim, is left as it is; a job must be new. The manifest is checked first, as by 'tfjob plan'.",
+        " its volume claim, is left as it is; a job must be new, unless --replace is given. The manifest is checked"
+        " first, as by 'tfjob plan'.",
         allow_abbrev=False,
     )
     manifests.add_argument(parser)
@@ -38,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         return session.FAILED
 
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-        for job in await submit(jobs, found):
+        for job in await submit(jobs, found, replaces=arguments.replace):
             _print(job, arguments.output, session.where(jobs))
         return 0
 
@@ -48,6 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Put the options of every command that submits into its grammar."""
     parser.add_argument("--no-check", action="store_true", help="leave it to the API server to check the manifest")
+    parser.add_argument("--name", default="", metavar="NAME", help="name of the job, in place of the manifest's")
+    parser.add_argument(
+        "--replace", action="store_true", help="delete a job that has the name, and wait until its pods are gone"
+    )
 
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:
@@ -63,10 +69,21 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     if not jobs:
         session.failed(f"{', '.join(arguments.filename)} contains no {registry.kinds()}; tfjob init writes one")
         return None
+    if arguments.name and len(jobs) > 1:
+        session.failed(f"--name is for one job, and {', '.join(arguments.filename)} contains {len(jobs)}")
+        return None
+    if arguments.name:
+        found = [_renamed(manifest, arguments.name) if manifest in jobs else manifest for manifest in found]
+        jobs = [manifest for manifest in found if registry.api_of(manifest.body)]
     wrong = [*_elsewhere(found, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
     for line in wrong:
         session.say(output.printable(line))
     return None if wrong else found
+
+
+def _renamed(manifest: Manifest, name: str) -> Manifest:
+    metadata = {key: value for key, value in metadata_of(manifest.body).items() if key != "generateName"}
+    return replace(manifest, body={**manifest.body, "metadata": {**metadata, "name": name}})
 
 
 def _elsewhere(found: Sequence[Manifest], namespace: str) -> Iterator[str]:
@@ -83,13 +100,19 @@ def _invalid(jobs: Sequence[Manifest], namespace: str) -> Iterator[str]:
             yield f"{manifest.where}: {error}"
 
 
-async def submit(jobs: AsyncTFJobs, found: Sequence[Manifest]) -> list[Job]:
-    """Create the objects; the jobs among them."""
+async def submit(jobs: AsyncTFJobs, found: Sequence[Manifest], *, replaces: bool = False) -> list[Job]:
+    """Create the objects; the jobs among them. ``replaces``: in place of jobs that have their names."""
     created = []
     for manifest in found:
         shown = f"{text_of(manifest.body, 'kind')} {key_of(manifest.body).name}"
         if registry.api_of(manifest.body):
-            created.append(await jobs.submit(manifest.body))
+            try:
+                created.append(await jobs.submit(manifest.body))
+            except AlreadyExists:
+                if not replaces:
+                    raise
+                session.say(f"{shown} exists already: it is deleted {session.where(jobs)}, and its pods end first")
+                created.append(await jobs.submit(manifest.body, replace=True))
             continue
         try:
             await jobs.create(manifest.body)

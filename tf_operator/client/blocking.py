@@ -67,9 +67,9 @@ class TFJobs:
         """Where jobs are that are given by name."""
         return self._jobs.namespace
 
-    def submit(self, manifest: Mapping[str, Any]) -> Job:
-        """Create a job."""
-        return self._run(self._jobs.submit(manifest))
+    def submit(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Job:
+        """Create a job. ``replace``: in place of one that has its name."""
+        return self._run(self._jobs.submit(manifest, replace=replace))
 
     def get(self, job: str | Job) -> Job:
         """The job as it is now."""

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tf_operator.client import changes, cluster, discovery, events, logs, pods
+from tf_operator.client import changes, cluster, discovery, events, logs, pods, replacement
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.client.events import EVENTS, JobEvent
 from tf_operator.client.job import Job, NotPossible, read_job
@@ -22,7 +22,7 @@ from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import REPLY_WITHIN, ApiClient
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.transport import Transport
-from tf_operator.meta import Body, ObjectKey, metadata_of, text_of, uid_of
+from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, text_of, uid_of
 
 DEFAULT_NAMESPACE: Final = "default"
 
@@ -119,12 +119,23 @@ class AsyncTFJobs:
         other._cluster = self._cluster
         return other
 
-    async def submit(self, manifest: Mapping[str, Any]) -> Job:
-        """Create a job. ``AlreadyExists`` when its name is taken; ``Invalid`` names each field and its rule."""
+    async def submit(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Job:
+        """Create a job. ``AlreadyExists`` when its name is taken; ``Invalid`` names each field and its rule.
+
+        ``replace``: then delete the job of that name, wait until its pods are gone, and create this one.
+        """
         api = registry.api_of(manifest)
         if api is None:
             kind = text_of(manifest, "kind") or "an object without a kind"
             raise NotPossible(f"{kind} of {text_of(manifest, 'apiVersion') or 'no apiVersion'} is no training job")
+        try:
+            return self._job(await self.create(manifest), api)
+        except errors.AlreadyExists:
+            if not replace:
+                raise
+        there = key_of(manifest)
+        key = ObjectKey(there.namespace or self.namespace, there.name)
+        await replacement.remove(self.client, api.resource, key, self._clock)
         return self._job(await self.create(manifest), api)
 
     async def create(self, manifest: Mapping[str, Any]) -> Body:

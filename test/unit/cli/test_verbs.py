@@ -152,7 +152,7 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     assert call(f"submit {path} -o name") == (0, said)
     code, said = call(f"submit -f {path}")
     assert (code, said.count("PersistentVolumeClaim data is there already, and left as it is\n")) == (1, 1)
-    assert said.endswith("already exists; delete it (tfjob delete), or choose another name\n")
+    assert said.endswith("already exists; --replace deletes it first, --name chooses another name\n")
     path.write_text(kube_yaml.write({"apiVersion": "v9", "kind": "Thing", "metadata": {"name": "t"}}))
     path.write_text(f"{path.read_text()}---\n{kube_yaml.write(tfjob('k').workers(1).body())}")
     assert call(f"submit {path}") == (1, "tfjob: the API server has no Thing of v9\n")
@@ -169,6 +169,23 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
     assert "contains 2 jobs, and run takes one" in call(f"run -v {path}")[1]
     assert "contains 2 jobs, and run takes one" in call(f"run -v -f {path}")[1]
+
+
+def test_a_job_is_submitted_under_another_name_or_in_place_of_the_one_that_has_its_name(cluster, call, tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(kube_yaml.write(tfjob("j").workers(1).body()))
+    cluster.pod(cluster.job("j"), "worker-0")
+    first = cluster.find(TFJOBS, "j")["metadata"]["uid"]
+
+    assert call(f"submit {path} --name other -o name") == (0, "tfjob.kubeflow.org/other\n")
+    code, said = call(f"submit {path} --replace -o name")
+
+    deleted = "TFJob j exists already: it is deleted in in-process, and its pods end first\n"
+    assert (code, said) == (0, f"tfjob.kubeflow.org/j\n{deleted}")
+    assert cluster.find(TFJOBS, "j")["metadata"]["uid"] != first
+    assert call(f"submit {path} --name Bad")[0] == 1
+    path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
+    assert call(f"submit {path} --name c") == (1, f"tfjob: --name is for one job, and {path} contains 2\n")
 
 
 def submitted_elsewhere(call, path):

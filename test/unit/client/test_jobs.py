@@ -13,6 +13,7 @@ from tf_operator.client.job import read_job
 from tf_operator.dialects import registry
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import errors
+from tf_operator.meta import ObjectKey
 
 ENDED = {"state": {"terminated": {"exitCode": 0}}, "name": "tensorflow"}
 
@@ -42,6 +43,23 @@ async def test_a_job_is_submitted_once_and_read_as_it_is_stored(jobs, cluster):
     assert (found.phase, found.message) == (JobPhase.RUNNING, "It is Running.")
     assert (found.replicas["Worker"].active, found.exit_code) == (1, None)
     assert await jobs.list() == (found,)
+
+
+async def test_a_job_in_place_of_another_waits_until_that_is_gone(jobs, cluster):
+    first = await jobs.submit({**tfjob("j").workers(2).body()})
+    await jobs.client.merge_patch(TFJOBS, ObjectKey("default", "j"), {"metadata": {"finalizers": ["a/b"]}})
+
+    placed = asyncio.ensure_future(jobs.submit(tfjob("j").workers(3).body(), replace=True))
+    await cluster.clock.advance(60)
+
+    assert (placed.done(), (await jobs.get("j")).uid) == (False, first.uid)
+    await jobs.client.merge_patch(TFJOBS, ObjectKey("default", "j"), {"metadata": {"finalizers": None}})
+    await cluster.clock.advance(60)
+    job = await placed
+    assert (job.uid == first.uid, job.replicas["Worker"].wanted) == (False, 3)
+    with pytest.raises(Invalid):  # and nothing is deleted for a job that is not accepted
+        await jobs.submit(tfjob("j").workers(-1).body(), replace=True)
+    assert (await jobs.get("j")).uid == job.uid
 
 
 async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, cluster):
