@@ -21,7 +21,7 @@ from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
-from tf_operator.planning import tensorboards
+from tf_operator.planning import restart_rules, tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
     Autoscaler,
@@ -100,10 +100,10 @@ def read(root: Path, name: str) -> Case:
 
 
 def _pod(entry: Yaml, job: TrainingJob) -> Pod:
-    flags = {"terminating", "gone", "disrupted", "starting", "stopped"}
+    flags = {"terminating", "gone", "disrupted", "starting", "stopped", "restarting"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
-    values |= {"clusterSize"}
+    values |= {"clusterSize", "restartRules", "restartsByRule"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     service = naming.service_name(job, _TYPES[label], int(index))
@@ -125,6 +125,9 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         max_exit_code=entry.get("maxExitCode"),
         last_termination=_main(entry.get("lastTermination"), is_running=False),
         restarts=entry.get("restarts", 0),
+        restart_rules=restart_rules.read(entry["restartRules"]) if "restartRules" in entry else None,
+        restarts_by_rule=entry.get("restartsByRule", 0),
+        is_restarting=entry.get("restarting", False),
         is_stopped=entry.get("stopped", False),
         pending_reason=entry.get("pendingReason", ""),
         waits_since=parse_time(entry.get("waitsSince")),

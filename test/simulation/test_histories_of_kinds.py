@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 
 from support import t9k
-from support.pod_histories import POLICIES, PodHistories
+from support.pod_histories import POLICIES, RULES, PodHistories
 from support.simulator import simulated
 from tf_operator.dialects import registry
 
@@ -29,7 +29,8 @@ def listed_jobs(draw, api_version, kind):
             roles.append({"tfReplicaType": name, "replicas": count})
     for role in roles:
         policy = draw(st.sampled_from(["Always", "OnFailure", "Never"]))
-        pod = {"containers": [{"name": "tensorflow", "image": "i"}], "restartPolicy": policy}
+        own = RULES | {"restartPolicy": policy} if draw(st.booleans()) else {}
+        pod = {"containers": [{"name": "tensorflow", "image": "i", **own}], "restartPolicy": policy}
         has_program = role["tfReplicaType"] != "PS" or draw(st.booleans())
         role.update({"template": {"spec": pod}} if has_program else {})
     spec = {"replicaSpecs": roles}

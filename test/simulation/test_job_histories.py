@@ -14,13 +14,15 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from support.builders import tfjob
 from support.pod_events import scale_workers
-from support.pod_histories import POLICIES, PodHistories
+from support.pod_histories import BY_RULE, POLICIES, RULES, PodHistories
 from support.simulator import simulator
+from support.templates import Template
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.meta import parse_time
 
 IN_PLACE = {RestartPolicy.ON_FAILURE, RestartPolicy.ALWAYS}
+KUBELET = {"ExitCode": "Never"}
 
 
 @st.composite
@@ -29,7 +31,9 @@ def jobs(draw):
     job = tfjob("job")
     for kind, most in (("Chief", 1), ("PS", 1), ("Worker", 3), ("Evaluator", 1)):
         if draw(st.booleans()) or kind == "Worker":
-            job = job.replicas(kind, draw(st.integers(0, most)), restart=draw(POLICIES))
+            policy = draw(POLICIES)
+            rules = RULES | {"restartPolicy": KUBELET.get(policy, policy)} if draw(st.booleans()) else {}
+            job = job.replicas(kind, draw(st.integers(0, most)), restart=policy, template=Template().main(**rules))
     for build in (
         lambda job: job.success_policy(),
         lambda job: job.dynamic_workers(),
@@ -94,16 +98,22 @@ class Histories(PodHistories):
         for pod in self.simulator.pods.values():
             policy, code = self.policy(pod.type), pod.main.exit_code if pod.main else None
             has_ended = pod.phase == "Failed" or (policy is RestartPolicy.EXIT_CODE and code)
+            has_ended = has_ended and not self.is_restarted_by_rule(pod)
             is_disrupted = pod.reason or pod.is_terminating
             is_retried = policy in IN_PLACE or (policy is RestartPolicy.EXIT_CODE and (code or 0) >= 128)
             if has_ended and is_retried and not is_disrupted and pod.index not in self.succeeded[pod.type]:
                 found.append(pod.type)
         return found
 
+    def is_restarted_by_rule(self, pod):
+        """Whether its program has ended with an exit code after which a rule starts it again."""
+        return pod.phase == "Running" and pod.restart_rules and pod.main and pod.main.exit_code in BY_RULE
+
     def what_restarted(self):
         found = Counter()
         for pod in self.simulator.pods.values():
-            if self.policy(pod.type) in IN_PLACE and pod.index not in self.simulator.record.of(pod.type).completed:
+            is_counted = self.policy(pod.type) in IN_PLACE or pod.restart_rules
+            if is_counted and pod.index not in self.simulator.record.of(pod.type).completed:
                 records = self.simulator.record.restart_records
                 counted = sum(entry.in_place for entry in records if entry.uid == pod.uid)
                 found[pod.type] += max(0, pod.restarts - counted)  # an evicted pod has forgotten its own
@@ -173,16 +183,17 @@ class Histories(PodHistories):
             pods = [pod for pod in self.simulator.pods.values() if pod.type is spec.type]
             found = self.simulator.status["replicaStatuses"][spec.type]
             assert found.get("active", 0) == sum(self.is_active(pod) for pod in pods)
-            assert found.get("pending", 0) == sum(pod.phase == "Pending" for pod in pods)
+            assert found.get("pending", 0) == sum(pod.phase == "Pending" and not pod.is_restarting for pod in pods)
+            assert found.get("restarting", 0) <= found.get("active", 0)
             if spec.restart_policy is not RestartPolicy.ALWAYS:
                 assert set(self.simulator.record.of(spec.type).completed) == self.succeeded[spec.type]
                 assert found.get("succeeded", 0) == len(self.succeeded[spec.type])
 
     def is_active(self, pod):
         code = pod.main.exit_code if pod.main else None
-        if pod.phase != "Running" or pod.index in self.succeeded[pod.type]:
+        if not (pod.phase == "Running" or pod.is_restarting) or pod.index in self.succeeded[pod.type]:
             return False
-        return code is None or self.policy(pod.type) in IN_PLACE
+        return code is None or self.policy(pod.type) in IN_PLACE or self.is_restarted_by_rule(pod)
 
 
 TestHistories = Histories.TestCase

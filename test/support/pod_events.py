@@ -56,6 +56,26 @@ def restarts_in_place(replica: str, times: int = 1, code: int = 1) -> Move:
     return _change(replica, restart)
 
 
+def exits_by_rule(replica: str, code: int) -> tuple[Move, ...]:
+    """The program ends, and then the kubelet starts it again, if the pod has a rule about this exit code.
+
+    That is one move more where the rule restarts all containers: they begin again as if the pod were new.
+    """
+
+    def end(pod: Pod, simulator: Simulator) -> None:
+        if (rules := pod.restart_rules) and rules.has_rule(code) and pod.main and pod.main.exit_code is None:
+            how, is_of_all = Exit(code), rules.restarts_all(code)
+            simulator.set_pod(pod.name, partial(pod_status.ended_by_rule, how=how, is_of_all=is_of_all))
+
+    def go_on(pod: Pod, simulator: Simulator) -> None:
+        if pod.is_restarting and pod.phase == "Running":
+            simulator.set_pod(pod.name, pod_status.begun_again)
+        elif pod.phase == "Running" and pod.main and pod.main.exit_code == code and pod.restart_rules:
+            simulator.set_pod(pod.name, partial(pod_status.restarted, how=Exit(code)))
+
+    return _change(replica, end), _change(replica, go_on), runs(replica)
+
+
 def is_evicted(replica: str) -> Move:
     """The kubelet ends the pod for want of memory, and forgets what its containers were."""
     return _write(replica, pod_status.evicted)

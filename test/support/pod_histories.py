@@ -14,6 +14,7 @@ from support.pod_events import (
     Move,
     edited,
     everything_runs,
+    exits_by_rule,
     fails,
     is_deleted,
     is_deleted_unseen,
@@ -32,6 +33,13 @@ from tf_operator.planning.plan import make_plan
 
 POLICIES = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
 REPLICAS = st.sampled_from(["chief-0", "master-0", "ps-0", "worker-0", "worker-1", "worker-2", "evaluator-0"])
+BY_RULE = {42: "Restart", 200: "RestartAllContainers"}
+"""What rules of containers do after these exit codes, in jobs that have any."""
+RULES: Json = {
+    "restartPolicyRules": [
+        {"action": action, "exitCodes": {"operator": "In", "values": [code]}} for code, action in BY_RULE.items()
+    ]
+}
 EXIT_CODES = st.sampled_from([1, 127, 128, 137, 143, 255])
 
 
@@ -75,6 +83,11 @@ class PodHistories(RuleBasedStateMachine):
     @rule(replica=REPLICAS, times=st.integers(1, 2))
     def a_container_restarts_in_place(self, replica: str, times: int) -> None:
         self.happens(restarts_in_place(replica, times))
+
+    @rule(replica=REPLICAS, code=st.sampled_from([*BY_RULE]), moves=st.integers(1, 3))
+    def a_rule_restarts_a_container_or_all(self, replica: str, code: int, moves: int) -> None:
+        for move in exits_by_rule(replica, code)[:moves]:
+            self.happens(move)
 
     @rule(replica=REPLICAS, move=st.sampled_from([is_drained, is_evicted, is_deleted, is_deleted_unseen]))
     def a_pod_is_taken_away(self, replica: str, move: Callable[[str], Move]) -> None:

@@ -13,6 +13,7 @@ from support.resources import Json
 from support.templates import MAIN_CONTAINER
 
 _HOST_IP = "192.0.2.1"  # RFC 5737: nobody's
+_REMOVED = "The container is removed because RestartAllContainers in place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,26 @@ def restarted(pod: Json, now: str, how: Exit) -> Json:
     status = _status_of(pod)
     last = how.state(_started_at(status, MAIN_CONTAINER, now), now)
     _write(pod, status, MAIN_CONTAINER, {"running": {"startedAt": now}}, is_ready=True, last=last)
+    return status
+
+
+def ended_by_rule(pod: Json, now: str, how: Exit, *, is_of_all: bool) -> Json:
+    """The main container ended, and a rule starts it again, or all containers of the pod."""
+    status = _status_of(pod)
+    _write(pod, status, MAIN_CONTAINER, how.state(_started_at(status, MAIN_CONTAINER, now), now), is_ready=False)
+    if is_of_all:
+        _set_condition(status, now, "AllContainersRestarting", "True", reason="RestartAllContainersStarted")
+    return status
+
+
+def begun_again(pod: Json, now: str) -> Json:
+    """All containers were removed after that, whatever they did, and the pod begins again; ``running`` is next."""
+    status = _status_of(pod) | {"phase": "Pending"}
+    waiting = {"reason": "RestartingAllContainers", "message": _REMOVED}
+    last = {"terminated": {"exitCode": 137, **waiting}}
+    for name in _containers(pod):
+        _write(pod, status, name, {"waiting": waiting}, is_ready=False, last=last)
+    _set_condition(status, now, "AllContainersRestarting", "False")
     return status
 
 

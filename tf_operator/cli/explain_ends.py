@@ -8,6 +8,7 @@ from tf_operator.client import Job, JobPhase, JobPod
 from tf_operator.job.profile import OOM_KILLED
 from tf_operator.job.record import FailureCause
 from tf_operator.planning import termination_message
+from tf_operator.planning.restart_rules import RESTARTING_ALL
 
 if TYPE_CHECKING:
     from tf_operator.planning.snapshot import MainContainer
@@ -57,7 +58,7 @@ def failure_log(seen: Situation) -> FailureLog | None:
         ended = _failed_pod(seen)
         return FailureLog(ended[0]) if ended and not ended[1].message else None
     restarted = ((pod, pod.state.last_termination) for pod in seen.pods if pod.restarts)
-    silent = (pod for pod, end in restarted if end and end.exit_code and not end.message)
+    silent = (pod for pod, end in restarted if end and end.exit_code and not end.message and _is_own(end))
     pod = next(silent, None)
     return FailureLog(pod, is_previous=True) if pod else None
 
@@ -102,12 +103,14 @@ def restart_steps(seen: Situation) -> tuple[str, ...]:
         return (f"tfjob events {job.name}", f"tfjob logs {job.name} -f")
     end = again.state.last_termination
     advice = _advice(end.exit_code, end.reason) if end else ""
-    logs = f"tfjob logs {job.name} --replica {again.replica} --previous"
+    logs = f"tfjob logs {job.name} --replica {again.replica}" + (" --previous" if end and _is_own(end) else "")
     return (advice, logs) if advice else (logs,)
 
 
 def ending(code: int, reason: str = "") -> str:
     """An exit code in words."""
+    if reason == RESTARTING_ALL:
+        return "a rule restarted all containers of its pod"
     known = f" ({reason})" if reason and reason not in {"Error", "Completed"} else ""
     try:
         name = signal.Signals(code - _KILLED).name if code > _KILLED else ""
@@ -133,9 +136,16 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
+def _is_own(end: MainContainer) -> bool:
+    """Whether the container ended by itself, and its kubelet keeps the log."""
+    return end.reason != RESTARTING_ALL
+
+
 def _advice(code: int | None, reason: str) -> str:
     if reason == OOM_KILLED:
         return "it used more memory than its limit: raise resources.limits.memory, or use smaller batches"
+    if reason == RESTARTING_ALL:
+        return ""
     if code == _KILLED + signal.SIGKILL:
         return "it was killed from outside: by its node, or because it did not stop in its grace period"
     return _CODES.get(code or 0, "")

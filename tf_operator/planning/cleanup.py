@@ -113,7 +113,7 @@ def _goes_on(pod: Pod, job: TrainingJob) -> bool:
     if pod.phase in {"Succeeded", "Failed"}:
         return False
     policy = next((spec.restart_policy for spec in job.replicas if spec.type is pod.type), RestartPolicy.ALWAYS)
-    if pod.max_exit_code is None:
+    if pod.max_exit_code is None or pod.is_restarting:
         return True
-    policy = pod_state.in_place_policy(pod, policy, job.profile.restart_by)
-    return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and pod.max_exit_code != 0)
+    own = pod.main.exit_code if pod.restart_rules and pod.main else None
+    return pod_state.starts_again(pod, pod.max_exit_code if own is None else own, policy, job.profile.restart_by)

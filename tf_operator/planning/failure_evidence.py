@@ -11,7 +11,7 @@ from datetime import datetime
 from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import FirstFailure
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import pod_state, termination_message
+from tf_operator.planning import pod_state, restart_rules, termination_message
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import MainContainer, Pod
@@ -46,7 +46,7 @@ def of_restart(replica: Replica, pod: Pod, view: JobView) -> FirstFailure:
     return FirstFailure(
         pod=pod.name,
         container=view.snapshot.job.profile.container if pod.last_termination else "",
-        exit_code=ended.exit_code,
+        exit_code=None if ended.reason == restart_rules.RESTARTING_ALL else ended.exit_code,
         reason=ended.reason,
         message=termination_message.end(ended.message) or describe_restarts(replica, pod),
         time=ended.finished_at or view.snapshot.now,

@@ -4,13 +4,13 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tf_operator.job.constants import MOST_REPLICAS
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import ReplicaType, RestartRecord
-from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
+from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.planning import gang, in_place, pod_state, resizing, stuck_pods
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
@@ -20,7 +20,7 @@ from tf_operator.planning.stuck_pods import StuckPod
 
 
 class RestartInPlace(NamedTuple):
-    """A pod whose containers the kubelet has restarted since they were last counted."""
+    """A pod whose containers the kubelet has restarted since they were last counted. It has only what counts."""
 
     replica: Replica
     pod: Pod
@@ -146,11 +146,10 @@ def _restarts_in_place(replicas: Iterable[Replica], by: RestartBy) -> Iterator[R
     """
     for replica in replicas:
         for pod in (*replica.departed, *([replica.pod] if replica.pod else [])) if not replica.was_completed else ():
-            if pod_state.in_place_policy(pod, replica.spec.restart_policy, by) is RestartPolicy.NEVER:
-                continue
+            found = pod_state.restarts_in_place(pod, replica.spec.restart_policy, by)
             counted = replica.record.in_place if replica.record and replica.record.uid == pod.uid else 0
-            if pod.restarts > counted:
-                yield RestartInPlace(replica, pod, pod.restarts - counted)
+            if found > counted:
+                yield RestartInPlace(replica, replace(pod, restarts=found), found - counted)
 
 
 def ran_for_long(pod: Pod | None, snapshot: Snapshot) -> bool:

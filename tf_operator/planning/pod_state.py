@@ -1,9 +1,9 @@
 """What has become of one pod: the kubelet's many words, in eight of ours.
 
 The deciding container decides: when it has ended, the replica has, even if a sidecar goes on. A container that the
-kubelet is going to restart in place has not ended. A pod that was disrupted (rejected by its node, evicted, preempted,
-its node lost) has not failed: that is nobody's mistake, and costs no restart. Nor has it completed when its program
-exits with 0 because it was stopped.
+kubelet is going to restart in place has not ended, whether a rule of its own or a policy says so. A pod that was
+disrupted (rejected by its node, evicted, preempted, its node lost) has not failed: that is nobody's mistake, and costs
+no restart. Nor has it completed when its program exits with 0 because it was stopped.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import termination_message
+from tf_operator.planning import restart_rules, termination_message
 from tf_operator.planning.snapshot import MainContainer, Pod
 
 _STOPPED_BY_NODE = frozenset(
@@ -96,13 +96,24 @@ def state_of(pod: Pod, policy: Policy) -> PodState:
         return _last_outcome(pod, policy) if pod.is_gone else PodState.TERMINATING
     if pod.phase in {"Failed", "Succeeded"} or _has_ended(pod, policy):
         return _failure(pod, policy)
-    return PodState.RUNNING if pod.phase == "Running" else PodState.PENDING
+    return PodState.RUNNING if pod.phase == "Running" or pod.is_restarting else PodState.PENDING
 
 
 def end_before_restart(pod: Pod, policy: Policy) -> MainContainer | None:
-    """The end of the deciding container that ends the replica, although the kubelet starts it again, or has."""
+    """The end of the deciding container that ends the replica, although the kubelet starts it again, or has.
+
+    A rule of the container's own says that it goes on after this very exit code; a policy knows no codes.
+    """
     ends = (pod.last_termination, pod.main if pod.is_there and not is_disrupted(pod) else None)
-    return next((ended for ended in ends if ended and (ended.exit_code == 0 or policy.is_final(ended))), None)
+    judged = (ended for ended in ends if ended and not _is_by_rule(pod, ended))
+    return next((ended for ended in judged if ended.exit_code == 0 or policy.is_final(ended)), None)
+
+
+def _is_by_rule(pod: Pod, ended: MainContainer) -> bool:
+    """Whether a rule starts the container again after this end, or has."""
+    if ended.reason == restart_rules.RESTARTING_ALL:
+        return True
+    return pod.restart_rules is not None and ended.exit_code is not None and pod.restart_rules.has_rule(ended.exit_code)
 
 
 def kubelet_policy(of_replica: RestartPolicy, by: RestartBy) -> RestartPolicy:
@@ -117,6 +128,21 @@ def in_place_policy(pod: Pod, of_replica: RestartPolicy, by: RestartBy) -> Resta
     Whether a pod that failed gets a successor is another question, which the replica's policy of today answers.
     """
     return pod.restart_policy or kubelet_policy(of_replica, by)
+
+
+def starts_again(pod: Pod, code: int, of_replica: RestartPolicy, by: RestartBy) -> bool:
+    """Whether the kubelet starts the deciding container again after this exit code."""
+    if pod.restart_rules:
+        return pod.restart_rules.restarts_after(code)
+    return restart_rules.restarts_by_policy(in_place_policy(pod, of_replica, by), code)
+
+
+def restarts_in_place(pod: Pod, of_replica: RestartPolicy, by: RestartBy) -> int:
+    """How many restarts of the pod's containers count: under ``Never`` those of the deciding one by rules, else all.
+
+    What goes on beside it there, such as a native sidecar, has nothing to do with the job.
+    """
+    return pod.restarts_by_rule if in_place_policy(pod, of_replica, by) is RestartPolicy.NEVER else pod.restarts
 
 
 def has_run(pod: Pod) -> bool:
@@ -147,6 +173,8 @@ def what_happened(pod: Pod) -> str:
 
 def how_it_ended(main: MainContainer) -> str:
     """The end of a container in a few words, for messages."""
+    if main.reason == restart_rules.RESTARTING_ALL:
+        return "ended because a rule restarts all containers of its pod"
     reason = f", {main.reason}" if main.reason not in {"", "Error", "Completed"} else ""
     return f"exited with code {main.exit_code}{reason}{_tail(termination_message.summary(main.message))}"
 
@@ -197,12 +225,8 @@ def _was_stopped(pod: Pod) -> bool:
 
 def _has_ended(pod: Pod, policy: Policy) -> bool:
     """Whether the deciding container has ended for ever, although the pod may go on."""
-    match in_place_policy(pod, policy.restart, policy.profile.restart_by):
-        case RestartPolicy.NEVER:
-            return _exit_code(pod) is not None
-        case RestartPolicy.ON_FAILURE:
-            return _exit_code(pod) == 0
-    return False
+    code = _exit_code(pod)
+    return code is not None and not starts_again(pod, code, policy.restart, policy.profile.restart_by)
 
 
 def _last_outcome(pod: Pod, policy: Policy) -> PodState:

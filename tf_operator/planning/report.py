@@ -25,6 +25,7 @@ from tf_operator.planning import (
     job_view,
     pending,
     resizing,
+    restart_rules,
     restarts,
 )
 from tf_operator.planning.job_view import JobView
@@ -293,7 +294,10 @@ def _first_failure(view: JobView, record: JobRecord) -> FirstFailure | None:
     restarted = (
         failure_evidence.of_restart(replica, pod, view)
         for replica, pod, _ in view.restarts_in_place
-        if pod.last_termination and pod.last_termination.exit_code
+        if pod.last_termination
+        and pod.last_termination.exit_code
+        # Whose exit that was, and with which code, its kubelet does not keep.
+        and pod.last_termination.reason != restart_rules.RESTARTING_ALL
     )
     return min(chain(lost, restarted), key=lambda failure: failure.time or view.snapshot.now, default=None)
 
@@ -322,8 +326,9 @@ def _is_up(replica: Replica) -> bool:
 
 def _waits_for_restart(pod: Pod | None) -> bool:
     """Whether a program that has ended is not started again yet: the pod is Running all the same."""
-    last = pod and (pod.last_termination if pod.main is None else pod.main.exit_code)
-    return last is not None
+    if pod is None or pod.is_restarting:
+        return pod is not None
+    return (pod.last_termination if pod.main is None else pod.main.exit_code) is not None
 
 
 def _has_failed(replica: Replica, verdict: Verdict) -> bool:

@@ -18,6 +18,7 @@ from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
 from tf_operator.planning.kueue.state import Queueing
+from tf_operator.planning.restart_rules import RestartRules
 
 STOP_AFTER = 1
 """The ``activeDeadlineSeconds`` of a pod that is stopped: the kubelet ends it, and keeps it and its logs."""
@@ -41,6 +42,8 @@ class Container:
     name: str
     state: MainContainer | None
     last_termination: MainContainer | None
+    restart_rules: RestartRules | None = None
+    restarts_by_rule: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,12 @@ class Pod:
     """The highest exit code of its containers, when none of them runs any more. Its phase follows a moment later."""
     last_termination: MainContainer | None = None
     """How its deciding container ended, before it was last restarted in place."""
+    restart_rules: RestartRules | None = None
+    """Of its deciding container, if that has any."""
+    restarts_by_rule: int = 0
+    """Of its deciding container, where rules may start it again whatever the restart policy of the pod."""
+    is_restarting: bool = False
+    """A rule has the kubelet start all its containers again, init containers first: it has neither ended nor begun."""
     containers: tuple[ContainerLine, ...] = ()
     """All of them, as they are shown; nothing is decided by it."""
     others: tuple[Container, ...] = ()
@@ -104,7 +113,15 @@ class Pod:
         if self.container == container or not self.container:
             return self
         found = next((entry for entry in self.others if entry.name == container), Container(container, None, None))
-        return replace(self, container=container, main=found.state, last_termination=found.last_termination, others=())
+        return replace(
+            self,
+            container=container,
+            main=found.state,
+            last_termination=found.last_termination,
+            restart_rules=found.restart_rules,
+            restarts_by_rule=found.restarts_by_rule,
+            others=(),
+        )
 
 
 @dataclass(frozen=True, slots=True)

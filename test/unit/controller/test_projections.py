@@ -233,12 +233,117 @@ def test_restarts_by_a_resize_in_place_are_no_restarts(sidecar, main, restarts):
     assert (found.restarts, found.cluster_size) == (restarts, "Worker=2")
 
 
-def test_a_pod_whose_containers_the_kubelet_restarts_has_not_ended():
-    restarting = {"type": "AllContainersRestarting", "status": "True"}
-    body = pod(containerStatuses=[entry("tensorflow", 0, {"terminated": {"exitCode": 137}})], conditions=[restarting])
-    body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: "Worker=2"}
+ENDED = {"exitCode": 137, "reason": "Error", "startedAt": NOW, "finishedAt": NOW}
+TOGETHER = {
+    "exitCode": 137,
+    "startedAt": None,
+    "finishedAt": None,
+    "reason": "RestartingAllContainers",
+    "message": "The container is removed because",
+}
+ON_42 = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
 
-    assert READ_POD(raw(body)).pod.main is None
+
+def restarting(value):
+    """The condition that each pod has which may restart all its containers."""
+    return {"type": "AllContainersRestarting", "status": value}
+
+
+@pytest.mark.parametrize("size", ["", "Worker=2"])
+def test_a_pod_whose_containers_the_kubelet_restarts_has_not_ended(size):
+    statuses = [entry("tensorflow", 0, {"terminated": ENDED})]
+    body = pod(phase="Running", containerStatuses=statuses, conditions=[restarting("True")])
+    body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: size} if size else {}
+
+    found = READ_POD(raw(body)).pod
+
+    assert (found.main, found.is_restarting, found.pending_reason) == (None, True, "")
+
+
+def starts_again(condition, init, *, has_run=True):
+    """A Pending pod whose init containers run, or wait to, and with it its deciding container."""
+    waits = entry("tensorflow", 1, {"waiting": {"reason": "RestartingAllContainers", "message": "is removed"}})
+    statuses = [{**waits, "lastState": {"terminated": TOGETHER} if has_run else {}}]
+    conditions = [{"type": "PodScheduled", "status": "True"}, *([restarting(condition)] if condition else [])]
+    return pod(
+        phase="Pending", containerStatuses=statuses, initContainerStatuses=[entry("i", 1, init)], conditions=conditions
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (starts_again("True", {"running": {}}), (True, "")),
+        (starts_again("False", {"running": {}}), (True, "")),
+        (starts_again("False", {"waiting": {"reason": "RestartingAllContainers"}}), (True, "")),
+        (starts_again("False", {"waiting": {"reason": "ImagePullBackOff"}}), (False, "ImagePullBackOff")),
+        (starts_again("False", {"waiting": {"reason": "PodInitializing"}}, has_run=False), (False, "PodInitializing")),
+        (starts_again("", {"waiting": {"reason": "PodInitializing"}}), (False, "PodInitializing")),
+    ],
+    ids=["ends them", "init runs", "init waits", "init is in trouble", "has never run", "no rule restarts all"],
+)
+def test_a_pending_pod_that_has_run_and_begins_again_by_a_rule_waits_for_nothing(body, expected):
+    found = READ_POD(raw(body)).pod
+
+    assert (found.is_restarting, found.pending_reason.replace("RestartingAllContainers", "PodInitializing")) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "size", "expected"),
+    [
+        ({}, [], "", (None, 0)),
+        ({"restartPolicy": "OnFailure"}, [], "", ("OnFailure", 3)),
+        ({"restartPolicy": "Never", "restartPolicyRules": [ON_42]}, [restarting("False")], "", ("Never", 3)),
+        ({}, [restarting("False")], "", (None, 3)),
+        ({}, [restarting("False")], "Worker=2", (None, 0)),
+        ({"restartPolicy": "OnFailure"}, [restarting("False")], "Worker=2", ("OnFailure", 1)),
+    ],
+    ids=["no rules", "own policy", "own rule", "a rule of another", "resizes", "resizes and own policy"],
+)
+def test_restarts_by_rules_are_those_of_the_deciding_container(spec, conditions, size, expected):
+    sidecar = entry(resize_sidecar.SIDECAR if size else "sidecar", 2, {"running": {}})
+    statuses = [entry("tensorflow", 3, {"running": {}})]
+    body = pod(phase="Running", containerStatuses=statuses, initContainerStatuses=[sidecar], conditions=conditions)
+    body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: size} if size else {}
+    body["spec"]["containers"][0] |= spec
+
+    found = READ_POD(raw(body)).pod
+
+    assert (found.restart_rules and found.restart_rules.policy, found.restarts_by_rule) == expected
+
+
+def test_equal_rules_are_kept_once_and_those_of_a_container_go_with_it():
+    bodies = [pod(phase="Running", containerStatuses=[{"name": "main"}, {"name": "tensorflow"}]) for _ in range(2)]
+    for body in bodies:
+        own = {"restartPolicy": "Never", "restartPolicyRules": [ON_42]}
+        body["spec"]["containers"] = [{"name": "main"}, {"name": "tensorflow", **own}]
+
+    found = [pod_reader((v1.API, toy_api.API))(raw(body)).pod for body in bodies]
+
+    first, second = (pod.decided_by("tensorflow").restart_rules for pod in found)
+    assert first is second
+    assert first.restarts_all(42)
+    assert found[0].decided_by("main").restart_rules is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "conditions", "expected"),
+    [((2, 2, 2), [restarting("False")], 2), ((3, 2, 2), [restarting("False")], 3), ((2, 2, 2), [], 6)],
+    ids=["of all, twice", "and once of one", "no rule restarts all"],
+)
+def test_a_restart_of_all_containers_is_one_restart(counts, conditions, expected):
+    names = ("tensorflow", "other", "sidecar")
+    first, second, third = (entry(name, count, {"running": {}}) for name, count in zip(names, counts, strict=True))
+
+    found = read(containerStatuses=[first, second], initContainerStatuses=[third], conditions=conditions)
+
+    assert found.restarts == expected
+
+
+def test_the_words_of_the_kubelet_about_a_restart_of_all_containers_are_no_message_of_the_program():
+    statuses = [{**entry("tensorflow", 1, {"running": {}}), "lastState": {"terminated": TOGETHER}}]
+
+    assert read(phase="Running", containerStatuses=statuses).last_termination.message == ""
 
 
 @pytest.mark.parametrize("name", ["other-worker-1", "j-worker-01", "j-worker", "j-worker-1-x", "j-boss-0"])

@@ -6,9 +6,10 @@ import pytest
 
 from support.simulator import MORNING
 from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import pod_state
+from tf_operator.planning import pod_state, restart_rules
 from tf_operator.planning.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import MainContainer, Pod
 
@@ -21,6 +22,7 @@ P, R, S, F, X, D, L = (
     PodState.DISRUPTED,
     PodState.TERMINATING,
 )
+BY_TEMPLATE = replace(PROFILE, restart_by=RestartBy.TEMPLATE)
 POLICIES = ("Never", "OnFailure", "Always", "ExitCode")
 
 
@@ -43,6 +45,16 @@ def drained(phase, finished_at, **fields):
     """Its program has exited with 0, before or after the disruption was announced at noon."""
     return pod(phase, 0, finished_at, is_disrupted=True, disrupted_at=NOON, **fields)
 
+
+def ruled(action, codes, *, operator="In", policy="Never"):
+    """What a container with one rule says about its restarts."""
+    rule = {"action": action, "exitCodes": {"operator": operator, "values": codes}}
+    return restart_rules.read({"restartPolicy": policy, "restartPolicyRules": [rule]})
+
+
+AGAIN = ruled("Restart", [1, 137])
+ALL_AGAIN = ruled("RestartAllContainers", [0])
+ITSELF = {policy: restart_rules.read({"restartPolicy": policy}) for policy in ("Never", "OnFailure", "Always")}
 
 TABLE = [
     # what is seen of the pod                                          Never, OnFailure, Always, ExitCode
@@ -93,6 +105,17 @@ TABLE = [
     ("gone, never ran", pod("Pending", is_gone=True), (P, P, P, P)),
     ("gone after a restart in place", pod("Pending", restarts=1, is_gone=True), (D, D, D, D)),
     ("gone after it had failed with 1", pod("Failed", 1, is_gone=True), (X, F, F, X)),
+    ("a rule starts 1 again", pod(code=1, restart_rules=AGAIN), (R, R, R, R)),
+    ("a rule starts 137 again", pod(code=137, restart_rules=AGAIN), (R, R, R, R)),
+    ("a rule is about other codes, Never of its own", pod(code=2, restart_rules=AGAIN), (X, F, F, X)),
+    ("a rule starts all again, after 0, too", pod(code=0, restart_rules=ALL_AGAIN), (R, R, R, R)),
+    ("Never of its own, ended badly", pod(code=137, restart_rules=ITSELF["Never"]), (X, F, F, F)),
+    ("OnFailure of its own, ended badly", pod(code=1, restart_rules=ITSELF["OnFailure"]), (R, R, R, R)),
+    ("OnFailure of its own, ended well", pod(code=0, restart_rules=ITSELF["OnFailure"]), (S, S, S, S)),
+    ("Always of its own, ended well", pod(code=0, restart_rules=ITSELF["Always"]), (R, R, R, R)),
+    ("a rule, but the pod has failed", pod("Failed", 1, restart_rules=AGAIN), (X, F, F, X)),
+    ("a rule, but somebody deletes the pod", pod(code=1, restart_rules=AGAIN, is_terminating=True), (L, L, L, L)),
+    ("all of its containers are started again", pod("Pending", is_restarting=True), (R, R, R, R)),
     ("gone, told to stop and failed then", pod("Failed", 143, is_gone=True, is_terminating=True), (D, D, D, D)),
     ("gone after it was evicted", pod("Failed", 1, reason="Evicted", is_gone=True), (D, D, D, D)),
 ]
@@ -103,3 +126,28 @@ def test_the_outcome_of_a_pod_depends_on_its_state_and_on_the_restart_policy(see
     found = tuple(pod_state.state_of(seen, Policy(RestartPolicy(name), PROFILE)) for name in POLICIES)
 
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("ended", "rules", "expected"),
+    [
+        (MainContainer(1), None, X),
+        (MainContainer(1), AGAIN, R),
+        (MainContainer(0), None, S),
+        (MainContainer(0), ALL_AGAIN, R),
+        (MainContainer(2), AGAIN, X),
+        (MainContainer(137, restart_rules.RESTARTING_ALL), None, R),
+    ],
+    ids=["1", "1, by a rule", "0", "0, by a rule", "2, of which the rule says nothing", "with all others"],
+)
+@pytest.mark.parametrize("is_over", [True, False], ids=["before the restart", "after it"])
+def test_an_end_before_a_restart_in_place_is_judged_only_where_no_rule_of_the_container_restarts_it(
+    ended, rules, expected, is_over
+):
+    """In an API where the exit codes are final although the kubelet goes on by the policy of the template."""
+    ended = replace(ended, started_at=MORNING, finished_at=NOON)
+    seen = replace(pod(), main=ended) if is_over else pod(last_termination=ended)
+
+    found = pod_state.state_of(replace(seen, restart_rules=rules), Policy(RestartPolicy.ON_FAILURE, BY_TEMPLATE))
+
+    assert found is expected

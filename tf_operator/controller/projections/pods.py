@@ -25,11 +25,14 @@ from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
-from tf_operator.planning import resize_sidecar, termination_message
+from tf_operator.planning import resize_sidecar, restart_rules, termination_message
+from tf_operator.planning.restart_rules import RestartRules
 from tf_operator.planning.snapshot import STOP_AFTER, Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
-_STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+_NOTHING: Final = msgspec.Raw()
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing", restart_rules.RESTARTING_ALL})
 """Reasons for waiting that every pod has while its node prepares it."""
 
 
@@ -71,11 +74,20 @@ class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
-class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class _ContainerSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Of a container, what it says itself about its restarts."""
+
+    name: Interned[str] = ""
+    restart_policy: str = ""
+    restart_policy_rules: msgspec.Raw = _NOTHING
+
+
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     restart_policy: str = ""
     active_deadline_seconds: int | None = None
+    containers: tuple[_ContainerSpec, ...] = ()
 
 
 class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -151,13 +163,19 @@ def _replica(name: str, owner: Owner, styles: _Styles) -> tuple[ReplicaType, int
 
 def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401
     status = found.status
-    deciders = [entry for entry in status.container_statuses if entry.name in deciding]
-    main = deciders[0] if deciders else None
-    disruption = _disruption(status)
     wait = _wait(status, found.spec) if status.phase == "Pending" else _NO_WAIT
+    deciders = [entry for entry in status.container_statuses if entry.name in deciding]
+    restarting = "" if status.phase in _OVER else _restart_of_all(status)
+    is_restarting = restarting == "True" or (restarting != "" and _begins_again(deciders, wait))
     size = found.metadata.annotations.cluster_size
-    if size and _restarts_in_place(status):
-        main = None  # the kubelet has ended its containers itself, and starts them again
+    resizes = _resizes(status) if size else 0
+    containers = [
+        _decider(entry, found.spec, ends=restarting != "True", resizes=resizes, has_rules=restarting != "" and not size)
+        for entry in deciders
+    ]
+    main = containers[0] if containers else None
+    disruption = _disruption(status)
+    wait = _NO_WAIT if is_restarting else wait
     return Pod(
         name=core.name,
         uid=core.uid,
@@ -172,11 +190,14 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         disrupted_at=parse_time(disruption.last_transition_time) if disruption else None,
         restart_policy=_RESTART_POLICIES.get(found.spec.restart_policy),
         container=deciding[main.name] if main else "",
-        main=_main(main.state) if main else None,
+        main=main.state if main else None,
         max_exit_code=_worst_exit(status.container_statuses),
-        last_termination=_last_end(main) if main else None,
-        others=tuple(Container(entry.name, _main(entry.state), _last_end(entry)) for entry in deciders[1:]),
-        restarts=_restarts(status, resizes=_resizes(status) if size else 0),
+        last_termination=main.last_termination if main else None,
+        restart_rules=main.restart_rules if main else None,
+        restarts_by_rule=main.restarts_by_rule if main else 0,
+        is_restarting=is_restarting,
+        others=tuple(containers[1:]),
+        restarts=_restarts(status, resizes=resizes),
         is_stopped=found.spec.active_deadline_seconds == STOP_AFTER,
         pending_reason=wait.reason,
         waits_since=wait.since,
@@ -187,8 +208,33 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
     )
 
 
-def _restarts_in_place(status: _PodStatus) -> bool:
-    return any(entry.type == "AllContainersRestarting" and entry.status == "True" for entry in status.conditions)
+def _restart_of_all(status: _PodStatus) -> str:
+    """Whether the kubelet has ended all containers to start them again; empty in pods without a rule for that."""
+    return next((entry.status for entry in status.conditions if entry.type == "AllContainersRestarting"), "")
+
+
+def _begins_again(deciders: Sequence[_ContainerStatus], wait: "_Wait") -> bool:
+    """Whether a Pending pod has run before, and its init containers run again, without any trouble."""
+    return wait is not _NO_WAIT and not wait.is_in_trouble and any(entry.last_state.terminated for entry in deciders)
+
+
+def _decider(entry: _ContainerStatus, spec: _PodSpec, *, ends: bool, resizes: int, has_rules: bool) -> Container:
+    """A container that decides; unless ``ends``, the kubelet has ended it, and starts it again."""
+    rules = next((_restart_rules(found) for found in spec.containers if found.name == entry.name), None)
+    by_rule = max(entry.restart_count - resizes, 0) if rules or has_rules else 0
+    return Container(entry.name, _main(entry.state) if ends else None, _last_end(entry), rules, by_rule)
+
+
+def _restart_rules(container: _ContainerSpec) -> RestartRules | None:
+    rules = container.restart_policy_rules
+    return _read_rules(container.restart_policy, bytes(rules)) if container.restart_policy else None
+
+
+@lru_cache(maxsize=256)
+def _read_rules(policy: str, rules: bytes) -> RestartRules | None:
+    """Pods of all jobs have the same few: one of equal ones is kept."""
+    found = msgspec.json.decode(rules) if rules else None
+    return restart_rules.read({"restartPolicy": policy, "restartPolicyRules": found})
 
 
 def _resizes(status: _PodStatus) -> int:
@@ -201,15 +247,18 @@ def _resizes(status: _PodStatus) -> int:
 
 
 def _restarts(status: _PodStatus, *, resizes: int) -> int:
-    """Of all containers, without those by resizes."""
-    counts = (entry.restart_count for entry in (*status.container_statuses, *status.init_container_statuses))
-    return sum(max(count - resizes, 0) for count in counts)
+    """Of all containers, without those by resizes. What restarted all of them together, is one."""
+    containers = (*status.container_statuses, *status.init_container_statuses)
+    counts = [max(entry.restart_count - resizes, 0) for entry in containers]
+    together = min(counts, default=0) if _restart_of_all(status) else 0
+    return sum(count - together for count in counts) + together
 
 
 def _main(state: _State) -> MainContainer | None:
     if state.terminated:
         ended = state.terminated
-        return MainContainer(ended.exit_code, ended.reason, ended.message, ended.started_at, ended.finished_at)
+        message = "" if ended.reason == restart_rules.RESTARTING_ALL else ended.message
+        return MainContainer(ended.exit_code, ended.reason, message, ended.started_at, ended.finished_at)
     return MainContainer(started_at=state.running.started_at) if state.running else None
 
 
@@ -260,6 +309,11 @@ class _Wait(NamedTuple):
     since: datetime | None = None
     is_starting: bool = False
     """Every pod goes through it; only a long wait is worth a message."""
+
+    @property
+    def is_in_trouble(self) -> bool:
+        """Whether it is not what every pod goes through."""
+        return bool(self.reason) and not self.is_starting
 
 
 _NO_WAIT: Final = _Wait()
