@@ -247,6 +247,30 @@ async def test_a_failing_container_is_started_again_with_back_off(machine):
     await machine.gone("restless")
 
 
+async def test_rules_of_containers_come_before_the_policy_of_their_pod(machine):
+    """Its program exits with 42, is started again alone; with 75, all begin again; and then it has done its work."""
+    exits = [("Restart", 42), ("RestartAllContainers", 75)]
+    rules = [{"action": action, "exitCodes": {"operator": "In", "values": [code]}} for action, code in exits]
+    shared = {"image": "any", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    script = "echo main >> /v/order; case $(grep -c main /v/order) in 1) exit 42;; 2) exit 75;; esac"
+    side = "echo side >> /v/order; while :; do sleep 0.02; done"
+    inits = [
+        {"name": "first", "command": ["sh", "-c", "echo first >> /v/order"], **shared},
+        {"name": "side", "command": ["sh", "-c", side], "restartPolicy": "Always", **shared},
+    ]
+    main = {**shared, "restartPolicy": "Never", "restartPolicyRules": rules}
+
+    folder = machine.folder / "shared"
+    volume = {"name": "v", "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"}}
+    await machine.pod("ruled", script, main=main, initContainers=inits, volumes=[volume])
+
+    pod = await machine.phase("ruled", "Succeeded")
+    assert (folder / "order").read_text().split() == ["first", "side", "main", "main", "first", "side", "main"]
+    (folder / "order").unlink()
+    assert state(pod)["restartCount"] == 2
+    assert [entry["restartCount"] for entry in pod["status"]["initContainerStatuses"]] == [1, 1]
+
+
 async def has_event(machine, name, reason):
     return (await machine.events(name)).get(reason)
 

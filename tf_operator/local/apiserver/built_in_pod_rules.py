@@ -21,6 +21,8 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
     "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
 }
+_ACTIONS: Final = ("Restart", "RestartAllContainers")
+_OPERATORS: Final = ("In", "NotIn")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _FIELD_PATHS: Final = (
     r"metadata\.(name|namespace|uid|labels|annotations)|metadata\.(labels|annotations)\['[^']+'\]"
@@ -160,6 +162,7 @@ def _check_container(container: Body, path: str, volumes: set[Any]) -> Iterator[
     if container.get("imagePullPolicy", "Always") not in _PULL_POLICIES:
         yield causes.not_supported(f"{path}.imagePullPolicy", container["imagePullPolicy"], _PULL_POLICIES)
     yield from _check_ports(container.get("ports") or (), f"{path}.ports")
+    yield from _check_restarts(container, path)
     for index, variable in enumerate(container.get("env") or ()):
         yield from _check_variable(variable, f"{path}.env[{index}]")
     yield from _check_mounts(container.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
@@ -168,6 +171,22 @@ def _check_container(container: Body, path: str, volumes: set[Any]) -> Iterator[
         probe = container.get(name)
         if probe is not None and not any(probe.get(handler) for handler in _HANDLERS):
             yield causes.required(f"{path}.{name}", "must specify a handler type")
+
+
+def _check_restarts(container: Body, path: str) -> Iterator[FieldCause]:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    if policy is None and rules:
+        yield causes.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    elif policy not in (None, *_CHOICES["restartPolicy"]):
+        yield causes.not_supported(f"{path}.restartPolicy", policy, sorted(_CHOICES["restartPolicy"]))
+    for index, rule in enumerate(rules):
+        field, exits = f"{path}.restartPolicyRules[{index}]", rule.get("exitCodes")
+        if rule.get("action") not in _ACTIONS:
+            yield causes.not_supported(f"{field}.action", rule.get("action", ""), _ACTIONS)
+        if exits is None:
+            yield causes.required(f"{field}.exitCodes", "must be specified")
+        elif exits.get("operator") not in _OPERATORS:
+            yield causes.not_supported(f"{field}.exitCodes.operator", exits.get("operator", ""), _OPERATORS)
 
 
 def _check_ports(ports: Any, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON

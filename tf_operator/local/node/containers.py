@@ -11,10 +11,13 @@ from enum import Enum, auto
 from typing import Any
 
 from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, parse_time, text_of, uid_of
+from tf_operator.planning import restart_rules
+from tf_operator.planning.restart_rules import RESTARTING_ALL, RestartRules
 
 LONGEST_BACKOFF = 300.0
 RESET_AFTER = timedelta(minutes=10)
 DEFAULT_GRACE = 30
+_REMOVED = "The container is removed because RestartAllContainers in place"
 
 
 class Role(Enum):
@@ -43,14 +46,20 @@ class LocalContainer:
     role: Role
     restart: Restart
     spec: Body
+    rules: RestartRules | None = None
 
     def has_probe(self, kind: str) -> bool:
         """Whether it has a ``startupProbe``, a ``readinessProbe`` or a ``livenessProbe``."""
         return isinstance(self.spec.get(kind), Mapping)
 
     def restarts_after(self, code: int) -> bool:
-        """Whether it is started again after an exit code."""
-        return self.restart is Restart.ALWAYS or (self.restart is Restart.ON_FAILURE and code != 0)
+        """Whether it is started again after an exit code: by a rule of its own, or by its policy."""
+        is_by_rule = self.rules is not None and self.rules.has_rule(code)
+        return is_by_rule or self.restart is Restart.ALWAYS or (self.restart is Restart.ON_FAILURE and code != 0)
+
+    def restarts_all(self, code: int) -> bool:
+        """Whether all containers of the pod are started again after an exit code of this one."""
+        return self.rules is not None and self.rules.restarts_all(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,10 @@ class Runtime:
     """Runs, and its startup probe has succeeded."""
     is_ready: bool = False
     is_stopping: bool = False
+    is_killed: bool = False
+    """Because all containers of the pod are started again."""
+    is_reset: bool = False
+    """All containers are started again, as if the pod were new, and this one has not started since."""
 
     @property
     def is_active(self) -> bool:
@@ -157,19 +170,37 @@ class Runtime:
         lasted = end.finished_at - (end.started_at or end.finished_at)
         if (self.end is None and self.previous is None) or lasted >= RESET_AFTER:
             backoff = 0.0
+        elif self.is_killed:
+            backoff = self.backoff
         else:
             backoff = min(max(2 * self.backoff, first_backoff), LONGEST_BACKOFF)
         return replace(
             self,
             is_starting=False,
             started_at=None,
-            end=end,
+            end=replace(end, reason=RESTARTING_ALL) if self.is_killed else end,
             previous=self.previous if self.end is None else self.end,
             restarts=self.restarts + (self.end is not None and self.started_at is None),
             backoff=backoff,
             has_started=False,
             is_ready=False,
             is_stopping=False,
+            is_killed=False,
+            is_reset=False,
+        )
+
+    def reset(self, now: datetime, retry_at: datetime | None) -> "Runtime":
+        """All containers of the pod begin again. How this one ended is forgotten, as the kubelet does."""
+        if self.end is None:
+            return self
+        return replace(
+            self,
+            end=None,
+            previous=End(137, now, reason=RESTARTING_ALL, message=_REMOVED),
+            restarts=self.restarts + 1,
+            problem=Problem(RESTARTING_ALL, _REMOVED),
+            retry_at=retry_at,
+            is_reset=True,
         )
 
     def restart_at(self) -> datetime | None:
@@ -224,9 +255,10 @@ def _containers(spec: Body) -> Iterator[LocalContainer]:
         is_sidecar = entry.get("restartPolicy") == Restart.ALWAYS.value
         again = Restart.NEVER if of_pod is Restart.NEVER else Restart.ON_FAILURE
         role, restart = (Role.SIDECAR, Restart.ALWAYS) if is_sidecar else (Role.INIT, _restart(entry, again))
-        yield LocalContainer(text_of(entry, "name"), role, restart, entry)
+        yield LocalContainer(text_of(entry, "name"), role, restart, entry, restart_rules.read(entry))
     for entry in list_of(spec, "containers"):
-        yield LocalContainer(text_of(entry, "name"), Role.MAIN, _restart(entry, of_pod), entry)
+        name, restart = text_of(entry, "name"), _restart(entry, of_pod)
+        yield LocalContainer(name, Role.MAIN, restart, entry, restart_rules.read(entry))
 
 
 def _restart(body: Body, default: Restart) -> Restart:

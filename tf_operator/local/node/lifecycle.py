@@ -1,8 +1,9 @@
 """What a node does next for a pod: which containers it starts, which it stops, and until when it waits. Pure.
 
 The rules are the kubelet's: init containers one after the other, sidecars among them from their place on; main
-containers together; each started again by its restart policy, after a back-off. When the pod is over, deleted or past
-its deadline, main containers are stopped first, then sidecars in reverse order.
+containers together; each started again by a rule of its own or by its restart policy, after a back-off. A rule may also
+have all containers killed, and the pod begin again. When the pod is over, deleted or past its deadline, main containers
+are stopped first, then sidecars in reverse order.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Role, Runtime
+from tf_operator.planning.restart_rules import RESTARTING_ALL
 
 Runtimes = Mapping[str, Runtime]
 
@@ -32,11 +34,18 @@ class PodStep:
 
     start: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
+    kill: tuple[str, ...] = ()
+    """To be stopped without a grace period."""
     wake_at: datetime | None = None
     """When to ask again, if nothing happens before."""
     ending: Ending | None = None
     is_over: bool = False
     """Nothing runs, and nothing will."""
+    is_restarting: bool = False
+    """A rule starts all containers again; those that still run are killed first."""
+    resets: bool = False
+    """None of them runs any more, so all begin again, not before ``resets_at``."""
+    resets_at: datetime | None = None
 
 
 def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: datetime, node_ends: bool = False) -> PodStep:
@@ -45,6 +54,8 @@ def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: dateti
     if ending:
         return _end(pod, runtimes, ending)
     due = since + timedelta(seconds=pod.deadline_seconds) if pod.deadline_seconds is not None else None
+    if sources := [runtimes[found.name] for found in pod.containers if _restarts_all(found, runtimes[found.name])]:
+        return _restart_all(runtimes, sources, due)
     start, times = [], [due] if due else []
     for container in _open(pod, runtimes):
         runtime = runtimes[container.name]
@@ -74,8 +85,20 @@ def is_initialized(pod: LocalPod, runtimes: Runtimes) -> bool:
 
 def has_failed_init(pod: LocalPod, runtimes: Runtimes) -> bool:
     """Whether an init container has failed for good."""
-    inits = ((container, runtimes[container.name].end) for container in pod.of_role(Role.INIT))
-    return any(end and end.code and not container.restarts_after(end.code) for container, end in inits)
+    inits = ((container, runtimes[container.name]) for container in pod.of_role(Role.INIT))
+    return any(runtime.end and runtime.end.code and not _is_wanted(container, runtime) for container, runtime in inits)
+
+
+def _restarts_all(container: LocalContainer, runtime: Runtime) -> bool:
+    """Whether it has ended so that all containers of its pod are started again."""
+    return runtime.end is not None and not runtime.is_active and container.restarts_all(runtime.end.code)
+
+
+def _restart_all(runtimes: Runtimes, sources: list[Runtime], due: datetime | None) -> PodStep:
+    active = {name: runtime for name, runtime in runtimes.items() if runtime.is_active}
+    kill = tuple(name for name, found in active.items() if found.started_at and not found.is_killed)
+    resets_at = max((found for source in sources if (found := source.restart_at())), default=None)
+    return PodStep(kill=kill, wake_at=due, is_restarting=True, resets=not active, resets_at=resets_at)
 
 
 def _open(pod: LocalPod, runtimes: Runtimes) -> list[LocalContainer]:
@@ -92,14 +115,16 @@ def _lets_pass(container: LocalContainer, runtime: Runtime) -> bool:
     """Whether the containers after this one need not wait for it. A sidecar that is started again stops nobody."""
     if container.role is Role.INIT:
         return runtime.end is not None and runtime.end.code == 0
-    return runtime.has_started or runtime.end is not None or runtime.previous is not None
+    return runtime.has_started or runtime.end is not None or (runtime.previous is not None and not runtime.is_reset)
 
 
 def _is_wanted(container: LocalContainer, runtime: Runtime) -> bool:
     """Whether the container should be started, now or later."""
     if runtime.is_active:
         return False
-    return runtime.end is None or container.restarts_after(runtime.end.code)
+    if runtime.end is None or runtime.end.reason == RESTARTING_ALL:
+        return True
+    return container.restarts_after(runtime.end.code)
 
 
 def _is_completed(pod: LocalPod, runtimes: Runtimes) -> bool:

@@ -19,6 +19,7 @@ from tf_operator.local.node.containers import (
 )
 from tf_operator.local.node.lifecycle import Ending, PodStep, Runtimes
 from tf_operator.meta import Body, parse_time, rfc3339, text_of
+from tf_operator.planning.restart_rules import RESTARTING_ALL
 
 ADDRESS = "127.0.0.1"
 """Of the node and of each pod: a pod has ports of its own, not an address."""
@@ -60,7 +61,7 @@ def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime,
         "podIP": ADDRESS,
         "podIPs": [{"ip": ADDRESS}],
         "startTime": rfc3339(since),
-        "conditions": _conditions(pod, runtimes, states, phase=phase, now=now),
+        "conditions": _conditions(pod, runtimes, states, phase=phase, now=now, step=step),
         "containerStatuses": [_entry(state) for state in states if state.container.role is Role.MAIN],
     }
     if inits := [_entry(state) for state in states if state.container.role is not Role.MAIN]:
@@ -99,10 +100,11 @@ def _recovered(entry: Body, now: datetime) -> Runtime:
     if running := mapping_of(state, "running"):
         message = "The container could not be located when the node was restarted"
         end = End(137, now, parse_time(running.get("startedAt")), 9, "ContainerStatusUnknown", message, identity)
-    elif end is None:
+    is_reset = text_of(mapping_of(state, "waiting"), "reason") == RESTARTING_ALL
+    if end is None and not is_reset:
         end, previous = previous, None  # it waited for its restart
     count = restarts if isinstance(restarts, int) else 0
-    return Runtime(container_id=identity, end=end, previous=previous, restarts=count)
+    return Runtime(container_id=identity, end=end, previous=previous, restarts=count, is_reset=is_reset)
 
 
 def _read_end(body: Body) -> End | None:
@@ -132,9 +134,13 @@ def _state(pod: LocalPod, runtimes: Runtimes, container: LocalContainer, step: P
     elif runtime.started_at is None and runtime.end is None:
         is_blocked = container.role is not Role.INIT and not lifecycle.is_initialized(pod, runtimes)
         waiting = _INITIALIZING if is_blocked else _CREATING
-    elif runtime.end and runtime.backoff and step.ending is None and container.restarts_after(runtime.end.code):
+    elif runtime.end and runtime.backoff and _is_to_restart(container, runtime.end, step):
         waiting = _back_off(pod, container, runtime)
     return _State(container, runtime, waiting)
+
+
+def _is_to_restart(container: LocalContainer, end: End, step: PodStep) -> bool:
+    return step.ending is None and not step.is_restarting and container.restarts_after(end.code)
 
 
 def _back_off(pod: LocalPod, container: LocalContainer, runtime: Runtime) -> Problem:
@@ -207,14 +213,14 @@ def _phase(pod: LocalPod, states: list[_State], step: PodStep) -> str:
 
 
 def _conditions(
-    pod: LocalPod, runtimes: Runtimes, states: list[_State], *, phase: str, now: datetime
+    pod: LocalPod, runtimes: Runtimes, states: list[_State], *, phase: str, now: datetime, step: PodStep
 ) -> list[dict[str, Any]]:
     """The node's own conditions, and those of others as they are."""
     unready = [state.container.name for state in states if _counts(state.container) and not _is_ready(state)]
     waits = _named(list(_unfinished(pod, runtimes)), "ContainersNotInitialized", "containers with incomplete status")
     containers = _named(unready, "ContainersNotReady", "containers with unready status")
+    done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     if phase in _FINAL:
-        done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
         containers, waits = done, (done if phase == "Succeeded" else waits)
     gates = [text_of(gate, "conditionType") for gate in list_of(pod.spec, "readinessGates")]
     met = {entry["type"] for entry in list_of(status_of(pod.body), "conditions") if entry.get("status") == "True"}
@@ -226,6 +232,9 @@ def _conditions(
         "ContainersReady": (containers is None, containers),
         "PodScheduled": (True, None),
     }
+    if any(container.rules and container.rules.all for container in pod.containers):
+        why = done if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
+        own["AllContainersRestarting"] = (step.is_restarting, why)
     before = {text_of(entry, "type"): entry for entry in list_of(status_of(pod.body), "conditions")}
     written = [
         _condition(name, before.get(name, {}), is_true=is_true, why=why, now=now)

@@ -161,6 +161,12 @@ class PodRunner:
             for name in step.stop:
                 self._parts.event(self._pod, "Killing", f"Stopping container {name}")
                 self._stop(name)
+            for name in step.kill:
+                self._kill(name)
+            if step.resets:
+                now = self._parts.clock.now()
+                self._runtimes = {name: found.reset(now, step.resets_at) for name, found in self._runtimes.items()}
+                continue
             if step.start and not self._is_gone:
                 await self._start(step.start, tasks)
                 continue
@@ -260,6 +266,12 @@ class PodRunner:
         if run := self._runs.get(name):
             self._runtimes[name] = replace(runtime, is_stopping=True, is_ready=False)
             run.stop(lambda: self._pod.grace_seconds)
+
+    def _kill(self, name: str) -> None:
+        if run := self._runs.get(name):
+            self._parts.event(self._pod, "Killing", f"Killing container {name}: a rule restarts all containers")
+            self._runtimes[name] = replace(self._runtimes[name], is_killed=True, is_ready=False)
+            run.kill()
 
     def _report(self, step: PodStep) -> None:
         now, runtimes = self._parts.clock.now(), dict(self._runtimes)

@@ -23,7 +23,7 @@ class Life:
         self.body = {"metadata": {"name": "p", "namespace": "ns", "uid": "u", **metadata}, "spec": spec}
         self.now = START
         self.runtimes = pod_report.recovered(self.pod, START)
-        self.started, self.stopped = [], []
+        self.started, self.stopped, self.killed = [], [], []
         self.settle()
 
     @property
@@ -36,6 +36,13 @@ class Life:
             for name in self.step.stop:
                 self.stopped.append(name)
                 self.change(name, is_stopping=True)
+            for name in self.step.kill:
+                self.killed.append(name)
+                self.change(name, is_killed=True)
+            if self.step.resets:
+                found = self.runtimes.items()
+                self.runtimes = {name: runtime.reset(self.now, self.step.resets_at) for name, runtime in found}
+                continue
             for name in self.step.start:
                 container = next(found for found in self.pod.containers if found.name == name)
                 self.started.append(name)
@@ -84,6 +91,87 @@ def test_a_container_that_ended_is_started_again_by_the_restart_policy(policy, c
     life = Life(spec(policy, MAIN)).end("main", code)
     assert (life.status["phase"], len(life.started)) == (phase, starts)
     assert life.step.is_over is (starts == 1)
+
+
+def ruled(container, action, *codes, policy="Never"):
+    """The container with a rule of its own."""
+    rule = {"action": action, "exitCodes": {"operator": "In", "values": list(codes)}}
+    return {**container, "restartPolicy": policy, "restartPolicyRules": [rule]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "own", "code", "phase", "starts"),
+    [
+        ("Never", ruled(MAIN, "Restart", 42), 42, "Running", 2),
+        ("Never", ruled(MAIN, "Restart", 0), 0, "Running", 2),
+        ("Never", ruled(MAIN, "Restart", 42), 1, "Failed", 1),
+        ("Never", {**MAIN, "restartPolicy": "OnFailure"}, 1, "Running", 2),
+        ("Always", {**MAIN, "restartPolicy": "Never"}, 1, "Failed", 1),
+        ("Always", ruled(MAIN, "Restart", 42), 0, "Succeeded", 1),
+        ("Never", ruled(MAIN, "RestartAllContainers", 42), 42, "Running", 2),
+    ],
+)
+def test_a_container_s_own_rules_come_before_its_own_policy_and_both_before_that_of_the_pod(
+    policy, own, code, phase, starts
+):
+    life = Life(spec(policy, own)).end("main", code)
+    assert (life.status["phase"], len(life.started)) == (phase, starts)
+
+
+def test_a_rule_kills_all_containers_and_begins_again_with_the_first_init_container():
+    sidecar, other = ruled(SIDECAR, "RestartAllContainers", 75, policy="Always"), {"name": "other"}
+    life = Life(spec("Never", MAIN, other, inits=[INIT, sidecar])).end("init", 0).end("other", 0)
+    assert (life.started, life.condition("AllContainersRestarting")["status"]) == (
+        ["init", "side", "main", "other"],
+        "False",
+    )
+
+    life.end("side", 75)
+    assert (life.killed, life.status["phase"]) == (["main"], "Running")
+    assert life.condition("AllContainersRestarting")["status"] == "True"
+
+    life.end("main", 137)
+    assert (life.started[4:], life.status["phase"]) == (["init"], "Pending")
+    assert life.condition("AllContainersRestarting")["status"] == "False"
+    main = life.status["containerStatuses"][0]
+    assert (main["restartCount"], main["state"]["waiting"]["reason"]) == (1, "RestartingAllContainers")
+    assert main["lastState"]["terminated"]["reason"] == "RestartingAllContainers"
+
+    life.end("init", 0)
+    assert (life.started[5:], life.status["phase"]) == (["side", "main", "other"], "Running")
+    counts = [
+        entry["restartCount"]
+        for field in ("containerStatuses", "initContainerStatuses")
+        for entry in life.status[field]
+    ]
+    assert counts == [1, 1, 1, 1]
+    life.end("main", 0).end("other", 0)
+    assert life.stopped == ["side"]
+    assert life.end("side", 75).status["phase"] == "Succeeded", "what ends because the pod is over restarts nothing"
+
+
+def test_restarts_of_all_containers_back_off_as_others_do():
+    life = Life(spec("Never", ruled(MAIN, "RestartAllContainers", 42)))
+    starts = []
+    for seconds in (0, 9, 9, 1, 19, 1):
+        life.passes(seconds)
+        starts.append(len(life.started))
+        if "running" in life.status["containerStatuses"][0]["state"]:
+            life.end("main", 42)
+    assert starts == [1, 2, 2, 3, 3, 4]
+
+
+def test_a_pod_that_is_deleted_while_all_its_containers_are_killed_does_not_begin_again():
+    life = Life(spec("Never", ruled(MAIN, "RestartAllContainers", 42), {"name": "other"})).end("main", 42)
+    assert life.killed == ["other"]
+    life.delete().end("other", 137)
+    assert (life.status["phase"], life.step.is_over, life.started) == ("Failed", True, ["main", "other"])
+
+
+def test_a_restart_of_all_containers_counts_once_when_the_node_ends_before_they_are_started():
+    life = Life(spec("Never", ruled(MAIN, "RestartAllContainers", 42))).end("main", 42).end("main", 42)
+    life.runtimes = pod_report.recovered(life.pod, life.now)
+    assert life.settle().status["containerStatuses"][0]["restartCount"] == 2
 
 
 def test_the_first_restart_is_immediate_and_the_next_ones_back_off_until_a_run_lasts():
@@ -205,7 +293,8 @@ def test_what_ran_under_an_earlier_node_has_ended_with_it_and_its_restarts_count
     earlier = Life(spec("OnFailure", MAIN)).end("main", 1)
     assert earlier.status["containerStatuses"][0]["restartCount"] == 1
     life = Life.__new__(Life)
-    life.body, life.now, life.started, life.stopped = earlier.body, START + timedelta(seconds=9), [], []
+    life.body, life.now = earlier.body, START + timedelta(seconds=9)
+    life.started, life.stopped, life.killed = [], [], []
     life.runtimes = pod_report.recovered(life.pod, life.now)
     entry = life.settle().status["containerStatuses"][0]
     assert (life.started, entry["restartCount"]) == (["main"], 2)
