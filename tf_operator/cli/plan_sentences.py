@@ -14,13 +14,15 @@ from tf_operator.job.training_job import (
     CleanPodPolicy,
     DecidingReplica,
     ElasticRange,
+    ReplicaSpec,
     RestartPolicy,
     RunPolicy,
     SuccessPolicy,
     TrainingJob,
 )
-from tf_operator.meta import text_of
-from tf_operator.planning import resizing
+from tf_operator.meta import Body, text_of
+from tf_operator.planning import resizing, restart_rules
+from tf_operator.planning.restart_rules import RestartRules
 
 if TYPE_CHECKING:
     from tf_operator.cli.dry_run import DryRun
@@ -42,8 +44,8 @@ def sentences(found: "DryRun") -> Iterator[tuple[str, str]]:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
     for found_range in job.elastic.ranges if job.elastic else ():
         yield "Elastic", _elastic(job, found_range)
-    for limit in _limits(job.run_policy, job.profile.failure_scope):
-        yield "Limit", limit
+    yield from (("Restarts", rules) for rules in _restart_rules(job))
+    yield from (("Limit", limit) for limit in _limits(job.run_policy, job.profile.failure_scope))
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
@@ -60,10 +62,15 @@ def sentences(found: "DryRun") -> Iterator[tuple[str, str]]:
 
 def _images(job: TrainingJob) -> list[str]:
     """The images of the templates, each once."""
-    specs = (spec.template.get("spec") for spec in job.replicas)
-    lists = (spec.get("containers") for spec in specs if isinstance(spec, Mapping))
-    images = (text_of(entry, "image") for found in lists if isinstance(found, list) for entry in found)
+    images = (text_of(entry, "image") for spec in job.replicas for entry in _listed_in(spec, "containers"))
     return list(dict.fromkeys(filter(None, images)))
+
+
+def _listed_in(spec: ReplicaSpec, kind: str) -> Iterator[Body]:
+    """The containers, or the init containers, of a template."""
+    pod = spec.template.get("spec")
+    found = pod.get(kind) if isinstance(pod, Mapping) else None
+    return (entry for entry in found if isinstance(entry, Mapping)) if isinstance(found, list) else iter(())
 
 
 def _elastic(job: TrainingJob, found: ElasticRange) -> str:
@@ -73,6 +80,33 @@ def _elastic(job: TrainingJob, found: ElasticRange) -> str:
     if job.elastic and job.elastic.restarts_in_place:
         what = "restarts the other pods in place, or replaces them without --restart-in-place"
     return f"from {found.least} to {found.most} replicas of {found.type} while it runs; {when} {what}"
+
+
+def _restart_rules(job: TrainingJob) -> Iterator[str]:
+    """What containers say themselves about their restarts, which comes before the policy of their replica."""
+    for spec in job.replicas if job.pod_count else ():
+        for container in (*_listed_in(spec, "initContainers"), *_listed_in(spec, "containers")):
+            name, rules = text_of(container, "name"), restart_rules.read(container)
+            if rules and (rules.all or name == job.profile.container):
+                yield f"{spec.type}, container {name}: {_by_rules(rules, job.run_policy.backoff_limit)}"
+
+
+def _by_rules(rules: RestartRules, limit: int | None) -> str:
+    found = []
+    if one := rules.one.below(256):
+        found.append(f"exit codes {_codes(one)} start it again in place")
+    if together := rules.all.below(256):
+        found.append(f"exit codes {_codes(together)} start all containers of the pod again (Kubernetes 1.36)")
+    found.append(f"{'others follow ' if found else ''}its own restartPolicy {rules.policy}, not that of the replica")
+    each = f"each restart counts towards backoffLimit {limit}"
+    return f"{'; '.join(found)}; {each if limit is not None else 'without a limit: set backoffLimit'}"
+
+
+def _is_endless(job: TrainingJob, spec: ReplicaSpec) -> bool:
+    """Whether its program is started again after exit code 0, too."""
+    own = next((entry for entry in _listed_in(spec, "containers") if entry.get("name") == job.profile.container), {})
+    rules = restart_rules.read(own)
+    return rules.restarts_after(0) if rules else spec.restart_policy is RestartPolicy.ALWAYS
 
 
 def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[tuple[str, str]]:
@@ -102,8 +136,10 @@ def success(job: TrainingJob) -> str:
     workers = job.spec_of(ReplicaType.WORKER)
     chosen = job.leader or workers
     deciding = [chosen] if chosen else [spec for spec in job.replicas if spec.count]
-    if endless := [spec.type for spec in deciding if spec.restart_policy is RestartPolicy.ALWAYS]:
-        return f"never: under restartPolicy Always, {_listed(endless)} is started again after exit code 0 too"
+    if endless := [spec for spec in deciding if _is_endless(job, spec)]:
+        is_by_policy = all(spec.restart_policy is RestartPolicy.ALWAYS for spec in endless)
+        why = "under restartPolicy Always" if is_by_policy else "by the rules of its container"
+        return f"never: {why}, {_listed([spec.type for spec in endless])} is started again after exit code 0 too"
     if job.leader:
         return f"when the {job.leader.type.lower()} has exited with code 0"
     if workers is None:

@@ -4,6 +4,7 @@ import pytest
 
 from support import t9k
 from support.builders import tfjob
+from support.templates import Template
 from tf_operator.cli import dry_run, plan_sentences, validate
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
@@ -60,6 +61,70 @@ def test_the_consequence_of_a_failure_is_explained(policy, beginning):
     (sentence,) = [text for word, text in sentences(tfjob("j").workers(2, restart=policy)) if word == "Failures"]
 
     assert sentence.startswith(beginning)
+
+
+def ruled(policy, *rules, restart="Never"):
+    """A job whose container says this of its restarts."""
+    listed = [
+        {"action": action, "exitCodes": {"operator": operator, "values": codes}} for action, operator, codes in rules
+    ]
+    own = {"restartPolicy": policy} | ({"restartPolicyRules": listed} if listed else {})
+    return tfjob("j").workers(1, restart=restart, template=Template().main(**own))
+
+
+OWN = "its own restartPolicy Never, not that of the replica"
+TOGETHER = "start all containers of the pod again (Kubernetes 1.36)"
+UNLIMITED = "without a limit: set backoffLimit"
+COUNTS = "each restart counts towards backoffLimit"
+IN_42, ALL_75 = ("Restart", "In", [42]), ("RestartAllContainers", "In", [75])
+
+
+@pytest.mark.parametrize(
+    ("builder", "sentence"),
+    [
+        (
+            ruled("Never", IN_42).backoff_limit(3),
+            f"exit codes 42 start it again in place; others follow {OWN}; {COUNTS} 3",
+        ),
+        (
+            ruled("Never", IN_42, ALL_75, restart="ExitCode"),
+            f"exit codes 42 start it again in place; exit codes 75 {TOGETHER}; others follow {OWN}; {UNLIMITED}",
+        ),
+        (ruled("Never"), f"{OWN}; {UNLIMITED}"),
+        (
+            ruled("Never", ("Restart", "NotIn", [0, 1])).backoff_limit(1),
+            f"exit codes 2 to 255 start it again in place; others follow {OWN}; {COUNTS} 1",
+        ),
+    ],
+    ids=["a rule", "two rules", "a policy", "all codes but"],
+)
+def test_the_rules_of_a_container_are_explained_with_what_they_do_to_the_limit(builder, sentence):
+    assert dict(sentences(builder))["Restarts"] == f"Worker, container tensorflow: {sentence}"
+
+
+def test_the_rules_of_other_containers_are_explained_where_they_restart_all():
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [75]}}
+    side = {"name": "side", "image": "i", "restartPolicy": "Always"}
+    template = Template().spec(initContainers=[{**side, "name": "other"}, {**side, "restartPolicyRules": [rule]}])
+
+    (found,) = [text for word, text in sentences(tfjob("j").workers(1, template=template)) if word == "Restarts"]
+
+    assert found.startswith("Worker, container side: exit codes 75 start all containers of the pod again")
+
+
+@pytest.mark.parametrize(
+    ("builder", "sentence"),
+    [
+        (ruled("Always"), "never: by the rules of its container, Worker is started again after exit code 0 too"),
+        (ruled("Never", restart="Always"), "when worker 0 has exited with code 0"),
+        (
+            ruled("Always", restart="Always"),
+            "never: under restartPolicy Always, Worker is started again after exit code",
+        ),
+    ],
+)
+def test_a_job_whose_container_is_restarted_after_its_success_does_not_succeed(builder, sentence):
+    assert sentences(builder)[0][1].startswith(sentence)
 
 
 def test_each_limit_of_the_job_is_listed():
