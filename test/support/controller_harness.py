@@ -14,7 +14,7 @@ from support.embedded_api import EmbeddedApi
 from support.fake_clock import FakeClock
 from support.resources import Json
 from tf_operator.controller import resources
-from tf_operator.controller.caches import OWNER, Caches, owner_of, readers
+from tf_operator.controller.caches import OF_SERVICES, OWNER, Caches, owner_of, readers
 from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
@@ -117,7 +117,7 @@ class Harness:
         self.jobs: Store[StoredJob] = Store()
         self._children: dict[Resource, tuple[Store[Any], Callable[[bytes], Any]]] = {
             resources.PODS: (Store({OWNER: owner_of}), self.readers.pod),
-            resources.SERVICES: (Store({OWNER: owner_of}), self.readers.service),
+            resources.SERVICES: (Store(OF_SERVICES), self.readers.service),
         }
         if self.groups:
             self._children[self.groups] = (Store({OWNER: owner_of}), self.readers.group)

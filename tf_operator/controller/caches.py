@@ -26,6 +26,8 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.planning import autoscalers
 
 OWNER = "owner"
+LABELLED = "labelled"
+"""The Services that have the label of a job that does not control them, by that job."""
 
 _Raw = msgspec.Raw | bytes
 
@@ -112,7 +114,7 @@ def make_caches(
     return Caches(
         jobs=job_informer(informers, everything, api),
         pods=informers.get(resources.PODS, decode=read.pod, scopes=labelled, indexes={OWNER: owner_of}),
-        services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes={OWNER: owner_of}),
+        services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes=OF_SERVICES),
         groups=groups,
         tensorboards=tensorboard_informer(informers, everything, served) if makes_tensorboards else None,
         autoscalers=informers.get(
@@ -144,6 +146,15 @@ def tensorboard_informer(
 def owner_of(child: Child) -> tuple[str, ...]:
     """The index: a child is found under the namespace and the UID of the job that controls it."""
     return (owner_value(child.metadata.namespace, child.owner),) if child.owner else ()
+
+
+def labelled_of(child: CachedService) -> tuple[str, ...]:
+    """The index of Services that only look like those of a job."""
+    uid = child.service.job_uid_label
+    return (owner_value(child.metadata.namespace, uid),) if uid and uid != child.owner else ()
+
+
+OF_SERVICES = {OWNER: owner_of, LABELLED: labelled_of}
 
 
 def owner_value(namespace: str, uid: str) -> str:

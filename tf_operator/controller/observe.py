@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from tf_operator.controller import resources
-from tf_operator.controller.caches import OWNER, Caches, owner_value
+from tf_operator.controller.caches import LABELLED, OWNER, Caches, owner_value
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.projections.children import Child
 from tf_operator.controller.projections.jobs import StoredJob, job_of
@@ -77,7 +77,10 @@ class Observer:
         owner = owner_value(job.key.namespace, job.uid)
         children = _Children(
             self.caches.pods.store.by_index(OWNER, owner),
-            self.caches.services.store.by_index(OWNER, owner),
+            (
+                *self.caches.services.store.by_index(OWNER, owner),
+                *self.caches.services.store.by_index(LABELLED, owner),
+            ),
             self._cached_groups(job, owner),
         )
         return self._observed(job, children)
@@ -233,6 +236,7 @@ class Observer:
         return replace(job, problems=(FieldError("spec", f"cannot be read: {stored.problem}"),))
 
     def _observed(self, job: TrainingJob, children: _Children) -> Snapshot:
+        services = tuple(children.services)
         present = [found.pod for found in children.pods if found.pod is not None and _is_child(found, job)]
         known = {pod.uid for pod in present}
         departed: list[Pod] = [pod for pod in self.notes.departed_pods.of(job.uid) if pod.uid not in known]
@@ -241,7 +245,10 @@ class Observer:
             job=job,
             now=self.clock.now(),
             pods=(*present, *departed),
-            services=tuple(found.service for found in children.services if _is_child(found, job)),
+            services=tuple(found.service for found in services if _is_child(found, job)),
+            has_borrowed_labels=any(
+                found.service.job_uid_label == job.uid and not _is_child(found, job) for found in services
+            ),
             pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             tensorboards=self._tensorboards(job),

@@ -1,7 +1,8 @@
 """What goes when a job has ended, is suspended or is queued, and when the job itself goes.
 
 Each object is deleted once, by its UID. The Services of a job that we made all carry its UID as a label, which lets
-one request delete them; those that an older operator made are deleted one by one.
+one request delete them. Those that an older operator made are deleted one by one, and all are where a user has copied
+the labels to a Service of his own.
 """
 
 from collections.abc import Iterator
@@ -98,7 +99,10 @@ def _ended_before(pod: Pod, job: TrainingJob) -> bool:
 
 def _services(snapshot: Snapshot) -> Iterator[Action]:
     services = tuple(Delete(SERVICES, found.name, found.uid) for found in snapshot.services if not found.is_terminating)
-    if len(services) > _ONE_BY_ONE and all(found.job_uid_label == snapshot.job.uid for found in snapshot.services):
+    are_alone = not snapshot.has_borrowed_labels and all(
+        found.job_uid_label == snapshot.job.uid for found in snapshot.services
+    )
+    if len(services) > _ONE_BY_ONE and are_alone:
         yield DeleteCollection(SERVICES, naming.services_selector(snapshot.job), services)
     else:
         yield from services

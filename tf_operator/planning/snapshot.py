@@ -274,6 +274,8 @@ class Snapshot:
     now: datetime
     pods: tuple[Pod, ...] = ()
     services: tuple[Service, ...] = ()
+    has_borrowed_labels: bool = False
+    """Whether a Service that is not the job's has the labels of those that are."""
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS

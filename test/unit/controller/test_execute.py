@@ -14,6 +14,7 @@ from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import Turn
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.tensorboard import RESOURCE
+from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang_schedulers, rejections
@@ -265,6 +266,24 @@ async def test_services_of_an_older_operator_are_deleted_one_by_one(harness):
         "delete services j-worker-1",
         "delete services j-worker-2",
     ]
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["from caches", "live"])
+async def test_a_service_with_copied_labels_that_is_not_the_job_s_stays(harness, is_live):
+    await harness.settle()
+    theirs = harness.api.of(resources.SERVICES)[0]["metadata"]["labels"]
+    mine = {"name": "mine", "namespace": "ns", "labels": theirs}
+    harness.api.put(resources.SERVICES, {"metadata": mine})
+    harness.edit_job({"spec": {"runPolicy": {"suspend": True}}})
+    harness.sync()
+    if is_live:
+        owner = OwnerKey(KEY, harness.job["metadata"]["uid"])
+        harness.pending_writes.outcome_unknown(owner, str(resources.SERVICES))
+
+    await harness.reconcile()
+
+    assert [body["metadata"]["name"] for body in harness.api.of(resources.SERVICES)] == ["mine"]
+    assert not any(call.startswith("deletecollection") for call in harness.api.calls)
 
 
 async def test_whatever_the_order_in_a_plan_deletes_come_first_and_pods_last():
