@@ -63,9 +63,12 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
 
 
 def after_end(snapshot: Snapshot) -> JobReport | None:
-    """What is still reported of a job that had ended before: its clean-up, as far as its API wants to know."""
+    """What is still reported of a job that had ended before: its clean-up, as far as its API wants to know.
+
+    And when it ended, if that was noted by a clock that was ahead: its time to live counts from there.
+    """
     job, wanted = snapshot.job, snapshot.job.profile.after_end
-    record = _cleaned_up(snapshot, job.record)
+    record = _cleaned_up(snapshot, job.record.changed(completion_time=snapshot.noted(job.record.completion_time)))
     if wanted is AfterEnd.REPLICAS:
         lines = partial(_lines, job_view.view(snapshot), record, is_active=False)
         return JobReport(job, record, snapshot.now, tensorboard=job_tensorboard.line(snapshot), lines=lines)
@@ -128,6 +131,8 @@ def _begun(view: JobView, verdict: Verdict) -> JobRecord:
         record = _at_its_start(record).changed(resumed_at=now)
     elif record.phase is JobPhase.QUEUED and _is_admitted(view, verdict):
         record = _at_its_start(record).changed(admitted_at=now)
+    if not record.is_idle:
+        record = record.changed(start_time=view.snapshot.noted(record.start_time))
     if record.start_time is None and verdict.phase not in IDLE and not verdict.is_malformed:
         # A job that waits for its gang has not started: no clock runs.
         record = record.changed(start_time=None if view.is_held else now)

@@ -300,6 +300,18 @@ class Snapshot:
         record = self.job.record
         return (bool(self.pods) or record.start_time is not None) and not record.is_idle
 
+    def noted(self, moment: datetime | None) -> datetime | None:
+        """A moment that a status has noted as past; one that a wrong clock has put into the future is now.
+
+        It may be this clock that is wrong: then what others have noted of the pods is ahead of it, too, and the moment
+        was not before that. A deadline that came too early would cost more than one that comes too late.
+        """
+        if moment is None or not is_ahead(moment, self.now):
+            return moment
+        ends = (pod.main.finished_at for pod in self.pods if pod.main)
+        known = [found for found in (*ends, *(pod.created_at for pod in self.pods)) if found]
+        return min(max(self.now, *known) if known else self.now, moment)
+
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.
 

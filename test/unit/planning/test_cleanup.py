@@ -7,6 +7,7 @@ import pytest
 from support.builders import tfjob
 from support.pod_events import everything_runs, succeeds
 from support.simulator import MORNING, simulator
+from tf_operator.meta import rfc3339
 from tf_operator.planning import cleanup
 from tf_operator.planning.actions import Delete, DeleteCollection
 
@@ -31,6 +32,18 @@ def test_the_time_to_live_counts_from_the_end(seconds, expires):
     seen.tamper({"spec": {"runPolicy": {"ttlSecondsAfterFinished": seconds}}})
 
     assert cleanup.expires_at(seen.job) == (None if expires is None else MORNING + timedelta(seconds=expires))
+
+
+def test_a_time_to_live_is_not_late_because_a_clock_was_ahead():
+    seen = finished(tfjob().workers(1).ttl(60))
+    seen.tamper({"status": {"completionTime": rfc3339(seen.now + timedelta(hours=3))}})
+    seen.settle()
+    assert not seen.is_deleted
+
+    seen.wait(65)
+    seen.settle()
+
+    assert seen.is_deleted
 
 
 def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():

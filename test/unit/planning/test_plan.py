@@ -10,6 +10,7 @@ from support.pod_events import everything_runs, fails, is_drained, is_starting, 
 from support.simulator import MORNING, simulator
 from support.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
+from tf_operator.meta import rfc3339
 from tf_operator.planning import children, cluster_spec, job_view, plan, pod_state
 from tf_operator.planning.actions import Stage
 from tf_operator.planning.snapshot import MainContainer, Pod, Service, Settings
@@ -52,6 +53,37 @@ def test_a_decision_of_the_queue_does_not_return_after_an_edit_overruled_it(othe
         sizes.append(len(seen.pods))
 
     assert sizes == [2, other, 4]
+
+
+def began_in(hours):
+    """A job with a deadline of two hours, whose start was noted by a clock that was so far ahead."""
+    seen = simulator(tfjob().workers(1).deadline(7200))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    start = rfc3339(seen.now + timedelta(hours=hours))
+    seen.tamper({"status": {"startTime": start}})
+    return seen
+
+
+def test_a_deadline_is_not_late_because_a_clock_was_ahead():
+    seen = began_in(3)
+    seen.settle()
+    seen.wait(7205)
+    seen.settle()
+
+    assert seen.status["conditions"][-1]["reason"] == "TFJobDeadlineExceeded"
+
+
+def test_a_clock_that_is_behind_brings_no_deadline_forward():
+    seen = began_in(0)
+    seen.now -= timedelta(hours=1)
+    seen.settle()
+    seen.now += timedelta(hours=1)
+    seen.wait(7100)
+    seen.settle()
+
+    assert seen.status["conditions"][-1]["type"] == "Running"
 
 
 INVALID_EDITS = {

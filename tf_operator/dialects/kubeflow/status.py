@@ -84,7 +84,9 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status: what is to be said, and what others keep in the stored one."""
     record, after_end = report.record, report.job.profile.after_end
     if report.job.record.is_finished and report.counts is None and not report.message:  # what comes after the end
-        return dict(stored) | present(cleanUpTime=write_time(record.clean_up_time))
+        has_moved = record.completion_time != report.job.record.completion_time
+        ended = write_time(record.completion_time) if has_moved else None
+        return dict(stored) | present(completionTime=ended, cleanUpTime=write_time(record.clean_up_time))
     said = present(
         conditions=_conditions(report, stored),
         replicaStatuses=_replicas(report, object_of(stored, "replicaStatuses")),
