@@ -1,5 +1,6 @@
 """What keeps the pods of a job from being made or from running, and what to do about it."""
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -13,6 +14,11 @@ _CLAIM: Final = "kubectl get pvc,storageclass: a claim has no volume: its storag
 _PULL: Final = "check the image's name and tag, imagePullSecrets, and whether the nodes reach the registry"
 _LONG: Final = 60
 """Seconds after which programs have found each other."""
+_MISSING: Final = re.compile(
+    r'\b(?:secret|configmap)s? "[^"]*" not found|non-existent (?:secret|config) key|find key .* in (?:Secret|ConfigMap)'
+)
+"""How kubelets say that a Secret or ConfigMap, or a key of one, is not there: for volumes and for variables."""
+_CREATE: Final = "create the Secret or ConfigMap that the message names, in the job's namespace"
 _NO_CHIEF: Final = "perhaps a chief: with parameter servers, workers of TensorFlow 2 do nothing until one tells them to"
 _STEPS: Final[Mapping[str, str]] = {
     "Unschedulable": "free or add nodes, or change requests, tolerations or volumes, as the scheduler's message says",
@@ -21,7 +27,7 @@ _STEPS: Final[Mapping[str, str]] = {
     "ImagePullBackOff": _PULL,
     "InvalidImageName": _PULL,
     "ErrImageNeverPull": _PULL,
-    "CreateContainerConfigError": "create the Secret or ConfigMap that the message names, in the job's namespace",
+    "CreateContainerConfigError": _CREATE,
     "CreateContainerError": "check command, volumeMounts and securityContext of the template",
     "CrashLoopBackOff": "see the log of the container that crashes",
     "no scheduler has taken the pod": "check schedulerName of the template, and that this scheduler runs",
@@ -81,17 +87,22 @@ def _pending(seen: Situation) -> Wait | None:
             return None
         return Wait(gone, ("wait for the grace period; if it is over, the node may be lost: kubectl get nodes",))
     ordered = sorted(by_reason.items(), key=lambda found: -len(found[1]))[:_MOST]
-    steps = dict.fromkeys(_step(reason) for reason, _ in ordered)
-    return Wait((*(_sentence(seen, reason, pods) for reason, pods in ordered), *gone), tuple(filter(None, steps)))
+    said = [(_explained(seen, reason, pods), _listed([pod.replica for pod in pods])) for reason, pods in ordered]
+    steps = dict.fromkeys(_step(reason) for reason, _ in said)
+    return Wait((*(f"{who}: {reason}" for reason, who in said), *gone), tuple(filter(None, steps)))
 
 
-def _sentence(seen: Situation, reason: str, pods: list[JobPod]) -> str:
+def _explained(seen: Situation, reason: str, pods: list[JobPod]) -> str:
+    """The reason, and what the last event of these pods has to add."""
     warning = seen.last_warning(*(pod.name for pod in pods))
-    more = f" ({warning.reason}: {warning.message})" if warning and warning.message not in reason else ""
-    return f"{_listed([pod.replica for pod in pods])}: {reason}{more}"
+    if warning is None or warning.message.removeprefix("Error: ") in reason:
+        return reason
+    return f"{reason} ({warning.reason}: {warning.message})"
 
 
 def _step(reason: str) -> str:
+    if _MISSING.search(reason):
+        return _CREATE
     if "unbound immediate PersistentVolumeClaims" in reason:
         return _CLAIM
     return next((step for beginning, step in _STEPS.items() if reason.startswith(beginning)), "")
