@@ -1,6 +1,9 @@
 """The cost of the initial list of ten thousand pods: time, CPU, memory, stalls of the event loop.
 
     .venv/bin/python test/bench/bench_informer.py [--pods 10000] [--rounds 3]
+    .venv/bin/python test/bench/bench_informer.py --pods 400 --annotation 1300000 --only 'our informer, by pages'
+
+The second one is about memory: objects as large as a cluster stores them.
 
 Each contender gets a process of its own, the same pods over TLS from the same server (pod_server.py), and a ticker in
 its event loop that wants to run every millisecond. How late it runs is told twice: in time, which on a busy machine
@@ -59,10 +62,13 @@ def main() -> int:
     """Run everything, print the tables, and say whether the targets are met."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--annotation", type=int, default=0, metavar="BYTES", help="bytes that each pod has more")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append", choices=CONTENDERS, help="may be repeated")
     options = parser.parse_args()
-    results = measure_all(options.only or list(CONTENDERS), pods=options.pods, rounds=options.rounds)
+    results = measure_all(
+        options.only or list(CONTENDERS), pods=options.pods, annotation=options.annotation, rounds=options.rounds
+    )
     say(f"Initial list of {options.pods} pods, median of {options.rounds}; in brackets: times ours.\n")
     say(table(results))
     say("\nDecoding one pod, CPU:\n")
@@ -70,11 +76,12 @@ def main() -> int:
     return judge(results)
 
 
-def measure_all(names: list[str], *, pods: int, rounds: int) -> dict[str, Figures]:
+def measure_all(names: list[str], *, pods: int, annotation: int, rounds: int) -> dict[str, Figures]:
     """Every contender in turn, and that several times, so that a passing load does not hit only one."""
     runs: dict[str, list[Figures]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, str(HERE / "pod_server.py"), "--pods", str(pods), directory]
+        sizes = ["--pods", str(pods), "--annotation", str(annotation)]
+        command = [sys.executable, str(HERE / "pod_server.py"), *sizes, directory]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 url = f"https://127.0.0.1:{server.stdout.readline().strip()}"

@@ -39,7 +39,7 @@ class Source:
     def __init__(self, url, authority):
         self._access = ClientConfig(url, "Bearer token", ssl.create_default_context(cafile=authority))
 
-    async def read(self):
+    async def read(self, *, refused=False):
         return self._access
 
 

@@ -139,14 +139,17 @@ def _status(number: int, chance: random.Random, started: str) -> dict[str, objec
     }
 
 
-def make_pods(count: int) -> list[bytes]:
-    """As many pods, always the same."""
+def make_pods(count: int, annotation: int = 0) -> list[bytes]:
+    """As many pods, always the same; ``annotation``: bytes that each has more."""
     chance = random.Random(1)
     moments = list(STARTED)
-    return [
-        json.dumps(make_pod(number, chance, moments[number // 20 % 3600]), separators=(",", ":")).encode()
-        for number in range(count)
-    ]
+    found = []
+    for number in range(count):
+        pod = make_pod(number, chance, moments[number // 20 % 3600])
+        if annotation:
+            pod["metadata"]["annotations"] = {"example.org/notes": "x" * annotation}
+        found.append(json.dumps(pod, separators=(",", ":")).encode())
+    return found
 
 
 class PodServer:
@@ -189,13 +192,13 @@ class PodServer:
         return web.Response(body=body, content_type="application/json")
 
 
-async def serve(pods: int, directory: Path) -> None:
+async def serve(pods: list[bytes], directory: Path) -> None:
     """Serve until killed."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(directory / "ca.pem")
     trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(trust)
-    server = PodServer(make_pods(pods))
+    server = PodServer(pods)
     app = web.Application()
     app.add_routes([web.get(f"{prefix}/api/v1/pods", server.answer) for prefix in ("", "/paged")])
     runner = web.AppRunner(app, access_log=None)
@@ -209,6 +212,7 @@ async def serve(pods: int, directory: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--annotation", type=int, default=0, metavar="BYTES")
     parser.add_argument("directory", type=Path)
     options = parser.parse_args()
-    asyncio.run(serve(options.pods, options.directory))
+    asyncio.run(serve(make_pods(options.pods, options.annotation), options.directory))

@@ -28,18 +28,18 @@ async def migrate(name: str, source: ConfigSource, clock: Clock, *, is_last: boo
     key = ObjectKey("", name)
     async with connected(source, clock) as client:
         crd = await client.get(CRDS, key)
-        written = await _migrate(client, crd)
+        written = await _migrate(client, crd, clock)
         if is_last:
             await _end_conversion(client, key)
         return written
 
 
-async def _migrate(client: ApiClient, crd: Body) -> int:
+async def _migrate(client: ApiClient, crd: Body, clock: Clock) -> int:
     resource = _stored_as(crd)
     if (crd.get("status") or {}).get("storedVersions") == [resource.version]:
         return 0
     written = 0
-    async with aclosing(_keys(client, resource)) as keys:
+    async with aclosing(_keys(client, resource, clock)) as keys:
         async for found in keys:
             written += await _write(client, resource, found)
     done = {"status": {"storedVersions": [resource.version]}}
@@ -58,10 +58,11 @@ async def _end_conversion(client: ApiClient, key: ObjectKey) -> None:
     await client.merge_patch(CRDS, key, {"metadata": head, "spec": spec})
 
 
-async def _keys(client: ApiClient, resource: Resource) -> AsyncGenerator[ObjectKey, None]:
-    async with aclosing(pager.pages(client.send, resource, EVERYWHERE)) as pages:
-        async for listed in pages:
-            for item in listed.page.items:
+async def _keys(client: ApiClient, resource: Resource, clock: Clock) -> AsyncGenerator[ObjectKey, None]:
+    parts = pager.parts(pager.repeated(client.send), resource, EVERYWHERE, clock=clock)
+    async with aclosing(parts):
+        async for part in parts:
+            for item in part.items:
                 found = responses.read_metadata(item)
                 yield ObjectKey(found.namespace, found.name)
 

@@ -43,7 +43,7 @@ class WatchClient(Protocol):
         """The body of the reply."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The chunks of a watch. Whether it is accepted has to be known in a bounded time."""
+        """The chunks of a watch or a list. Whether it is accepted has to be known in a bounded time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,15 +251,16 @@ class Reflector:
 
     async def _list(self) -> None:
         version = ""
-        async with aclosing(pager.pages(self._client.send_once, self._resource, self._scope)) as pages:
-            async for page in pages:
+        parts = pager.parts(self._client.stream, self._resource, self._scope, clock=self._clock)
+        async with aclosing(parts):
+            async for part in parts:
                 self._active_at = self._clock.monotonic()
-                if page.is_first:
+                if part.is_first:
                     self._relist = self._writer.start_relist()
-                for raw in page.page.items:
+                for raw in part.items:
                     self._on_change("ADDED", raw)
                     await self._yield_to_loop()
-                version = page.page.resource_version
+                version = part.resource_version
         self._complete(version)
 
     def _complete(self, version: str) -> None:

@@ -132,7 +132,7 @@ class ApiClient:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a watch and hand out its chunks as they arrive; an error status is raised, never streamed.
+        """Open a watch or a list and hand out its chunks as they arrive; an error status is raised, never streamed.
 
         The head has to come in the time that a plain call has. Not repeated on failure: how to go on is the
         reflector's decision. Silence is the reader's to notice.

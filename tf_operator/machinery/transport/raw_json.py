@@ -12,7 +12,6 @@ it is for when a decoder has given up.
 """
 
 import re
-from collections.abc import Iterator
 from itertools import accumulate, compress, count, pairwise
 
 import msgspec
@@ -22,8 +21,9 @@ _CLOSING = frozenset(b"]}")
 _STEP = dict(zip(_BRACKETS, (1, 1, -1, -1), strict=True))
 _IS_BRACKET = bytes(byte in _BRACKETS for byte in range(256))
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
-_AT_ONCE = 64 * 1024
-_SPACE = b" \t\r\n"
+_OPENING = re.compile(rb"[\[{]")
+AT_ONCE = 64 * 1024
+SPACE = b" \t\r\n"
 _NAME = re.compile(rb'("(?:[^"\\]++|\\.)*+")\s*+:', re.DOTALL)
 
 
@@ -32,40 +32,62 @@ def split_object(text: bytes) -> dict[str, bytes]:
     found = {}
     for piece in split_array(text):
         if name := _NAME.match(piece):
-            found[msgspec.json.decode(name[1], type=str)] = piece[name.end() :].strip(_SPACE)
+            found[msgspec.json.decode(name[1], type=str)] = piece[name.end() :].strip(SPACE)
     return found
 
 
 def split_array(text: bytes) -> list[bytes]:
     """What stands between the commas of the outermost object or array, as raw text."""
-    pieces = [text[start:end].strip(_SPACE) for start, end in _borders(text)]
-    return [piece for piece in pieces if piece]
+    scanner, found = BorderScanner(), []
+    outermost = _OPENING.search(text)
+    start = outermost.end() if outermost else 0
+    for at in range(0, len(text), AT_ONCE):
+        for end in scanner.feed(text[at : at + AT_ONCE]):
+            found.append(text[start : at + end].strip(SPACE))
+            start = at + end + 1
+    return [piece for piece in found if piece]
 
 
-def _borders(text: bytes) -> Iterator[tuple[int, int]]:
-    """Beginning and end of each piece: found in the gaps between two brackets where the depth is one."""
-    bare = _without_strings(text)
-    positions = compress(count(), bare.translate(_IS_BRACKET))
-    depths = accumulate(map(_STEP.__getitem__, bare.translate(None, _NO_BRACKETS)))
-    gaps = (gap for gap, depth in zip(pairwise(positions), depths, strict=False) if depth == 1)
-    start = 0
-    for here, there in gaps:
-        start = start or here + 1
-        while (comma := bare.find(b",", max(start, here), there)) >= 0:
-            yield start, comma
-            start = comma + 1
-        if bare[there] in _CLOSING:
-            yield start, there
-            return
+class BorderScanner:
+    """Finds the borders between the members of the outermost object, or the elements of the outermost array.
 
+    The text comes in parts, of ``AT_ONCE`` at most: short strings take twenty times their part while it is scanned.
+    """
 
-def _without_strings(text: bytes) -> bytes:
-    """The same text, as long as it was, with zeros for all that stands in strings."""
-    # An escape begins at the first backslash of a row, and so does ``replace``; after this, every quote is a border.
-    plain, found, is_inside = text.replace(rb"\\", b"__").replace(rb"\"", b"__"), bytearray(), False
-    for start in range(0, len(plain), _AT_ONCE):  # else short strings would take twenty times the text
-        pieces = plain[start : start + _AT_ONCE].split(b'"')
-        pieces[not is_inside :: 2] = map(bytes, map(len, pieces[not is_inside :: 2]))
-        is_inside ^= len(pieces) % 2 == 0
-        found += b'"'.join(pieces)
-    return bytes(found)
+    def __init__(self) -> None:
+        self._depth = 0
+        self._is_in_string = self._is_escaped = False
+        self.is_closed = False
+        """Whether the last border was the outermost bracket; nothing after it is looked at."""
+
+    def feed(self, text: bytes) -> list[int]:
+        """Where in this part a member or an element ends: at a comma, the last one at the closing bracket."""
+        if self.is_closed or not text:
+            return []
+        bare = self._without_strings(text)
+        positions = [-1, *compress(count(), bare.translate(_IS_BRACKET)), len(bare)]
+        steps = map(_STEP.__getitem__, bare.translate(None, _NO_BRACKETS))
+        depths = list(accumulate(steps, initial=self._depth))
+        self._depth = depths[-1]
+        found = []
+        # Commas are looked for in the gaps between two brackets where the depth is one.
+        for here, there in compress(pairwise(positions), map((1).__eq__, depths)):
+            comma = here
+            while (comma := bare.find(b",", comma + 1, there)) >= 0:
+                found.append(comma)
+            if there < len(bare) and bare[there] in _CLOSING:
+                self.is_closed = True
+                return [*found, there]
+        return found
+
+    def _without_strings(self, text: bytes) -> bytes:
+        """The same text, as long as it was, with zeros for all that stands in strings."""
+        if self._is_escaped:
+            text = b"_" + text[1:]
+        # An escape begins at the first backslash of a row, and so does ``replace``; then every quote is a border.
+        plain = text.replace(rb"\\", b"__").replace(rb"\"", b"__")
+        self._is_escaped = plain.endswith(b"\\")
+        pieces = plain.split(b'"')
+        pieces[not self._is_in_string :: 2] = map(bytes, map(len, pieces[not self._is_in_string :: 2]))
+        self._is_in_string ^= len(pieces) % 2 == 0
+        return b'"'.join(pieces)

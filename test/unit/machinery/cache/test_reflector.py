@@ -131,32 +131,32 @@ AFTER_LOSS = Watch(added(thing("b", 7)), mark(8), 1e9)
     [
         pytest.param(
             [NO_STREAMS, *PAGES, Watch(3.0, EXPIRED), page([], version=9), QUIET],
-            [(1, "stream, list 500, list 500 t, watch 5", {"a": "1", "b": "2"}), (5, "list 500, watch 9", {})],
+            [(1, "stream, list 10, list 100 t, watch 5", {"a": "1", "b": "2"}), (5, "list 10, watch 9", {})],
             id="pages where lists cannot be streamed",
         ),
         pytest.param(
             [errors.refused(400, b'{"reason": "BadRequest", "message": "unknown parameter"}'), *PAGES, QUIET],
-            [(1, "stream, list 500, list 500 t, watch 5", {"a": "1", "b": "2"})],
+            [(1, "stream, list 10, list 100 t, watch 5", {"a": "1", "b": "2"})],
             id="pages where the parameter is unknown",
         ),
         pytest.param(
             [Watch(added(A), 1e9), page([A], version=5), QUIET],  # all objects are sent, and then changes
-            [(29, "stream", {}), (2, "list 500, watch 5", {"a": "1"})],
+            [(29, "stream", {}), (2, "list 10, watch 5", {"a": "1"})],
             id="pages when the mark does not come",
         ),
         pytest.param(
             [Watch(added(A), *CHANGES[:6], bookmark(12), *CHANGES[6:]), page([B], version=20), QUIET],
-            [(62, "stream, list 500, watch 20", {"b": "2"})],
+            [(62, "stream, list 10, watch 20", {"b": "2"})],
             id="pages when a bookmark comes before the mark, which was lost",
         ),
         pytest.param(
             [*[Watch(added(A))] * 2, page([B], version=20), Watch(60.0, EXPIRED), Watch(mark(30), 1e9)],
-            [(10, "stream, stream, list 500, watch 20", {"b": "2"}), (60, "stream", {})],
+            [(10, "stream, stream, list 10, watch 20", {"b": "2"}), (60, "stream", {})],
             id="pages after two streams that were closed, and a stream the next time",
         ),
         pytest.param(
             [*[Watch(added(A) + mark(5)[:-9], errors.ReplyLost("reset"))] * 2, page([B], version=20), QUIET],
-            [(10, "stream, stream, list 500, watch 20", {"b": "2"})],
+            [(10, "stream, stream, list 10, watch 20", {"b": "2"})],
             id="pages after two streams that were cut",
         ),
         pytest.param(
@@ -229,7 +229,7 @@ async def test_a_list_that_fails_between_two_pages_leaves_the_store_as_it_was():
 
     async with Harness(NO_STREAMS, *lists, chance=0.999) as harness:
         await harness.clock.advance(4.5)
-        assert harness.asked[-1] == "list 500 t"
+        assert harness.asked[-1] == "list 100 t"
         assert harness.names == {"a": "1"}
         assert harness.reflector._relist is None, "what was read is not kept while nothing happens"
 
@@ -284,7 +284,7 @@ async def test_a_page_ends_the_idle_time():
     async with Harness(errors.Unreachable("no"), NO_STREAMS, page([], version=5, token="t"), Hang()) as harness:
         await harness.clock.advance(100)
 
-        assert harness.asked[-1] == "list 500 t"
+        assert harness.asked[-1] == "list 100 t"
         assert 95 < harness.reflector.idle_seconds < 100
 
 
@@ -369,7 +369,7 @@ async def test_a_lasting_failure_at_one_version_leads_to_a_relist(trouble):
         assert harness.asked[-1] == "watch 5"
 
         await harness.clock.advance(60)
-        assert "stream" in harness.asked[-1:] or "list 500" in harness.asked[-1:]
+        assert "stream" in harness.asked[-1:] or "list 10" in harness.asked[-1:]
         assert [name for name in harness.counts.of if name.startswith("relisted")] != []
 
 
@@ -461,7 +461,7 @@ async def test_lists_are_streamed_again_some_time_after_a_stream_was_refused_or_
     async with Harness(unstreamed, *paged, Watch(mark(6), 1e9), timing=Timing(paged=100)) as harness:
         await harness.clock.advance(170)
 
-        assert harness.asked == ["stream", *["list 500", "watch 5"] * 2, "stream"]
+        assert harness.asked == ["stream", *["list 10", "watch 5"] * 2, "stream"]
 
 
 async def test_an_attempt_that_hangs_after_a_long_wait_is_not_stuck_yet():

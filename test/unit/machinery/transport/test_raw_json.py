@@ -17,7 +17,7 @@ from tf_operator.machinery.transport import raw_json
         pytest.param(b'["\\\\\\"]", 1]', [b'"\\\\\\"]"', b"1"], id="a row of backslashes before a quote"),
         pytest.param(b"[1, 2][3]", [b"1", b"2"], id="what follows the end is ignored"),
         pytest.param(b"[1,2,[3", [b"1", b"2"], id="what has no end is left out"),
-        pytest.param(b'[1,[2],"3', [b"1"], id="a string without an end"),
+        pytest.param(b'[1,[2],"3', [b"1", b"[2]"], id="a string without an end"),
     ],
 )
 def test_the_elements_of_an_array_are_found_as_far_as_they_are_complete(text, pieces):
@@ -80,10 +80,26 @@ def _once(text):
 
 
 def test_short_strings_take_no_more_memory_than_a_few_copies_of_the_text():
-    text = b"[" + b'"aaa",' * 200_000 + b"0]"
+    text = b"[[" + b'"aaa",' * 200_000 + b"0]]"
     tracemalloc.start()
     try:
-        assert raw_json._without_strings(text) == b"[" + b'"\0\0\0",' * 200_000 + b"0]"
+        assert raw_json.split_array(text) == [text[1:-1]]
         assert tracemalloc.get_traced_memory()[1] < 6 * len(text)
     finally:
         tracemalloc.stop()
+
+
+PARTS = b' {"a,":[1,{"b":"\\\\"}],"c\\"":"\\\\\\",]", "d" : {}} ,5'
+
+
+@pytest.mark.parametrize("size", range(1, len(PARTS)))
+def test_the_borders_are_the_same_wherever_the_text_is_cut_into_parts(size):
+    whole = raw_json.BorderScanner()
+    expected = whole.feed(PARTS)
+
+    scanner = raw_json.BorderScanner()
+    found = [at + end for at in range(0, len(PARTS), size) for end in scanner.feed(PARTS[at : at + size])]
+
+    assert found == expected
+    assert list(raw_json.split_object(PARTS)) == ["a,", 'c"', "d"]
+    assert (whole.is_closed, scanner.is_closed) == (True, True)
