@@ -5,6 +5,9 @@ The ``kubernetes`` package continues as an anonymous client when a plugin fails,
 
 Credentials are kept for as long as they are good, as in client-go: a plugin may ask a person. No error message shows
 what a plugin printed: it holds tokens.
+
+A plugin is done when its process has ended. What it has left running may keep its output open, so that is no pipe,
+whose end would have to be waited for, and whose reader could not go away without a signal to the writer.
 """
 
 import asyncio
@@ -12,11 +15,12 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,6 +31,8 @@ from tf_operator.machinery.transport.config import RENEW_BEFORE, ConfigurationEr
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+_MOST_OUTPUT = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,17 @@ class ExecPlugin:
         self._credentials = Credentials()
         self._expires: datetime | None = None
 
-    async def credentials(self, spec: Mapping[str, Any], *, folder: Path, refused: bool) -> Credentials:
+    async def credentials(
+        self, spec: Mapping[str, Any], *, folder: Path, cluster: Mapping[str, Any], refused: bool
+    ) -> Credentials:
         """What the plugin says, or said if that is still good; ``refused`` when the apiserver thinks otherwise.
 
-        ``folder`` is that of the kubeconfig: a relative command is relative to it.
+        ``folder`` is that of the kubeconfig: a relative command is relative to it. ``cluster`` is for a plugin that
+        wants to know it, as ``spec.cluster`` of an ExecCredential.
         """
         is_good = self._expires is None or self._clock.now() + RENEW_BEFORE < self._expires
         if refused or not is_good or spec != self._spec:
-            status = await _run(spec, folder)
+            status = await _run(spec, folder, cluster)
             self._credentials = Credentials(
                 status.token or "", status.client_certificate_data or "", status.client_key_data or ""
             )
@@ -76,7 +85,7 @@ class ExecPlugin:
         return self._credentials
 
 
-async def _run(spec: Mapping[str, Any], folder: Path) -> _Status:
+async def _run(spec: Mapping[str, Any], folder: Path, cluster: Mapping[str, Any]) -> _Status:
     command, version = str(spec.get("command") or ""), str(spec.get("apiVersion") or "")
     if not command or not version:
         raise ConfigurationError("exec: 'command' and 'apiVersion' are needed")
@@ -84,7 +93,7 @@ async def _run(spec: Mapping[str, Any], folder: Path) -> _Status:
     program = str(folder / command) if "/" in command else command
     code, output, complaint = await _output(
         [program, *map(str, spec.get("args") or ())],
-        environment=_environment(spec, version, is_interactive=is_interactive),
+        environment=_environment(spec, version, cluster, is_interactive=is_interactive),
         is_interactive=is_interactive,
         hint=str(spec.get("installHint") or ""),
     )
@@ -101,8 +110,11 @@ async def _run(spec: Mapping[str, Any], folder: Path) -> _Status:
     return found.status
 
 
-def _environment(spec: Mapping[str, Any], version: str, *, is_interactive: bool) -> dict[str, str]:
-    info = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": is_interactive}}
+def _environment(
+    spec: Mapping[str, Any], version: str, cluster: Mapping[str, Any], *, is_interactive: bool
+) -> dict[str, str]:
+    wanted = {"cluster": cluster} if spec.get("provideClusterInfo") else {}
+    info = {"apiVersion": version, "kind": "ExecCredential", "spec": {**wanted, "interactive": is_interactive}}
     extra = {str(entry["name"]): str(entry["value"]) for entry in spec.get("env") or ()}
     return {**os.environ, **extra, "KUBERNETES_EXEC_INFO": json.dumps(info)}
 
@@ -111,27 +123,38 @@ async def _output(
     command: list[str], *, environment: Mapping[str, str], is_interactive: bool, hint: str
 ) -> tuple[int, bytes, bytes]:
     """Exit code, standard output and standard error. A plugin that is not waited for any longer is killed."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            env=environment,
-            stdin=None if is_interactive else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            # A person has to see what a plugin asks; nobody else has to, so there it goes into the message.
-            stderr=None if is_interactive else asyncio.subprocess.PIPE,
-            # A group of its own, so that what the plugin has started can be killed with it.
-            start_new_session=not is_interactive,
-        )
-    except OSError as error:
-        raise ConfigurationError(f"exec: cannot run {command[0]}: {error.strerror}. {hint}".rstrip(". ")) from error
-    try:
-        output, complaint = await process.communicate()
-    except BaseException:
-        with suppress(ProcessLookupError):
-            if is_interactive:
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        raise
-    return process.returncode or 0, output, complaint or b""
+    with _scratch() as output, _scratch() as complaint:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                env=environment,
+                stdin=None if is_interactive else asyncio.subprocess.DEVNULL,
+                stdout=output,
+                # A person has to see what a plugin asks; nobody else has to, so there it goes into the message.
+                stderr=None if is_interactive else complaint,
+                # A group of its own, so that what the plugin has started can be killed with it.
+                start_new_session=not is_interactive,
+            )
+        except OSError as error:
+            raise ConfigurationError(f"exec: cannot run {command[0]}: {error.strerror}. {hint}".rstrip(". ")) from error
+        try:
+            code = await process.wait()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                if is_interactive:
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+            raise
+        return code, _written(output), _written(complaint)
+
+
+def _scratch() -> IO[bytes]:
+    """A file without a name, in memory where the system has that: there may be no folder that can be written to."""
+    return os.fdopen(os.memfd_create("plugin"), "w+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()
+
+
+def _written(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read(_MOST_OUTPUT)

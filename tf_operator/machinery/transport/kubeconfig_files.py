@@ -24,6 +24,8 @@ from tf_operator.machinery.transport.config import ConfigurationError, checked
 _SECTIONS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _LOGINS = ("token", "tokenFile", "username", "auth-provider")
+_PLUGINS_OWN = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that is for its exec plugin."""
 _IMPERSONATIONS = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
@@ -89,7 +91,7 @@ class KubeConfigFiles:
 
     async def _settings(self, cluster: _Entry, user: _Entry, *, refused: bool) -> KubeConfigSettings:
         try:
-            given = await self._log_in(user, refused=refused)
+            given = await self._log_in(user, cluster, refused=refused)
             authorization = await _authorization(user.body)
             return KubeConfigSettings(
                 host=_host(cluster.body.get("server")),
@@ -113,7 +115,7 @@ class KubeConfigFiles:
             # Without the cause: a traceback would show what the message does not.
             raise ConfigurationError(f"kubeconfig {_names((cluster.path, user.path))}: {_problem(error)}") from None
 
-    async def _log_in(self, user: _Entry, *, refused: bool) -> exec_auth.Credentials:
+    async def _log_in(self, user: _Entry, cluster: _Entry, *, refused: bool) -> exec_auth.Credentials:
         """Run what has to be run, and leave in ``user`` what the package is to read: a plain token."""
         if found := next((name for name in _IMPERSONATIONS if user.body.get(name)), None):
             # To ignore it would mean to act with more rights than the file asks for.
@@ -121,7 +123,8 @@ class KubeConfigFiles:
         folder = user.path.parent.absolute()
         provider = user.body.get("auth-provider") or {}
         if plugin := user.body.pop("exec", None):
-            credentials = await self._plugin.credentials(plugin, folder=folder, refused=refused)
+            known = _cluster_info(cluster)
+            credentials = await self._plugin.credentials(plugin, folder=folder, cluster=known, refused=refused)
         elif provider.get("name") == "oidc":
             config = provider.get("config") or {}
             credentials = exec_auth.Credentials(await self._oidc.token(config, folder=folder, refused=refused))
@@ -129,7 +132,8 @@ class KubeConfigFiles:
             raise ConfigurationError(f"there is no auth-provider {provider.get('name')!r} any more; use an exec plugin")
         else:
             return exec_auth.Credentials()
-        user.body.pop("auth-provider", None)
+        for other in ("auth-provider", "tokenFile"):
+            user.body.pop(other, None)
         user.body["token"] = credentials.token
         return credentials
 
@@ -155,13 +159,38 @@ async def _authorization(user: Mapping[str, Any]) -> str:
 
 
 def _given(user: Mapping[str, Any]) -> str:
-    """The header that the entry itself has: a token wins over its file, both over a password."""
-    token, path = user.get("token"), user.get("tokenFile")
-    # Editors and shells leave a newline at the end of a token file.
-    if token := str(token or (Path(path).read_text() if path else "")).strip():
+    """The header that the entry itself has: a token wins over a password, and a file over a token that it renews."""
+    if token := _renewed(user.get("tokenFile"), str(user.get("token") or "")).strip():
         return f"Bearer {token}"
     name, password = user.get("username"), user.get("password")
     return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}" if name and password else ""
+
+
+def _renewed(path: str | None, token: str) -> str:
+    """The token of a file; where there is none, or nothing in it, the one that was given."""
+    if not path:
+        return token
+    try:
+        return Path(path).read_text().strip() or token
+    except (OSError, ValueError):
+        if not token:
+            raise
+        return token
+
+
+def _cluster_info(cluster: _Entry) -> dict[str, Any]:
+    """What a plugin may know of the cluster, in the words of an ExecCredential."""
+    authorities = cluster.pem("certificate-authority").encode()
+    fields = {
+        "server": _host(cluster.body.get("server")),
+        "tls-server-name": cluster.body.get("tls-server-name"),
+        "insecure-skip-tls-verify": cluster.body.get("insecure-skip-tls-verify"),
+        "certificate-authority-data": base64.b64encode(authorities).decode(),
+        "proxy-url": _proxy(cluster.body),
+        "disable-compression": cluster.body.get("disable-compression"),
+    }
+    extensions = {entry.get("name"): entry.get("extension") for entry in cluster.body.get("extensions") or ()}
+    return {name: value for name, value in fields.items() if value} | {"config": extensions.get(_PLUGINS_OWN)}
 
 
 async def _provided(user: Mapping[str, Any]) -> str:

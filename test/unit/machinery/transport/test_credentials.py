@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -48,7 +49,8 @@ def runs(folder):
 
 
 async def ask(spec, *, source=None, refused=False, folder=NOWHERE):
-    return await (source or exec_auth.ExecPlugin(FakeClock())).credentials(spec, folder=folder, refused=refused)
+    plugin = source or exec_auth.ExecPlugin(FakeClock())
+    return await plugin.credentials(spec, folder=folder, cluster={"server": "https://h"}, refused=refused)
 
 
 # Exec plugins
@@ -79,6 +81,29 @@ async def test_a_plugin_gets_its_arguments_its_variables_and_the_protocol(plugin
     assert (await ask(spec)).token == "a-5-v-yes"
     info = json.loads((Path(spec["command"]).parent / "info").read_text())
     assert info == {"apiVersion": BETA, "kind": "ExecCredential", "spec": {"interactive": False}}
+
+
+async def test_a_plugin_that_wants_to_know_the_cluster_is_told(plugin, tmp_path):
+    spec = plugin(f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; {prints(credential(token="t"))}')
+
+    for wants in (True, False, None):
+        await ask(spec | {"provideClusterInfo": wants})
+        told = json.loads((tmp_path / "info").read_text())["spec"]
+        assert told == {"interactive": False} | ({"cluster": {"server": "https://h"}} if wants else {})
+
+
+@pytest.mark.parametrize("closed", [">/dev/null", "2>/dev/null", ""], ids=["stderr", "stdout", "both"])
+async def test_a_helper_that_a_plugin_leaves_running_is_not_waited_for_and_lives_on(plugin, tmp_path, closed):
+    helper = f"sh -c 'echo $$ > {tmp_path}/helper; while sleep 0.01; do echo log >&2; done' {closed} &"
+    spec = plugin(f"{helper}\nwhile [ ! -s {tmp_path}/helper ]; do sleep 0.01; done; {prints(credential(token='t'))}")
+
+    async with asyncio.timeout(60):
+        found = await ask(spec)
+    pid = int((tmp_path / "helper").read_text())
+    is_alive = _is_alive(pid)
+    os.kill(pid, signal.SIGKILL)
+
+    assert (found.token, is_alive) == ("t", True)
 
 
 async def test_a_relative_command_is_relative_to_the_kubeconfig_and_a_bare_one_is_in_the_path(plugin, monkeypatch):
@@ -172,10 +197,12 @@ async def test_a_plugin_may_ask_a_person_if_there_is_a_terminal(plugin, tmp_path
     [("Never", "sleep 1000 & echo $$ $! > {pids}; wait"), (None, "echo $$ > {pids}; exec sleep 1000")],
     ids=["with its children", "interactive"],
 )
-async def test_a_cancelled_plugin_is_killed(plugin, tmp_path, mode, script):
+async def test_a_cancelled_plugin_is_killed(plugin, tmp_path, monkeypatch, mode, script):
+    waited, wait = asyncio.Event(), asyncio.subprocess.Process.wait
+    monkeypatch.setattr(asyncio.subprocess.Process, "wait", lambda process: waited.set() or wait(process))
     spec = plugin(script.format(pids=tmp_path / "pids"))
     task = asyncio.ensure_future(ask(spec | {"interactiveMode": mode}))
-    pids = await _wait_under_way(tmp_path / "pids")
+    pids = await _wait_under_way(tmp_path / "pids", waited)
 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -184,11 +211,10 @@ async def test_a_cancelled_plugin_is_killed(plugin, tmp_path, mode, script):
     await _wait_dead(*pids)
 
 
-async def _wait_under_way(note):
-    """Wait until the plugin has written down its processes, and its output is being waited for."""
+async def _wait_under_way(note, waited):
+    """Wait until the plugin has written down its processes, and its end is being waited for."""
     async with asyncio.timeout(30):
-        while "_read_stream" not in {task.get_coro().__name__ for task in asyncio.all_tasks()}:
-            await asyncio.sleep(0.001)
+        await waited.wait()
         while not note.exists() or not note.read_text().endswith("\n"):
             await asyncio.sleep(0.001)
     return note.read_text().split()

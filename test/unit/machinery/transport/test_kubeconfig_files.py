@@ -62,7 +62,6 @@ def folder(tmp_path):
 USUAL = {
     "a token": ({}, {"token": SECRET}),
     "a token file": ({}, {"tokenFile": "token"}),
-    "a token beats its file": ({}, {"token": "other", "tokenFile": "token"}),
     "a password": ({}, {"username": "me", "password": SECRET}),
     "client certificate files": ({}, {"client-certificate": "cert", "client-key": "key"}),
     "client certificate data": (
@@ -111,6 +110,41 @@ async def test_the_namespace_of_the_context_is_read(folder):
     assert (await read(write(folder / "config", kubeconfig()))).namespace == ""
 
 
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [("token", SECRET), ("blank", "given"), ("missing", "given"), (".", "given"), ("", "given")],
+    ids=["a token", "nothing in it", "missing", "a folder", "none"],
+)
+async def test_a_token_file_wins_over_a_token_as_in_client_go_unless_there_is_nothing_in_it(folder, file, expected):
+    (folder / "blank").write_text(" \n")
+    path = write(folder / "config", kubeconfig(user={"token": "given", "tokenFile": file}))
+
+    assert (await read(path)).authorization == f"Bearer {expected}"
+
+
+async def test_a_plugin_learns_what_the_kubeconfig_says_of_the_cluster(folder):
+    answer = json.dumps({"apiVersion": "v1", "kind": "ExecCredential", "status": {"token": "t"}})
+    (folder / "plugin").write_text(f"#!/bin/sh\necho \"$KUBERNETES_EXEC_INFO\" > {folder}/info\necho '{answer}'\n")
+    (folder / "plugin").chmod(0o700)
+    plugin = {"apiVersion": "v1", "command": "./plugin", "provideClusterInfo": True}
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}
+    cluster = {"server": "https://h:6443/path", "certificate-authority": "ca", "proxy-url": "http://p"}
+    more = {"tls-server-name": "n", "disable-compression": True, "extensions": [{"name": "other"}, extension]}
+
+    await read(
+        write(folder / "config", kubeconfig(cluster=cluster | more, user={"exec": plugin, "tokenFile": "token"}))
+    )
+
+    assert json.loads((folder / "info").read_text())["spec"]["cluster"] == {
+        "server": "https://h:6443/path",
+        "certificate-authority-data": encoded("content of ca"),
+        "proxy-url": "http://p",
+        "tls-server-name": "n",
+        "disable-compression": True,
+        "config": {"audience": "a"},
+    }
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 async def test_data_may_be_in_lines_as_base64_writes_them(folder, end):
     """As in kubectl: a block of YAML, filled by ``base64`` without ``-w0``."""
@@ -125,7 +159,7 @@ async def test_the_credentials_of_a_plugin_replace_all_others(folder):
     status = {"token": SECRET, "clientCertificateData": "its cert", "clientKeyData": "its key"}
     (folder / "answer").write_text(json.dumps({"apiVersion": "v1", "kind": "ExecCredential", "status": status}))
     plugin = {"apiVersion": "v1", "command": "cat", "args": [str(folder / "answer")]}
-    user = {"exec": plugin, "token": "other", "client-certificate": "cert", "client-key": "key"}
+    user = {"exec": plugin, "token": "other", "tokenFile": "token", "client-certificate": "cert", "client-key": "key"}
 
     found = await read(write(folder / "config", kubeconfig(user=user)))
 
