@@ -82,8 +82,11 @@ CRD_END: Final = """\
     strategy: Webhook
     webhook:
       conversionReviewVersions: [v1]
-      # The operator adds the authority of its certificate, or cert-manager does.
+      # The operator adds the authority of its certificate, or cert-manager does, or it is that of Helm.
       clientConfig:
+        {{- if and .Values.watch.namespaces (not .Values.apis.webhook.certificateSecret) }}
+        caBundle: {{ get (include "tf-operator.madeCertificate" . | fromYaml) "ca.crt" }}
+        {{- end }}
         service:
           namespace: {{ .Release.Namespace | quote }}
           name: {{ include "tf-operator.webhookService" . | quote }}

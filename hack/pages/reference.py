@@ -10,6 +10,7 @@ from typing import Final
 import yaml
 
 from commands.reference import between
+from pages import rights
 from pages.all_metrics import full_registry
 from tf_operator.app.options import flags
 from tf_operator.cli import main
@@ -19,6 +20,7 @@ from tf_operator.job.report import EventKind
 
 FOLDER: Final = Path("docs/reference")
 TF_CONFIG: Final = Path("docs/concepts/tf-config.md")
+SECURITY: Final = Path("docs/security.md")
 JOB: Final = Path("manifests/examples/chief-workers-ps.yaml")
 HEAD: Final = "<!-- written by hack/generate reference -->\n\n# {title}\n\n{text}\n\n"
 MEANINGS: Final[Mapping[EventKind, str]] = {
@@ -56,10 +58,13 @@ CAUSES: Final[Mapping[FailureCause, str]] = {
 
 
 def render(root: Path) -> Mapping[Path, str]:
-    """Every generated page, and the page that shows TF_CONFIG."""
+    """Every generated page, and those of which a part is."""
     pages = {"flags": _flags(), "metrics": _metrics(), "events": _events()}
     texts = {FOLDER / f"{name}.md": text for name, text in pages.items()}
-    return texts | {TF_CONFIG: between((root / TF_CONFIG).read_text("utf-8"), "TF_CONFIG", _tf_config(root))}
+    parts = {TF_CONFIG: ("TF_CONFIG", _tf_config(root)), SECURITY: ("rights by option", rights.table(root))}
+    return texts | {
+        page: between((root / page).read_text("utf-8"), name, content) for page, (name, content) in parts.items()
+    }
 
 
 def _flags() -> str:

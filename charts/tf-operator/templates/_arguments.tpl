@@ -72,7 +72,7 @@
 {{- if .Values.apis.kubeflow.oldVersions }}
 - --conversion-webhook-bind-address=:{{ int .Values.apis.webhook.port }}
 - --conversion-webhook-versions={{ join "," .Values.apis.kubeflow.oldVersions }}
-{{- if .Values.apis.webhook.certificateSecret }}
+{{- if include "tf-operator.webhookCertificate" . }}
 - --conversion-webhook-cert-path=/etc/tf-operator/webhook-certificate
 {{- else }}
 - --conversion-webhook-secret={{ include "tf-operator.webhookSecret" . }}

@@ -99,6 +99,9 @@ yes
 {{- if and .Values.config.configmap .Values.config.inline -}}
 {{- fail "config.configmap and config.inline are two places for one configuration: choose one" -}}
 {{- end -}}
+{{- if and .Values.apis.kubeflow.oldVersions .Values.watch.namespaces (not .Values.crds.enabled) (not .Values.apis.webhook.certificateSecret) -}}
+{{- fail "apis.webhook.certificateSecret is needed with watch.namespaces and without crds.enabled: an operator for namespaces has no right on the CRD, so whoever installs the CRD writes its caBundle" -}}
+{{- end -}}
 {{- $ports := dict "health.port" .Values.health.port -}}
 {{- if .Values.metrics.enabled -}}{{- $_ := set $ports "metrics.port" .Values.metrics.port -}}{{- end -}}
 {{- if .Values.apis.kubeflow.oldVersions -}}{{- $_ := set $ports "apis.webhook.port" .Values.apis.webhook.port -}}{{- end -}}

@@ -120,6 +120,34 @@ seccompProfile:
 {{- include "tf-operator.fullname" . }}-webhook
 {{- end -}}
 
+{{/*
+Whether its certificate is in a Secret that the operator only reads: one that is given, or, where the operator serves
+only some namespaces and has no right on the CRD, one that Helm makes.
+*/}}
+{{- define "tf-operator.webhookCertificate" -}}
+{{- if and .Values.apis.kubeflow.oldVersions (or .Values.apis.webhook.certificateSecret .Values.watch.namespaces) -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{/* That of Helm: the data of its Secret, made once. The operator's own is not taken, because nobody would renew it. */}}
+{{- define "tf-operator.madeCertificate" -}}
+{{- $webhook := .Values.apis.webhook -}}
+{{- if not (hasKey $webhook "made") -}}
+{{- $found := lookup "v1" "Secret" .Release.Namespace (include "tf-operator.webhookSecret" .) | default dict -}}
+{{- $made := pick ($found.data | default dict) "ca.crt" "tls.crt" "tls.key" -}}
+{{- $notes := dig "metadata" "annotations" dict $found | default dict -}}
+{{- if not (and (eq (len $made) 3) (hasKey $notes "tf-operator.kubeflow.org/made-by-helm")) -}}
+{{- $host := printf "%s.%s.svc" (include "tf-operator.webhookService" .) .Release.Namespace -}}
+{{- $authority := genCA "tf-operator conversion webhook" 3650 -}}
+{{- $pair := genSignedCert $host nil (list $host) 3650 $authority -}}
+{{- $made = dict "ca.crt" (b64enc $authority.Cert) "tls.crt" (b64enc $pair.Cert) "tls.key" (b64enc $pair.Key) -}}
+{{- end -}}
+{{- $_ := set $webhook "made" $made -}}
+{{- end -}}
+{{- toYaml $webhook.made -}}
+{{- end -}}
+
 {{/* Where its certificate is: one of the operator's own, unless a Secret is given. */}}
 {{- define "tf-operator.webhookSecret" -}}
 {{- .Values.apis.webhook.certificateSecret | default (printf "%s-webhook" (include "tf-operator.fullname" .)) -}}

@@ -5,6 +5,7 @@ an address of its own. It is Ready as its readiness probe says, started again wh
 Never, or when its liveness probe fails, and gets SIGTERM and its grace period when the pod is deleted.
 """
 
+import base64
 import functools
 import http.client
 import os
@@ -44,7 +45,7 @@ class Pod:
         self._plane, self._admin, self._folder = plane, plane.admin, folder
         self._spec: Json = body["spec"]
         (self._container,) = self._spec["containers"]
-        self._command = [*command, *self._container.get("args", ())]
+        self._command = [*command, *map(self._in_folder, self._container.get("args", ()))]
         self._started_at = self._running_since = _now()
         self._restarts, self._is_ready = 0, False
         self._is_ending = threading.Event()
@@ -72,7 +73,8 @@ class Pod:
             self._process.kill()
 
     def _live(self) -> None:
-        self._mount_account()
+        for volume in self._spec["volumes"]:
+            self._mount(volume)
         while not self._is_ending.is_set():
             self._run_once()
             if self._spec.get("restartPolicy") == "Never":
@@ -132,10 +134,25 @@ class Pod:
         own |= {"PATH": os.environ["PATH"], "HOME": str(self._folder)}
         return {**cluster, **own, **listed}
 
+    def _mount(self, volume: Json) -> None:
+        """The files of the service account, or of a Secret; all other volumes are beyond such a node."""
+        if volume["name"].startswith("kube-api-access"):
+            self._mount_account()
+            return
+        (path,) = [mount["mountPath"] for mount in self._container["volumeMounts"] if mount["name"] == volume["name"]]
+        data = self._admin.get(f"/api/v1/namespaces/{self.namespace}/secrets/{volume['secret']['secretName']}")["data"]
+        folder = Path(self._in_folder(path))
+        folder.mkdir(parents=True)
+        for item in volume["secret"]["items"]:
+            (folder / item["path"]).write_bytes(base64.b64decode(data[item["key"]]))
+
+    def _in_folder(self, argument: str) -> str:
+        """An argument with the paths that the container has, as they are on this machine."""
+        for mount in self._container.get("volumeMounts", ()):
+            argument = argument.replace(mount["mountPath"], f"{self._folder}{mount['mountPath']}")
+        return argument
+
     def _mount_account(self) -> None:
-        """The files of the service account; all volumes but this one are beyond such a node."""
-        (volume,) = self._spec["volumes"]
-        assert volume["name"].startswith("kube-api-access"), f"a light node has no {volume}"
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self._spec['serviceAccountName']}"
         token = self._admin.create(f"{account}/token", {"spec": {"expirationSeconds": 3607}})["status"]["token"]
         folder = self._folder / SERVICE_ACCOUNT

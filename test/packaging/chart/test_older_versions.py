@@ -59,12 +59,13 @@ class Chart:
     def __init__(self, plane, folder, _kubectl):
         self._helm = Helm("helm-3", folder, kubeconfig=plane.kubeconfig("admin"))
 
-    def deploy(self, replicas, *versions):
+    def deploy(self, replicas, *versions, namespaces=()):
         """Install or upgrade, and return when all replicas are ready."""
         values = {
             "replicaCount": replicas,
             "apis": {"kubeflow": {"oldVersions": list(versions)}},
             "crds": {"takeOver": True},
+            "watch": {"namespaces": list(namespaces)},
         }
         taking = ("--create-namespace", "--take-ownership", "--wait", "--timeout", f"{PATIENCE}s")
         self._helm.ok("upgrade", "--install", "tf", CHART, "--namespace", NAMESPACE, *taking, values=values)
@@ -240,6 +241,20 @@ def only_v1_is_left(plane):
     listed = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
     stored = found["status"]["storedVersions"]
     return (served, stored, listed) == (["v1"], ["v1"], {"of-v1alpha1", "of-v1beta1"})
+
+
+async def test_an_operator_for_namespaces_converts_without_a_right_on_the_crd(plane, chart, namespace):
+    await store_jobs(plane, namespace)
+    for _ in range(2):  # an upgrade keeps the certificate
+        chart.deploy(1, *OLDER, namespaces=[namespace])
+        assert len(plane.admin.get(TFJOBS.path())["items"]) == 2
+
+    user = f"system:serviceaccount:{NAMESPACE}:tf-tf-operator"
+    asked = {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "name": TFJOBS.qualified}
+    for verb in ("get", "patch", "update"):
+        spec = {"user": user, "resourceAttributes": asked | {"verb": verb}}
+        review = plane.admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+        assert not review["status"]["allowed"], verb
 
 
 async def test_a_release_is_removed_and_what_it_leaves_depends_on_no_webhook(plane, chart, namespace):

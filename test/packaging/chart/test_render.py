@@ -60,6 +60,11 @@ PROFILES = {
     "older versions with a certificate": {
         "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"port": 9000, "certificateSecret": "tls"}}
     },
+    "older versions for namespaces": {
+        "apis": {"kubeflow": {"oldVersions": ["v1beta1"]}, "webhook": {"certificateSecret": "tls"}},
+        "watch": {"namespaces": ["team-a"]},
+        "networkPolicy": {"webhookFrom": [{"ipBlock": {"cidr": "192.0.2.0/28"}}]},
+    },
     "configured": {"config": {"inline": CONFIG}},
     "bare": {
         "metrics": {"enabled": False, "service": False},
@@ -218,7 +223,8 @@ def test_every_flag_can_be_chosen(helm_3):
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
     with_certificate = {**chosen, "apis": {**chosen["apis"], "webhook": {"certificateSecret": "certificate"}}}
-    given = given_flags(helm_3.objects(chosen)) | given_flags(helm_3.objects(with_certificate))
+    everywhere = {**chosen, "watch": {"namespaces": []}}
+    given = set().union(*(given_flags(helm_3.objects(found)) for found in (chosen, with_certificate, everywhere)))
 
     # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
     # Kubernetes gives them.
