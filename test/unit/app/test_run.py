@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("own_logging", "own_signals")
 NOWHERE = {"metrics_address": None, "health_address": None}
 ANYWHERE = Address("127.0.0.1", 0)
 TAKEN = object()
+UNUSABLE = "/nowhere/tls.crt with /nowhere/tls.key cannot be used"
 PODS = Resource("", "v1", "pods", "Pod")
 
 
@@ -128,7 +129,7 @@ def test_without_uvloop_the_loop_of_asyncio_is_used(kubeconfig, monkeypatch):
         ({"metrics_address": TAKEN}, "cannot listen on {taken}: Address already in use"),
         (
             {"metrics_address": ANYWHERE, "metrics_protection": Protection("/nowhere/tls.crt", "/nowhere/tls.key")},
-            "/nowhere/tls.crt with /nowhere/tls.key cannot be used: No such file or directory",
+            f"the certificate of /metrics: {UNUSABLE}: No such file or directory",
         ),
     ],
     ids=["a pod without its account", "a missing config", "an address that is taken", "a missing certificate"],

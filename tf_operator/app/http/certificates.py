@@ -1,4 +1,4 @@
-"""The certificates that /metrics is served with: from files, or made by this process.
+"""The certificates that /metrics and the webhook are served with: from files, or made by this process.
 
 Files are checked for each connection, because cert-manager, or the kubelet with a Secret, replaces them while the
 process runs. A pair that cannot be used, such as a new certificate beside the old key in the middle of a renewal,
@@ -31,8 +31,9 @@ class CertificateError(Exception):
 class GivenCertificate:
     """A certificate and its key in two files, as they are at the moment."""
 
-    def __init__(self, certificate: Path, key: Path) -> None:
-        """Read them now; ``CertificateError`` when they are of no use."""
+    def __init__(self, of: str, certificate: Path, key: Path) -> None:
+        """Read them now; ``CertificateError`` when they are of no use. ``of``: what it is for, for the log."""
+        self._of = of
         self._files = certificate, key
         self._lock = threading.Lock()
         self._seen = self._stamp()
@@ -51,16 +52,17 @@ class GivenCertificate:
         try:
             self._context = self._read()
         except CertificateError as error:
-            _log.warning("the new certificate of /metrics is invalid; keeping the old one", error=str(error))
+            _log.warning(f"the new certificate of {self._of} is invalid; keeping the old one", error=str(error))
         else:
-            _log.info("the certificate of /metrics was renewed", file=str(self._files[0]))
+            _log.info(f"the certificate of {self._of} was renewed", file=str(self._files[0]))
 
     def _read(self) -> ssl.SSLContext:
         try:
             return _server_context(*map(str, self._files))
         except OSError as error:
             certificate, key = self._files
-            raise CertificateError(f"{certificate} with {key} cannot be used: {_words(error)}") from error
+            words = f"{certificate} with {key} cannot be used: {_words(error)}"
+            raise CertificateError(f"the certificate of {self._of}: {words}") from error
 
     def _stamp(self) -> _Stamp | None:
         """What changes when a file does; ``None`` while one is missing."""

@@ -109,5 +109,5 @@ def _protected(
 
 def _certificate(protection: Protection, clock: Clock) -> GivenCertificate | OwnCertificate:
     if protection.certificate:
-        return GivenCertificate(Path(protection.certificate), Path(protection.key))
+        return GivenCertificate(METRICS_PATH, Path(protection.certificate), Path(protection.key))
     return OwnCertificate("tf-operator", clock)

@@ -137,7 +137,8 @@ class _ServerThread:
             self._thread.start()
             self._started.result()
         except (OSError, RuntimeError) as error:  # no file descriptor, or no thread, is left
-            raise ServerError(f"the server of metrics and probes cannot start: {error}") from error
+            places = ", ".join(str(endpoint.address) for endpoint, _ in self._endpoints)
+            raise ServerError(f"the server at {places} cannot start: {error}") from error
 
     def stop(self) -> None:
         """Close all connections, and return when the thread has ended."""
@@ -153,7 +154,8 @@ class _ServerThread:
             if not self._started.done():
                 self._started.set_exception(error)
             else:
-                _log.exception("the server of metrics and probes has failed")
+                places = [str(endpoint.address) for endpoint, _ in self._endpoints]
+                _log.exception("a server has failed", addresses=places)
 
     async def _serve(self) -> None:
         loop, clock = asyncio.get_running_loop(), SystemClock()

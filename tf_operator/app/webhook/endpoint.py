@@ -78,7 +78,7 @@ def serving(
 
 def _certificate(chosen: Webhook, crds: list[str], client: ApiClient, leader: ApiClient) -> Certificate:
     if chosen.secret is None:
-        return _FromFiles(Path(chosen.folder, "tls.crt"), Path(chosen.folder, "tls.key"))
+        return _FromFiles("the webhook", Path(chosen.folder, "tls.crt"), Path(chosen.folder, "tls.key"))
     from tf_operator.app.webhook.certificate import KeptCertificate  # noqa: PLC0415 (cryptography is optional)
 
     return KeptCertificate(client, leader, secret=chosen.secret, crds=crds, host=chosen.host, clock=SystemClock())

@@ -208,6 +208,7 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         session, self._session = self._session, None
+        await self._config.finish()
         if session is not None:
             await session.close()
             await self._clock.sleep(0)  # the sockets are closed in the next turn of the loop

@@ -10,6 +10,7 @@ fails or hangs, must not take the working ones away.
 import asyncio
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
@@ -21,6 +22,8 @@ RETRY_AFTER = 10.0
 an account that is refused for good."""
 READ_WITHIN = 30.0
 """A plugin that takes longer to renew credentials is stopped."""
+FINISH_WITHIN = 5.0
+"""Of one that its event loop does not outlive: a token is renewed by one request."""
 FIRST_READ_WITHIN = 120.0
 """A person may have to log in."""
 
@@ -69,6 +72,17 @@ class SharedConfig:
         if self._config is refused and (self._reading or self._clock.monotonic() >= self._next_after_401_at):
             await self._read_or_join(refused=True)
         return self._config or refused
+
+    async def finish(self) -> None:
+        """Let a read end that the running event loop has begun, before the loop does.
+
+        What it has used up would be lost with the loop, while connections of other loops go on.
+        """
+        if self._task is None or self._task.done() or self._task.get_loop() is not asyncio.get_running_loop():
+            return
+        with suppress(TimeoutError):
+            async with self._clock.timeout(FINISH_WITHIN):
+                await asyncio.shield(self._task)
 
     async def _read_or_join(self, *, refused: bool) -> None:
         """Read the source, or wait for the read that somebody else has begun, perhaps in another thread."""

@@ -1,4 +1,4 @@
-"""The certificate of /metrics: that of the current files, or one of this process's own."""
+"""The certificate of /metrics or the webhook: that of the current files, or one of this process's own."""
 
 import contextlib
 import socket
@@ -53,7 +53,7 @@ class Files:
         self.link = folder / "data"
 
     def given(self):
-        return GivenCertificate(self.link / "tls.crt", self.link / "tls.key")
+        return GivenCertificate("the webhook", self.link / "tls.crt", self.link / "tls.key")
 
     def write(self, name, *, key_of=None):
         issued = self.authority.issue_cert(name)
@@ -84,7 +84,7 @@ def test_a_given_certificate_is_read_again_only_when_it_has_changed(files):
     files.write("two.example")
     with capture_logs() as logs:
         assert names(given.context()) == ["two.example"]
-    assert [record["event"] for record in logs] == ["the certificate of /metrics was renewed"]
+    assert [record["event"] for record in logs] == ["the certificate of the webhook was renewed"]
 
 
 def test_an_incomplete_renewal_changes_nothing_and_is_logged_once(files):

@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from tf_operator.app.crd_apply import CRDS
+from tf_operator.app.logs import guarded
 from tf_operator.app.webhook import certificate, keys
 from tf_operator.app.webhook.certificate import SECRETS, KeptCertificate, NoCertificate
 from tf_operator.machinery.election.fence import NotLeading
@@ -118,7 +119,8 @@ async def test_of_replicas_that_fill_an_empty_secret_at_once_one_wins_and_all_se
 
     assert cluster.patched == [str(SECRETS), str(CRDS)]
     assert {replica._served for replica in replicas} == {keys.Keys.read(stored(cluster)).served}
-    assert [entry["event"] for entry in logs] == ["the webhook's certificate has changed"]
+    (record,) = (guarded(None, "info", entry) for entry in logs)
+    assert (record["event"], record["stored_in"]) == ("the webhook's certificate has changed", str(SECRET))
 
 
 @pytest.mark.parametrize(

@@ -220,3 +220,24 @@ async def test_a_read_that_its_caller_gave_up_goes_on_for_the_others(clock):
 
     assert await waiting is TWO
     assert len(source.asked) == reads
+
+
+async def test_a_loop_that_ends_waits_for_the_read_that_it_has_begun(clock):
+    """The election's loop ends with each term; a refresh token that it had used up would be lost for all."""
+    source = ConfigSource(ONE, TWO, THREE)
+    config = await started(source, clock)
+    await clock.advance(60)
+
+    async def serve():
+        source.gate = asyncio.Event()
+        async with Connection(config, clock=SystemClock()):
+            reading = asyncio.ensure_future(config.get())
+            while len(source.asked) < 2:
+                await asyncio.sleep(0)
+            reading.cancel()
+            asyncio.get_running_loop().call_later(0.01, source.gate.set)
+
+    await asyncio.to_thread(asyncio.run, serve())
+
+    assert await config.get() is TWO
+    assert source.asked == [False, False]
