@@ -16,7 +16,18 @@ async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, 
     await operator.wait_ready()
     helm.ok("rollback", "tf", *HERE, *wait)
     await operator.wait_ready()
-    helm.ok("uninstall", "tf", *HERE, "--wait", "--timeout", "90s")
+    assert here.kubectl.get("tfjobs.v1beta1.kubeflow.org", "j")["apiVersion"] == "kubeflow.org/v1beta1"
+    without = operator.values | {"apis": operator.values["apis"] | {"kubeflow": {"oldVersions": []}}}
+    for values in (without, operator.values):  # older versions off and on
+        helm.ok("upgrade", "tf", INSTALLED, *HERE, *wait, values=values)
+        await operator.wait_ready()
+    assert here.kubectl.get("tfjobs.v1beta1.kubeflow.org", "j")["apiVersion"] == "kubeflow.org/v1beta1"
+    helm.ok("uninstall", "tf", *HERE, "--wait", "--timeout", "180s")
+    crd = operator.kubectl.get("crd", "tfjobs.kubeflow.org")
+    assert ([version["name"] for version in crd["spec"]["versions"]], crd["spec"]["conversion"]["strategy"]) == (
+        ["v1"],
+        "None",
+    )
 
     assert operator.kubectl.list("deployments") == []
     assert (here.state("j"), here.uids("j")) == ("Running", before)

@@ -4,15 +4,21 @@ import asyncio
 import base64
 import itertools
 import os
+import socket
+import ssl
+import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import pytest
 
 from lab.control_plane.api import ApiRefusedError
 from support import builders
 from support.older_versions import HOST, SECRET, WITH_SUPPORT, old_job, path, serving
-from support.resources import SECRETS, TFJOBS
+from support.resources import CRDS, SECRETS, TFJOBS
+from tf_operator.app.http.room import LARGEST
 from tf_operator.app.webhook import keys
 
 ROTATIONS = 2
@@ -65,3 +71,45 @@ async def test_no_request_fails_while_the_certificate_is_renewed_twice(plane, na
     async with serving(plane, namespace, due, module="support.webhook_probe", environment=WITH_SUPPORT):
         seen = await asyncio.to_thread(send)
         assert seen[:2] == [due.served.certificate, due.waiting.certificate]
+
+
+WITHHELD = b"POST /convert/tfjobs.kubeflow.org HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % LARGEST
+
+
+def withhold(port, stop):
+    """Send large reviews without their last bytes, from an address of one's own, until told to stop."""
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    while not stop.is_set():
+        with (
+            suppress(OSError),
+            socket.create_connection((HOST, port), timeout=10, source_address=("127.0.0.9", 0)) as plain,
+            tls.wrap_socket(plain) as client,
+        ):
+            client.sendall(WITHHELD + bytes(LARGEST - 1))
+            client.recv(1)
+
+
+@pytest.mark.real_server("conversion webhooks")
+@pytest.mark.timeout(300)  # on a machine that is shared
+async def test_no_request_fails_while_another_address_withholds_the_ends_of_large_reviews(plane, namespace):
+    for number in range(20):  # a list of them is a large review
+        job = builders.tfjob(f"j{number}").workers(1).body()
+        job["metadata"]["annotations"] = {"notes": "x" * 10_000}
+        plane.admin.create(TFJOBS.path(namespace), job)
+    stop = threading.Event()
+
+    def send():
+        for _ in range(REQUESTS):
+            asked_like_client_go(lambda: plane.admin.get(path("v1beta1", namespace, "j0")))
+            assert len(asked_like_client_go(lambda: plane.admin.get(path("v1alpha1", namespace)))["items"]) == 20
+
+    async with serving(plane, namespace):
+        url = plane.admin.get(CRDS.path(name=TFJOBS.qualified))["spec"]["conversion"]["webhook"]["clientConfig"]["url"]
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(5):
+                tasks.create_task(asyncio.to_thread(withhold, urlsplit(url).port, stop))
+            try:
+                await asyncio.to_thread(send)
+            finally:
+                stop.set()
