@@ -25,6 +25,8 @@ _FENCE: Final = re.compile(
         (?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
+_HEADER: Final = re.compile(r"[A-Z][A-Z()%-]*(?: +[A-Z][A-Z()%-]*)+")
+_SPAN: Final = re.compile(r"\b(?:\d+[smhd])+\b")
 _RUNS_ON: Final = re.compile(r"<!-- runs on: (.*?) -->")
 _CHECKED_BY: Final = re.compile(r"checked by ([\w./-]+)(?:::(\w+))?")
 
@@ -79,6 +81,21 @@ class Page:
     def commands(self) -> list[Block]:
         """What is run, in this order."""
         return [block for block in blocks(self) if block.language == "sh" and not block.not_run]
+
+
+def rows(printed: str) -> list[str]:
+    """The lines of an output, whatever its columns are wide and its times are."""
+    return [_SPAN.sub("TIME", " ".join(line.split())) for line in printed.splitlines()]
+
+
+def tables(page: Page) -> Iterator[tuple[Block, str]]:
+    """The rows, with their headers, of all tables in the output that a page shows of its commands."""
+    for block in blocks(page):
+        is_table = False
+        for row in rows(block.text) if block.language == "text" and not block.not_run else ():
+            is_table = bool(_HEADER.fullmatch(row)) or (is_table and row not in {"", "..."})
+            if is_table:
+                yield block, row
 
 
 @cache

@@ -56,8 +56,9 @@ def job_table(
 
 
 def ready(job: Job) -> str:
-    """How many replicas run or have succeeded, of all."""
-    done = sum(counts.active + counts.succeeded for counts in job.replicas.values())
+    """How many replicas run or have succeeded, of all; of a job that has ended, how many have succeeded."""
+    running = 0 if job.is_finished else sum(counts.active for counts in job.replicas.values())
+    done = running + sum(counts.succeeded for counts in job.replicas.values())
     return f"{done}/{sum(counts.wanted for counts in job.replicas.values())}"
 
 

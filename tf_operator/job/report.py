@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import NamedTuple
 
-from tf_operator.job.record import JobRecord, ReplicaType
+from tf_operator.job.record import ENDS, JobRecord, ReplicaType
 from tf_operator.job.tensorboard import TensorBoardLine
 from tf_operator.job.training_job import TrainingJob
 
@@ -89,8 +89,10 @@ class JobReport:
 
     @property
     def ready(self) -> str:
-        """Replicas that run or have succeeded, of all: ``2/3``."""
-        done = sum(found.active - found.restarting + found.succeeded for found in (self.counts or {}).values())
+        """Replicas that run or have succeeded, of all: ``2/3``. Of a job that has ended, those that have succeeded."""
+        counts = (self.counts or {}).values()
+        running = 0 if self.record.phase in ENDS else sum(found.active - found.restarting for found in counts)
+        done = running + sum(found.succeeded for found in counts)
         return f"{done}/{self.job.pod_count}"
 
 

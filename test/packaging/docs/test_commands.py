@@ -91,6 +91,12 @@ class Reader:
         return log.read_text()
 
 
+def shows_what_is_printed(page, printed):
+    """The tables on a page are those of its commands."""
+    made_up = [f"{block}: {row}" for block, row in doc_pages.tables(page) if row not in doc_pages.rows(printed)]
+    assert made_up == [], printed
+
+
 @pytest.fixture
 def reader(request, tmp_path):
     return Reader(tmp_path, own={name for mark in request.node.iter_markers("programs") for name in mark.args})
@@ -120,7 +126,7 @@ def test_every_manifest_on_a_page_is_accepted(kubectl):
 
 @pytest.mark.parametrize("page", [*those_that_run("this machine")])
 def test_the_commands_of_a_page_work_on_this_machine(page, reader):
-    reader.read(*page.commands())
+    shows_what_is_printed(page, reader.read(*page.commands()))
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +149,8 @@ def test_the_commands_of_a_page_work_on_a_local_server(page, reader, local_serve
     own.write_text(json.dumps(config))
     subprocess.run([reader.tools / "kubectl", f"--kubeconfig={own}", "create", "namespace", namespace], check=True)
 
-    reader.read(*page.commands(), KUBECONFIG=str(own), XDG_STATE_HOME=str(local_server.parents[2]))
+    environment = {"KUBECONFIG": str(own), "XDG_STATE_HOME": str(local_server.parents[2])}
+    shows_what_is_printed(page, reader.read(*page.commands(), **environment))
 
 
 @pytest.mark.nightly
@@ -158,7 +165,9 @@ async def test_the_commands_of_a_page_work_on_a_control_plane(page, reader, own_
     await asyncio.to_thread(subprocess.run, delete, check=True)
 
     async with plane_node(own_control_plane, reader.folder):
-        await asyncio.to_thread(reader.read, *page.commands(), KUBECONFIG=str(own_control_plane.kubeconfig("admin")))
+        environment = {"KUBECONFIG": str(own_control_plane.kubeconfig("admin"))}
+        printed = await asyncio.to_thread(reader.read, *page.commands(), **environment)
+    shows_what_is_printed(page, printed)
 
 
 @pytest.mark.nightly

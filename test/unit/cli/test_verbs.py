@@ -52,7 +52,8 @@ def two_jobs(cluster):
     cluster.report("a", "Running")
     cluster.event(cluster.pod(job, "worker-0"), "FailedMount", "no secret")
     cluster.logs["a-worker-0"] = [b"step 1\nstep 2\n"]
-    cluster.job("b", status={"conditions": [{"type": "Failed", "status": "True", "message": "no\x1b data"}]})
+    failed = {"type": "Failed", "status": "True", "message": "no\x1b data"}
+    cluster.job("b", status={"conditions": [failed], "replicaStatuses": {"Worker": {"active": 1}}})
 
 
 VERBS = {
