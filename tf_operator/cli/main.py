@@ -6,6 +6,7 @@ from ``grammar.json``, which hack/generate writes from the parsers.
 """
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -45,6 +46,9 @@ SYNONYMS: Final = {"ls": "list", "status": "get", "describe": "explain", "versio
 """What other tools call some of them."""
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 """What a shell reports of a program whose reader has gone, as in ``tfjob run FILE | head -1``."""
+_FAILED: Final = 1
+_UNWRITABLE: Final = frozenset({errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
+"""A full disk, or no standard output at all."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,13 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not command.startswith("-") and command not in MODULES:
         found = usage.suggestion(command, (*MODULES, *SYNONYMS)) or f"; '{parser.prog} --help' lists all"
         parser.error(f"there is no command {command!r}{found}")
-    chosen = parser.parse_args([command, *others])
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while this was loaded
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    exit_code: int = _BROKEN_PIPE  # never 0 by default: how the job has ended is not known yet
+    exit_code = None  # how the job has ended is not known yet
     try:
-        exit_code = chosen.run(chosen)
-        sys.stdout.flush()
+        try:
+            chosen = parser.parse_args([command, *others])
+            if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while this was loaded
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            exit_code = int(chosen.run(chosen))
+        finally:
+            sys.stdout.flush()
     except usage.UsageError as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return 2
@@ -75,8 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{parser.prog}: the folder in which this is typed was deleted; change to another one (cd)\n")
         return 1
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the interpreter's end
+        _discard_output()
         return exit_code or _BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _discard_output()
+        sys.stderr.write(f"{parser.prog}: cannot write to standard output: {error.strerror}\n")
+        return exit_code or _FAILED
     return exit_code
 
 
@@ -86,6 +98,11 @@ def _is_somewhere() -> bool:
         return bool(Path.cwd())
     except FileNotFoundError:
         return False
+
+
+def _discard_output() -> None:
+    """So that the flush at the interpreter's end does not fail, too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:

@@ -6,14 +6,16 @@ kept from call to call, an iterator has to live between its items, and in a note
 """
 
 import asyncio
+import os
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from tf_operator.client.events import JobEvent
-from tf_operator.client.job import Job
+from tf_operator.client.job import Job, NotPossible
 from tf_operator.client.jobs import AsyncTFJobs
 from tf_operator.client.logs import LogLine
 from tf_operator.client.pods import JobPod
@@ -21,12 +23,16 @@ from tf_operator.job.record import JobPhase
 from tf_operator.machinery.transport.transport import Transport
 
 T = TypeVar("T")
+_OPEN: Final = weakref.WeakSet[asyncio.AbstractEventLoop]()
 _AHEAD: Final = 100
 """Items that are read before the caller asks for them."""
 
 
 class TFJobs:
-    """The training jobs of one cluster. A context manager; one that is never closed ends with its process."""
+    """The training jobs of one cluster. A context manager; one that is never closed ends with its process.
+
+    It belongs to the process that made it: in a forked child, such as one of ``multiprocessing``, make another.
+    """
 
     def __init__(
         self,
@@ -39,6 +45,7 @@ class TFJobs:
     ) -> None:
         """As ``AsyncTFJobs``; connects, so a cluster without credentials raises ``ConfigurationError`` here."""
         self._jobs = AsyncTFJobs(namespace, context=context, kubeconfig=kubeconfig, kind=kind, transport=transport)
+        self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tfjobs", daemon=True)
         self._thread.start()
@@ -47,6 +54,8 @@ class TFJobs:
         except BaseException:
             self._end_loop()
             raise
+        self._at_exit = weakref.finalize(self, _close, self._jobs, self._loop, self._thread, self._process)
+        _OPEN.add(self._loop)
 
     def __enter__(self) -> Self:
         return self
@@ -58,9 +67,7 @@ class TFJobs:
 
     def close(self) -> None:
         """End the connection; harmless the second time."""
-        if not self._loop.is_closed():
-            self._run(self._jobs.__aexit__(None, None, None))
-            self._end_loop()
+        self._at_exit()
 
     @property
     def namespace(self) -> str:
@@ -151,6 +158,11 @@ class TFJobs:
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         """Wait for a call; when that is interrupted (Ctrl-C), the call is cancelled."""
+        if os.getpid() != self._process:
+            call.close()
+            raise NotPossible(
+                "this TFJobs was made before the process forked, and its thread is not in the child: make one there"
+            )
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return future.result()
@@ -174,6 +186,26 @@ class TFJobs:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def _close(jobs: AsyncTFJobs, loop: asyncio.AbstractEventLoop, thread: threading.Thread, process: int) -> None:
+    """End connection and thread, when they are closed, forgotten, or the interpreter ends; in their own process."""
+    if os.getpid() != process or loop.is_closed():
+        return
+    ended = asyncio.run_coroutine_threadsafe(jobs.__aexit__(None, None, None), loop)
+    ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+    if threading.current_thread() is not thread:  # it is, if what was forgotten is collected there
+        thread.join()
+        loop.close()
+
+
+def _be_silent() -> None:
+    """In a forked child: what it has of its parent's connections is not worth a warning when it ends."""
+    for loop in _OPEN:
+        loop.set_exception_handler(lambda *_: None)
+
+
+os.register_at_fork(after_in_child=_be_silent)
 
 
 class _End:

@@ -1,6 +1,7 @@
 """``tfjob``: its command line."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,7 +9,8 @@ import sys
 import pytest
 import trustme
 
-from tf_operator.cli import main
+from support.builders import tfjob
+from tf_operator.cli import kube_yaml, main
 from tf_operator.machinery.log import Logger
 
 
@@ -111,6 +113,20 @@ def test_ctrl_c_while_a_command_is_loaded_ends_it_without_a_word(tmp_path):
     ended = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, input=b"", capture_output=True, check=False)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
+
+
+OUTPUTS = {"a full disk": (">/dev/full", "No space left on device"), "none": (">&-", "Bad file descriptor")}
+
+
+@pytest.mark.parametrize("line", ["--help", "--version", "completion bash", "plan -f -"])
+@pytest.mark.parametrize(("output", "why"), OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_an_output_that_cannot_be_written_is_one_sentence(line, output, why):
+    job = kube_yaml.write(tfjob("j").workers(1).body())
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    command = [shutil.which("sh") or "/bin/sh", "-c", f"{sys.executable} -m tf_operator.cli {line} {output}"]
+    ended = subprocess.run(command, env=buffered, input=job, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (1, f"tfjob: cannot write to standard output: {why}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,10 @@
 """The client of training jobs, on an embedded API server."""
 
 import asyncio
+import gc
+import os
+import subprocess
+import sys
 from contextlib import aclosing
 
 import pytest
@@ -269,6 +273,45 @@ async def test_a_server_that_starts_again_is_asked_again_for_a_log(jobs, cluster
         await cluster.clock.advance(1)
         async with asyncio.timeout(30):
             assert (await first).text == "later"
+
+
+FORKED = """
+import os, sys
+from support.embedded_jobs import EmbeddedJobs
+from tf_operator.client import NotPossible, TFJobs
+from tf_operator.machinery.clock import SystemClock
+jobs = TFJobs(transport=EmbeddedJobs(SystemClock()).client()._transport)
+child = os.fork()
+if child == 0:
+    try:
+        jobs.list()
+    except NotPossible as error:
+        print(error, flush=True)
+    jobs.close()
+    sys.exit()
+os.waitpid(child, 0)
+print(jobs.list())
+"""
+
+
+def test_a_forked_child_is_told_to_connect_itself_and_nobody_has_to_close(tmp_path):
+    program = [sys.executable, "-W", "error", "-c", FORKED]
+    path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(program, env=path, capture_output=True, text=True, timeout=60, check=False)
+
+    said = "this TFJobs was made before the process forked, and its thread is not in the child: make one there\n()\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
+
+
+async def test_what_is_never_closed_is_ended_when_it_is_forgotten():
+    closed = asyncio.Event()
+    forgotten = TFJobs(transport=EmbeddedJobs(SystemClock()).client()._transport)
+    forgotten._jobs._stack.callback(closed.set)
+    thread = forgotten._thread
+    del forgotten
+    gc.collect()
+
+    assert (closed.is_set(), thread.is_alive()) == (True, False)
 
 
 def test_a_program_without_an_event_loop_uses_the_same_client(tmp_path):
