@@ -41,7 +41,7 @@ _OF_JOBS: Final = {
         "started",
         "resized",
     ),
-    *("placed", "namespace", "done", "deadline"),
+    *("placed", "namespace", "done", "deadline", "wants"),
 }
 
 Yaml = dict[str, Any]
@@ -121,6 +121,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         priority=entry.get("priority", 0),
         elastic=ElasticRange(ReplicaType.WORKER, entry["min"], entry["max"]) if "min" in entry else None,
         workers=workers,
+        wanted=entry.get("wants", 0),
         done=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
         pods=tuple(BoundPod(ReplicaType.WORKER, index, node) for index, node in enumerate(nodes or ()) if node),
         is_admitted=nodes is not None,

@@ -104,6 +104,28 @@ async def test_a_job_whose_workers_know_each_other_grows_by_new_pods(job_namespa
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
 
 
+async def test_workers_that_an_edit_adds_come_when_there_is_room_for_them(job_namespace):
+    nodes = await _nodes(job_namespace, one=5)
+    await job_namespace.submit(_job(job_namespace, "j", 2).dynamic_workers())
+    await _run(job_namespace, nodes["one"], *_workers("j", 2))
+    await job_namespace.wait("j", "Running")
+    await job_namespace.submit(_job(job_namespace, "other", 2))
+    others = await _run(job_namespace, nodes["one"], *_workers("other", 2))
+    await job_namespace.edit(_replicas(5))
+    await job_namespace.wait_pods(*_workers("j", 3), *_workers("other", 2))
+
+    await job_namespace.edit(_replicas(2))
+    await job_namespace.wait_pods(*_workers("j", 2), *_workers("other", 2))
+    await job_namespace.delete_job("other")
+    for pod in others.values():
+        await job_namespace.kubelet.end(pod)
+    await job_namespace.wait_pods(*_workers("j", 2))
+    await job_namespace.edit(_replicas(5))
+    await job_namespace.wait_pods(*_workers("j", 5))
+    job = await job_namespace.job("j")
+    assert job["status"]["elastic"]["admittedWorkers"] == 5
+
+
 async def _nodes(job_namespace, **slots):
     """Nodes for this test alone, by short names, with so many slots."""
     names = {short: f"{job_namespace.namespace}-{short}" for short in slots}
@@ -136,6 +158,10 @@ async def _run(job_namespace, node, *names):
         await job_namespace.kubelet.bind(name, node)
     await job_namespace.run(*names)
     return await job_namespace.pods()
+
+
+def _replicas(count):
+    return {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": count}}}}
 
 
 def _workers(name, count):

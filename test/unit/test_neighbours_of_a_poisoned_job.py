@@ -122,7 +122,14 @@ async def _queue(case, refuses=None):
         served.append((key.name, subresource))
 
     loop = AutoScaler(
-        jobs=QueueJobs((source,), Store({OWNER: owner_of}), Store(), settings=Settings, resizes=True, set_aside=aside),
+        jobs=QueueJobs(
+            (source,),
+            Store({OWNER: owner_of}),
+            Store(),
+            settings=lambda: Settings(has_queue=True),
+            resizes=True,
+            set_aside=aside,
+        ),
         nodes=FakeInformer(projections.NODES, nodes),
         usage=usage,
         set_aside=aside,

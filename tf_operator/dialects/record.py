@@ -233,6 +233,7 @@ def read_elastic(entry: Body) -> ElasticRecord:
     return ElasticRecord(
         workers=count_of(entry, "workers") or None,
         asked=count_of(entry, "specWorkers") or None,
+        admitted=count_of(entry, "admittedWorkers") if "admittedWorkers" in entry else None,
         node=text_of(entry, "node"),
         queued_at=parse_time(entry.get("queuedTime")),
         admitted_at=parse_time(entry.get("admittedTime")),
@@ -242,7 +243,8 @@ def read_elastic(entry: Body) -> ElasticRecord:
 
 def write_elastic(known: ElasticRecord) -> dict[str, Any]:
     """What the operator's own queue has decided; nothing without one."""
-    return present(
+    admitted = {} if known.admitted is None else {"admittedWorkers": known.admitted}
+    return admitted | present(
         workers=known.workers,
         specWorkers=known.asked,
         node=known.node,

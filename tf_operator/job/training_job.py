@@ -160,6 +160,14 @@ class ElasticPolicy:
     restarts_in_place: bool = False
     """Whether pods that train in another cluster after a resize are kept, and their containers start again."""
 
+    def down_to(self, workers: int) -> Self:
+        """The same, where there may be as few workers as this."""
+        ranges = (
+            replace(found, least=min(found.least, workers)) if found.type is ReplicaType.WORKER else found
+            for found in self.ranges
+        )
+        return replace(self, ranges=tuple(ranges))
+
     def range_of(self, kind: ReplicaType) -> ElasticRange | None:
         """Within which counts a type may be resized; ``None`` for not at all."""
         return next((found for found in self.ranges if found.type is kind), None)
@@ -213,12 +221,20 @@ class TrainingJob:
         """The replicas of this type, if there are to be any."""
         return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
 
-    def in_force(self) -> Self:
+    def in_force(self, *, has_queue: bool = True) -> Self:
         """The same job with as many workers as the auto-scaler has decided, if it may decide that.
 
         Who has changed the number in the spec since then has the last word: the decision is dropped from the record,
-        because the number that it was about may return.
+        because the number that it was about may return. In a queue there are never more than the job has room for.
         """
+        job, most = self._as_decided(), self.record.elastic.admitted
+        workers = job.spec_of(ReplicaType.WORKER)
+        if not has_queue or most is None or workers is None or workers.count <= most:
+            return job
+        replicas = tuple(replace(spec, count=most) if spec is workers else spec for spec in job.replicas)
+        return replace(job, replicas=replicas, elastic=job.elastic and job.elastic.down_to(most))
+
+    def _as_decided(self) -> Self:
         elastic, workers = self.record.elastic, self.spec_of(ReplicaType.WORKER)
         if elastic.workers is None or workers is None:
             return self

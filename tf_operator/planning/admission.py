@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tf_operator.job.record import NOT_ELASTIC, JobPhase, JobRecord
+from tf_operator.job.record import NOT_ELASTIC, JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning.autoscaling import shapes
@@ -37,13 +37,23 @@ def waits(job: TrainingJob) -> bool:
 
 
 def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
-    """Since when a job waits; and nothing of a suspended one, which has given up its room."""
-    elastic = record.elastic
+    """Since when a job waits, or how many workers have room; and nothing of a suspended one, which has given it up."""
+    elastic, has_queue = record.elastic, snapshot.settings.has_queue
     if record.phase is JobPhase.SUSPENDED:
         return record.changed(elastic=NOT_ELASTIC)
-    if record.phase is JobPhase.QUEUED and snapshot.settings.has_queue and not elastic.queued_at:
+    if record.phase is JobPhase.QUEUED and has_queue and not elastic.queued_at:
         return record.changed(elastic=replace(elastic, queued_at=snapshot.now))
-    return record
+    if record.is_idle or record.is_finished:
+        return record
+    admitted = with_room(snapshot.job) if has_queue else None
+    return record.changed(elastic=replace(elastic, admitted=admitted)) if admitted != elastic.admitted else record
+
+
+def with_room(job: TrainingJob) -> int | None:
+    """For how many workers a job has room that has room for all it has; ``None`` if these can be no more later."""
+    workers = next((spec for spec in job.replicas if spec.type is ReplicaType.WORKER), None)
+    may_change = job.has_dynamic_workers or (job.elastic and job.elastic.range_of(ReplicaType.WORKER))
+    return workers.count if workers and may_change else None
 
 
 def near(pod: dict[str, Any], node: str) -> dict[str, Any]:

@@ -326,6 +326,6 @@ class Snapshot:
         elif self.offered_scheduler:
             settings = replace(settings, gang_scheduler=self.offered_scheduler)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
-        job = self.job.in_force()
+        job = self.job.in_force(has_queue=settings.has_queue)
         job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job
         return replace(self, job=job, pods=pods, settings=settings)

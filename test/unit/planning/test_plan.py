@@ -45,9 +45,11 @@ def test_a_decision_of_the_queue_does_not_return_after_an_edit_overruled_it(othe
     seen.tamper({"status": {"elastic": admitted}})
 
     sizes = []
-    for edited in (None, other, 4):
+    for edited, admitted in ((None, 2), (other, other), (4, 4)):
         if edited is not None:
             scale_workers(edited)(seen)
+            seen.settle()
+            seen.tamper({"status": {"elastic": {"admittedWorkers": admitted}}})  # the queue has room for them
         seen.settle()
         everything_runs(seen)
         sizes.append(len(seen.pods))
@@ -135,6 +137,32 @@ def test_a_job_ends_as_its_pods_do_also_when_an_edit_is_ignored(name):
     seen.settle()
 
     assert seen.status["conditions"][-1]["type"] == "Succeeded"
+
+
+def test_an_edit_is_a_request_to_the_queue_for_what_it_adds_and_takes_effect_at_once_in_what_it_takes_away():
+    """Back to a number that was admitted once is a request, too: its room is given back."""
+    seen = simulator(tfjob().workers(2).dynamic_workers(), Settings(has_queue=True))
+    seen.settle()
+    seen.tamper({"status": {"elastic": {"admittedTime": seen.body["metadata"]["creationTimestamp"]}}})
+    sizes = []
+    for edited in (2, 50, 1, 2, 0, 2):
+        scale_workers(edited)(seen)
+        seen.settle()
+        everything_runs(seen)
+        seen.settle()
+        sizes.append(len(seen.pods))
+
+    assert sizes == [2, 2, 1, 1, 0, 0]
+
+
+def test_without_the_queue_that_admitted_it_a_job_has_as_many_workers_as_its_spec_says():
+    seen = simulator(tfjob().workers(3).dynamic_workers(), Settings())
+    seen.settle()
+    seen.tamper({"status": {"elastic": {"admittedWorkers": 1}}})
+    seen.settle()
+
+    assert len(seen.pods) == 3
+    assert "admittedWorkers" not in seen.body["status"].get("elastic", {})
 
 
 def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():

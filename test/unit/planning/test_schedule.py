@@ -42,8 +42,8 @@ def test_a_namespace_with_very_many_waiting_jobs_costs_no_more_than_its_first_hu
 
 
 @some.composite
-def clusters(draw):
-    """Nodes with GPUs, jobs that run on them, and jobs that wait."""
+def clusters(draw, waited=(timedelta(0), timedelta(minutes=3))):
+    """Nodes with GPUs, jobs that run on them, some with more workers by an edit, and jobs that wait."""
     free = draw(some.lists(some.integers(0, 8), min_size=1, max_size=5))
     total, jobs = list(free), []
     for number in range(draw(some.integers(0, 8))):
@@ -57,7 +57,8 @@ def clusters(draw):
             priority=draw(some.integers(0, 1)),
             elastic=ElasticRange(WORKER, min(least, workers), workers + draw(some.integers(0, 4))),
             workers=workers,
-            queued_at=NOW - draw(some.sampled_from([timedelta(0), timedelta(minutes=3)])),
+            queued_at=NOW - draw(some.sampled_from(waited)),
+            longest=draw(some.sampled_from([None, timedelta(hours=1), timedelta(hours=2)])),
         )
         if draw(some.booleans()):
             pods = [draw(some.integers(0, len(free) - 1)) for _ in range(workers)]
@@ -66,7 +67,8 @@ def clusters(draw):
             resized = draw(some.sampled_from([None, NOW - timedelta(minutes=2), NOW - timedelta(hours=1)]))
             started = NOW - draw(some.sampled_from([timedelta(0), timedelta(minutes=3)]))
             bound = tuple(BoundPod(WORKER, index, f"{node}") for index, node in enumerate(pods))
-            job = replace(job, is_admitted=True, pods=bound, admitted_at=started, resized_at=resized)
+            wanted = draw(some.sampled_from([0, workers + 1, workers + 9]))
+            job = replace(job, is_admitted=True, pods=bound, admitted_at=started, resized_at=resized, wanted=wanted)
         jobs.append(job)
     nodes = tuple(
         Node(f"{index}", shapes.amounts({"gpu": size}), shapes.amounts({"gpu": size - left}))
@@ -75,16 +77,20 @@ def clusters(draw):
     return Cluster(NOW, nodes, tuple(jobs)), sum(free)
 
 
-@given(clusters())
+LONG = tuple(timedelta(minutes=minutes) for minutes in (0, 3, 6, 12, 90))
+
+
+@given(clusters(LONG))
 def test_what_is_decided_fits_and_keeps_every_bound(found):
     cluster, free = found
     schedule = make_schedule(cluster)
     taken = Counter[type]()
     for decision in schedule.decisions:
         job, gpus = decision.job, decision.job.worker.requests[0][1]
-        assert job.elastic.least <= decision.workers <= job.elastic.most
+        assert job.elastic.least <= decision.workers <= max(job.elastic.most, job.wanted)
         if isinstance(decision, WorkerResize):
-            assert job.resized_at is None or cluster.now - job.resized_at >= cluster.rules.resize_interval
+            is_due = job.resized_at is None or cluster.now - job.resized_at >= cluster.rules.resize_interval
+            assert is_due or decision.is_as_asked
             taken[WorkerResize] += max(decision.workers - job.workers, 0) * gpus
             taken["shrinks"] += decision.workers < job.workers
             taken["grows"] += decision.workers > job.workers
@@ -108,7 +114,7 @@ def test_nobody_is_left_waiting_for_whom_something_could_be_done(found):
             assert make_schedule(cluster).decisions
 
 
-@given(clusters())
+@given(clusters(LONG))
 def test_the_same_cluster_has_the_same_schedule_in_any_order(found):
     cluster, _ = found
     backwards = replace(cluster, jobs=cluster.jobs[::-1])

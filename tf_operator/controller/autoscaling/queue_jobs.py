@@ -137,7 +137,8 @@ class QueueJobs:
             return None
         job = Snapshot(asked, now, settings=self._settings_then).decided().job
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
-        specs = [spec for spec in job.replicas if spec.count]
+        counts = {spec.type for spec in (*asked.replicas, *job.replicas) if spec.count}
+        specs = [spec for spec in job.replicas if spec.type in counts]
         if not specs or (waits and shapes.rules_of(map(admission.pod_of, specs)) > shapes.MOST_RULES):
             return None
         builder = ChildBuilder(job, self._settings_then)
@@ -151,6 +152,7 @@ class QueueJobs:
             needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(pods[spec.type])) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
+            wanted=_wanted(asked, is_resized=resizable is not None),
             done=tuple(done),
             is_admitted=not waits,
             queued_at=elastic.queued_at,
@@ -177,6 +179,13 @@ def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]
         place = naming.replica_of(job.key.name, pod.metadata.name, job.profile.names) if pod.node else None
         if place:
             yield BoundPod(*place, pod.node)
+
+
+def _wanted(job: TrainingJob, *, is_resized: bool) -> int:
+    """How many workers the spec has, if the queue has not decided about this number before."""
+    workers, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
+    is_news = workers and known.admitted is not None and not (is_resized and known.asked == workers.count)
+    return workers.count if workers and is_news else 0
 
 
 def _longest(job: TrainingJob) -> timedelta | None:

@@ -28,6 +28,7 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.planning import admission
 from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Schedule, WorkerResize
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
@@ -192,6 +193,8 @@ def _decided(decision: Decision, job: TrainingJob, now: datetime) -> ElasticReco
     spec, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
     asked = spec.count if spec else None
     if isinstance(decision, WorkerResize):
-        return replace(known, workers=decision.workers, asked=asked, resized_at=now)
-    found = ElasticRecord(node=decision.node, queued_at=known.queued_at or now, admitted_at=now)
+        resized_at = known.resized_at if decision.is_as_asked else now
+        return replace(known, workers=decision.workers, asked=asked, admitted=decision.workers, resized_at=resized_at)
+    admitted = None if admission.with_room(job) is None else decision.workers
+    found = ElasticRecord(node=decision.node, admitted=admitted, queued_at=known.queued_at or now, admitted_at=now)
     return found if decision.workers == asked else replace(found, workers=decision.workers, asked=asked)

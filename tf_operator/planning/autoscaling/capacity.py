@@ -92,6 +92,12 @@ class FreeCapacity:
             self._without_room.add(wanted)
         return found
 
+    def place_some(self, group: Group, *, at: str = "") -> tuple[Placed, ...]:
+        """Take room for as many of these pods as there is, first on this node."""
+        found = tuple(self._first_fit(group, self._index.get(at)))
+        self._move(*found)
+        return found
+
     def place_next(self, shape: Shape, full: dict[Shape, int], *, at: str = "") -> bool:
         """Take room for one pod, as ``place`` does, for callers that place thousands.
 

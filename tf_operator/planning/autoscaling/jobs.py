@@ -41,6 +41,8 @@ class QueueJob:
     """``None`` for a job that the auto-scaler does not resize."""
     workers: int = 0
     """In force, or asked for."""
+    wanted: int = 0
+    """How many its user wants who has changed their number while it has room."""
     done: tuple[tuple[ReplicaType, int], ...] = ()
     """How many replicas of a type need no pod any more."""
     pods: tuple[BoundPod, ...] = ()
@@ -67,10 +69,9 @@ class QueueJob:
         """How many workers it may grow to."""
         return max(self.elastic.most, self.workers) if self.elastic else self.workers
 
-    @property
-    def ends_at(self) -> datetime | None:
-        """When it has ended at the latest, if that is known of it and it has room."""
-        since = self.started_at or self.admitted_at
+    def ends_at(self, now: datetime) -> datetime | None:
+        """When it has ended at the latest, if that is known of it and it has room, or gets room now."""
+        since = (self.started_at or self.admitted_at) if self.is_admitted else now
         return since + self.longest if since and self.longest is not None else None
 
     @property
@@ -128,6 +129,11 @@ class WorkerResize(NamedTuple):
 
     job: QueueJob
     workers: int
+
+    @property
+    def is_as_asked(self) -> bool:
+        """Whether its user has made it: it is no further step of the auto-scaler."""
+        return self.workers == self.job.wanted
 
 
 Decision = Admit | WorkerResize

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Self
 
 from tf_operator.planning.autoscaling.capacity import FreeCapacity, Group, Placed
 from tf_operator.planning.autoscaling.jobs import QueueJob
+from tf_operator.planning.autoscaling.shapes import Shape
 
 TURN: Final = 12
 """The first turn is so many times as long as ``reserve_after``: an hour by default."""
@@ -75,10 +76,29 @@ class Room:
         for capacity in self._open_to(job):
             found = capacity.place(groups)
             if found is not None:
-                if self._kept:
-                    (self._rest if capacity is self._free else self._free).keep(found)
+                self._take_beside(capacity, found)
                 return found
         return None
+
+    def more(self, job: QueueJob, workers: int, *, least: int) -> int:
+        """Take room for so many more workers of a job, or for as many as there is, if it is for ``least``; how many."""
+        taken, left, shape = list[Placed](), workers, job.worker or Shape()
+        for capacity in self._open_to(job):
+            found = capacity.place_some(Group(shape, left), at=job.node)
+            self._take_beside(capacity, found)
+            taken += found
+            left -= sum(part.number for part in found)
+        if workers - left >= least:
+            return workers - left
+        back = [part._replace(number=-part.number) for part in taken]
+        self._free.keep(back)
+        self._take_beside(self._free, back)
+        return 0
+
+    def _take_beside(self, capacity: FreeCapacity, placed: Iterable[Placed]) -> None:
+        """What was taken from one of the two is gone from the other, too."""
+        if self._kept:
+            (self._rest if capacity is self._free else self._free).keep(placed)
 
     def take(self, placed: tuple[Placed, ...]) -> None:
         """Take room, whether there is any or not: no more than all of it."""
@@ -97,7 +117,8 @@ class Room:
         if kept is None or job.rank <= kept.job.rank:
             return (self._free,)
         is_held_up = kept.holds_up_equals or job.priority < kept.job.priority
-        ends_before = kept.until and job.longest is not None and self._now + job.longest <= kept.until
+        ends_at = job.ends_at(self._now)
+        ends_before = ends_at and kept.until and ends_at <= kept.until
         return (self._rest,) if is_held_up and not ends_before else (self._rest, self._free)
 
 
@@ -124,7 +145,7 @@ def find(
             changes_at = since + after + after * TURN * turn_ends
             first = _soonest(free, later, groups)
             more = _more(free, later, first, groups, (now - since) // after - 1)
-            return Kept(job, (*first, *more), _until(free, held, first), holds_up_equals, changes_at)
+            return Kept(job, (*first, *more), _until(free, held, first, now), holds_up_equals, changes_at)
     return None
 
 
@@ -146,16 +167,17 @@ def _more(
     return one.place_soonest([group._replace(number=min(group.number * times, MOST_PODS)) for group in groups], other)
 
 
-def _until(free: FreeCapacity, held: Sequence[Held], placed: tuple[Placed, ...]) -> datetime | None:
+def _until(free: FreeCapacity, held: Sequence[Held], placed: tuple[Placed, ...], now: datetime) -> datetime | None:
     """When all this room is there at the latest, by the deadlines of the jobs that have it."""
     wanted = defaultdict[tuple[int, str], int](int)
     for node, shape, number in placed:
         for name, amount in shape.requests:
             wanted[node, name] += amount * number
-    ends = sorted((found.job.ends_at, found.placed) for found in held if found.job.ends_at)
+    known = ((found.job.ends_at(now), found.placed) for found in held)
+    ends = sorted(((end, placed) for end, placed in known if end), key=lambda entry: entry[0])
     moments = [_moment(amount - free.left(*place), place, ends) for place, amount in wanted.items()]
-    known = [moment for moment in moments if moment]
-    return max(known, default=None) if len(known) == len(moments) else None
+    certain = [moment for moment in moments if moment]
+    return max(certain, default=None) if len(certain) == len(moments) else None
 
 
 def _moment(

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from tf_operator.planning.autoscaling import reservation
 from tf_operator.planning.autoscaling.capacity import FreeCapacity, Node, Placed, most_on
-from tf_operator.planning.autoscaling.jobs import Admit, QueueJob, Schedule, WorkerResize
+from tf_operator.planning.autoscaling.jobs import Admit, Decision, QueueJob, Schedule, WorkerResize
 from tf_operator.planning.autoscaling.reservation import Held, Kept, Room
 from tf_operator.planning.autoscaling.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
@@ -65,12 +65,12 @@ def make_schedule(cluster: Cluster) -> Schedule:
     held = [Held(job, (*_bound(free, job), *_reserve(free, job))) for job in running]
     kept = _kept(cluster, free, held, waiting)
     room = Room(free, cluster.now, kept)
-    admitted = list(_admissions(cluster, room, running, waiting))
-    starting = {found.job.uid for found in admitted}
+    decided = list(_admissions(cluster, room, running, waiting))
+    starting = {found.job.uid for found in decided}
     left = [job for job in waiting if job.uid not in starting]
     found = Schedule(
-        tuple(admitted),
-        waiting=sum(not job.is_admitted for job in cluster.jobs) - len(admitted),
+        tuple(decided),
+        waiting=sum(not job.is_admitted for job in cluster.jobs if job.uid not in starting),
         wake_at=kept.changes_at if kept else None,
         kept_for=kept.job if kept and kept.job.uid not in starting else None,
     )
@@ -155,17 +155,28 @@ def _kept(cluster: Cluster, free: FreeCapacity, held: Sequence[Held], waiting: I
 
 def _admissions(
     cluster: Cluster, room: Room, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
-) -> Iterator[Admit]:
-    """Who fits, in order. First comes the job for which others are just giving up workers: nobody takes its room."""
+) -> Iterator[Decision]:
+    """Who fits, in order, and whose user wants more workers than it has room for.
+
+    First comes the job for which others are just giving up workers: nobody takes its room.
+    """
     leaving = [job for job in running if _leaves(job, cluster)]
     favoured, placed = _favoured(cluster, room, leaving, waiting) if leaving else (None, ())
-    if favoured and (found := _start(cluster, room, favoured)):
-        yield found
+    if favoured and (start := _start(cluster, room, favoured)):
+        yield start
     else:
         room.take(placed)
-    for job in waiting:
-        if job is not favoured and (found := _start(cluster, room, job)):
+    for job in sorted([*waiting, *(job for job in running if job.wanted > job.workers)], key=_rank):
+        found = None if job is favoured else (_more if job.is_admitted else _start)(cluster, room, job)
+        if found is not None:
             yield found
+
+
+def _more(cluster: Cluster, room: Room, job: QueueJob) -> WorkerResize | None:
+    """As many workers as its user wants; or as many as have room, if it was not resized a moment ago."""
+    missing = job.wanted - job.workers
+    found = room.more(job, missing, least=1 if _may_resize(job, cluster) else missing)
+    return WorkerResize(job, job.workers + found) if found else None
 
 
 def _start(cluster: Cluster, room: Room, job: QueueJob) -> Admit | None:

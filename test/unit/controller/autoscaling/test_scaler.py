@@ -52,7 +52,7 @@ class World:
         self.clock, self.usage = FakeClock(), NodeUsage()
         self.jobs, self.nodes, self.priorities = Store(), Store(), Store()
         self.pods = Store({OWNER: owner_of})
-        self.written, self.fails, self.settings = [], None, Settings()
+        self.written, self.fails, self.settings = [], None, Settings(has_queue=True)
         source = JobSource(v1.API, FakeInformer(v1.RESOURCE, self.jobs))
         self.measured = Measured()
         set_aside = SetAside(self.clock, self.measured)
@@ -86,12 +86,12 @@ class World:
         old = self.jobs.put(stored)
         self.scaler.on_update(old, stored) if old else self.scaler.on_add(stored)
 
-    def waits(self, job, *, day=1):
-        """A job that came on this day."""
+    def waits(self, job, *, day=1, **status):
+        """A job that came on this day; with a status, one that runs."""
         body = job.in_namespace("ns").body()
         name, created = body["metadata"]["name"], f"2025-01-{day:02}T00:00:00Z"
         body["metadata"] |= {"uid": name, "resourceVersion": "1", "creationTimestamp": created}
-        self.jobs.put(job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED}})))
+        self.jobs.put(job_reader(v1.API)(msgspec.json.encode(body | {"status": status or {"conditions": QUEUED}})))
 
     def priority(self, name, value):
         raw = {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "value": value}
@@ -131,6 +131,7 @@ RUNS = {
     "startTime": "2026-01-01T00:00:00Z",
     "elastic": ADMITTED,
 }
+RUNS_WITH_TWO = RUNS | {"elastic": ADMITTED | {"admittedWorkers": 2}}
 
 
 async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_was_decided_on():
@@ -139,7 +140,7 @@ async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_w
     world.job()
     await world.pass_seconds(20)
 
-    assert world.written == [("j", "1", ADMITTED | {"node": "n"})]
+    assert world.written == [("j", "1", ADMITTED | {"node": "n", "admittedWorkers": 2})]
 
 
 async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
@@ -223,7 +224,36 @@ async def test_a_running_job_grows_and_its_number_is_recorded_beside_the_one_of_
 
     (found,) = [body for _, _, body in world.written]
     assert found.pop("resizedTime")
-    assert found == {"workers": 3, "specWorkers": 2}
+    assert found == {"workers": 3, "specWorkers": 2, "admittedWorkers": 3}
+
+
+@pytest.mark.parametrize(
+    ("slots", "workers", "is_resized"), [(4, 3, True), (7, 6, False)], ids=["some of them", "all of them"]
+)
+async def test_workers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(slots, workers, is_resized):
+    world = World()
+    world.node(slots)
+    world.priority("high", 10)
+    world.waits(builders.tfjob("before").workers(1, template=SLOT.spec(priorityClassName="high")), day=9)
+    for index in range(2):
+        world.pod(f"scaled-worker-{index}", owner="scaled")
+    world.waits(builders.tfjob("scaled").workers(6, template=SLOT).dynamic_workers(), **RUNS_WITH_TWO)
+    await world.pass_seconds(2)
+
+    (first, *_), (name, _, found) = world.written
+    assert (first, name) == ("before", "scaled")
+    assert (found["workers"], found["specWorkers"], found["admittedWorkers"]) == (workers, 6, workers)
+    assert bool(found.get("resizedTime")) == is_resized
+
+
+async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_that_an_edit_adds():
+    world = World()
+    world.node(3)
+    none = RUNS_WITH_TWO | {"elastic": {"admittedWorkers": 0}}
+    world.waits(builders.tfjob("scaled").workers(2, template=SLOT).dynamic_workers(), **none)
+    await world.pass_seconds(2)
+
+    assert [(name, found["admittedWorkers"]) for name, _, found in world.written] == [("scaled", 2)]
 
 
 async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
