@@ -1,7 +1,7 @@
 """What the end of a program means, and what to do about it: exit codes, causes of failures, restarts."""
 
 import signal
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tf_operator.cli.situation import Situation
 from tf_operator.client import Job, JobPhase, JobPod
@@ -9,9 +9,7 @@ from tf_operator.job.profile import OOM_KILLED
 from tf_operator.job.record import FailureCause
 from tf_operator.planning import termination_message
 from tf_operator.planning.restart_rules import RESTARTING_ALL
-
-if TYPE_CHECKING:
-    from tf_operator.planning.snapshot import MainContainer
+from tf_operator.planning.snapshot import MainContainer
 
 _STEPS: Final = {
     FailureCause.INVALID_SPEC: "fix the fields that are named, check with tfjob plan, delete the job, submit it again",
@@ -151,7 +149,7 @@ def _advice(code: int | None, reason: str) -> str:
     return _CODES.get(code or 0, "")
 
 
-def _failed_pod(seen: Situation) -> "tuple[JobPod, MainContainer] | None":
+def _failed_pod(seen: Situation) -> tuple[JobPod, MainContainer] | None:
     """The pod that failed first, of those that are there: the job's own first failure, or else the earliest."""
     first = seen.job.first_failure
     ended = [(pod, pod.main) for pod in seen.pods if pod.main and pod.main.exit_code]

@@ -75,21 +75,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except usage.UsageError as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return 2
-    except FileNotFoundError:
-        if _is_somewhere():
-            raise
-        sys.stderr.write(f"{parser.prog}: the folder in which this is typed was deleted; change to another one (cd)\n")
-        return 1
-    except BrokenPipeError:
-        _discard_output()
-        return exit_code or _BROKEN_PIPE
     except OSError as error:
-        if error.errno not in _UNWRITABLE or error.filename is not None:
+        code = _code_of(error, parser.prog)
+        if code is None:
             raise
-        _discard_output()
-        sys.stderr.write(f"{parser.prog}: cannot write to standard output: {error.strerror}\n")
-        return exit_code or _FAILED
+        return exit_code or code
     return exit_code
+
+
+def _code_of(error: OSError, prog: str) -> int | None:
+    """How a command exits whose output cannot be written, or whose folder is gone; ``None`` for any other error."""
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+        problem = "the folder in which this is typed was deleted; change to another one (cd)"
+    elif isinstance(error, BrokenPipeError):
+        _discard_output()
+        return _BROKEN_PIPE
+    elif error.errno in _UNWRITABLE and error.filename is None:
+        _discard_output()
+        problem = f"cannot write to standard output: {error.strerror}"
+    else:
+        return None
+    sys.stderr.write(f"{prog}: {problem}\n")
+    return _FAILED
 
 
 def _is_somewhere() -> bool:
