@@ -1,8 +1,9 @@
-"""Reports what has been done: events on the job, and counts. Called only after the status that says so is stored."""
+"""Reports what has been done: events on the job, counts and the log. Only after the status that says so is stored."""
 
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
+from tf_operator.controller import job_log
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.record import FailureCause
@@ -38,6 +39,7 @@ class PlanReporter:
             self.event(job, event)
         for count in plan.counts:
             self._count(job.key.namespace, count)
+        job_log.write(self.api, plan.report)
 
     def event(self, job: TrainingJob, event: Event) -> None:
         """Record an Event on the job."""

@@ -1,16 +1,24 @@
-"""From a plan to Events and metrics."""
+"""From a plan to Events, metrics and the log."""
+
+import logging
 
 import pytest
+from structlog.testing import capture_logs
 
+from support.builders import tfjob
 from support.controller_harness import JOBS, Counts, Recorder
+from support.pod_events import everything_runs, fails, succeeds, suspend, time_passes
+from support.simulator import MORNING, simulator
+from tf_operator.controller import job_log
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.dialects.kubeflow.v1 import API, PROFILE
-from tf_operator.job.record import FailureCause
-from tf_operator.job.report import EventKind
+from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaType, RestartRecord
+from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Count, Event, Plan, Transition
 
+TOOK = {"duration_seconds": 0.0, "restarts": 0, "disruptions": 0}
 JOB = TrainingJob(ObjectKey("ns", "j"), "u", "1", PROFILE)
 
 
@@ -53,6 +61,86 @@ def test_events_are_about_the_job(reporter):
 )
 def test_each_transition_has_its_measures(reporter, count, words):
     assert counted(reporter, count) == words
+
+
+LIVES = {
+    "succeeds": (
+        (everything_runs, time_passes(60), succeeds("worker-0")),
+        [
+            {"from": "", "to": "Created", "reason": "TFJobCreated"},
+            {"from": "Created", "to": "Running", "reason": "TFJobRunning"},
+            {"from": "Running", "to": "Succeeded", "reason": "TFJobSucceeded", **TOOK, "duration_seconds": 60.0},
+        ],
+    ),
+    "is restarted, and fails": (
+        (everything_runs, fails("worker-0", 137), time_passes(10), everything_runs, fails("worker-0", 2)),
+        [
+            {"from": "", "to": "Created", "reason": "TFJobCreated"},
+            {"from": "Created", "to": "Running", "reason": "TFJobRunning"},
+            {"from": "Running", "to": "Restarting", "reason": "TFJobRestarting", "replica": "Worker-0"},
+            {"from": "Restarting", "to": "Running", "reason": "TFJobRunning"},
+            {
+                "from": "Running",
+                "to": "Failed",
+                "reason": "TFJobFailed",
+                "replica": "Worker-0",
+                **TOOK,
+                "restarts": 1,
+                "duration_seconds": 10.0,
+                "first_failure": {"pod": "job-worker-0", "exit_code": 137, "reason": "Error"},
+            },
+        ],
+    ),
+    "is suspended": (
+        (everything_runs, suspend),
+        [
+            {"from": "", "to": "Created", "reason": "TFJobCreated"},
+            {"from": "Created", "to": "Running", "reason": "TFJobRunning"},
+            {"from": "Running", "to": "Suspended", "reason": "TFJobSuspended"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("moves", "expected"), LIVES.values(), ids=LIVES)
+def test_the_log_has_the_life_of_a_job(moves, expected, caplog):
+    caplog.set_level(logging.INFO)
+    with capture_logs() as records:
+        seen = simulator(tfjob().workers(1, restart="ExitCode"))
+        for move in ((lambda _: None), *moves):
+            move(seen)
+            seen.settle()
+
+    said = [record for record in records if record["event"] in {"job condition changed", "job ended"}]
+    fields = [{name: record[name] for name in record if name not in {"event", "log_level"}} for record in said]
+    assert fields == expected
+    assert [record["to"] for record in said if record["event"] == "job ended"] == [
+        entry["to"] for entry in expected if "restarts" in entry
+    ]
+
+
+def test_many_replicas_are_named_up_to_a_bound_and_a_queued_job_says_why(caplog):
+    caplog.set_level(logging.INFO)
+    lost = tuple(RestartRecord(ReplicaType.WORKER, index, "uid", replaced=True) for index in range(10))
+    restarting = JobRecord(JobPhase.RESTARTING, restart_records=lost)
+    queued = JobReport(JOB, JobRecord(JobPhase.QUEUED), MORNING, hold="NoRoom")
+    refused = JobReport(JOB, JobRecord(JobPhase.FAILED, failure=FailureCause.INVALID_SPEC), MORNING)
+
+    with capture_logs() as records:
+        for report in (JobReport(JOB, restarting, MORNING), queued, refused):
+            job_log.write(API, report)
+
+    assert records[0]["replica"].endswith("Worker-7, and 2 more")
+    assert records[1]["reason"] == "NoRoom"
+    assert (records[2]["reason"], records[2]["duration_seconds"]) == ("TFJobInvalidSpec", None)
+
+
+def test_below_its_level_nothing_is_logged(caplog):
+    caplog.set_level(logging.WARNING)
+    with capture_logs() as records:
+        job_log.write(API, JobReport(JOB, JobRecord(JobPhase.CREATED), MORNING))
+
+    assert records == []
 
 
 def test_a_kubelet_that_reports_a_billion_restarts_does_not_block_the_process(reporter):
