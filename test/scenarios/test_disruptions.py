@@ -1,11 +1,16 @@
 """What the cluster does to pods: evictions, preemptions, drains, lost nodes, deletions. None of it is a failure."""
 
+import pytest
+
 from support import builders
 from support.job_namespace import states
 from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.resources import PODS
+from tf_operator.job.profile import OPERATOR_LABEL
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
+JOB_NAME = "training.kubeflow.org/job-name"
 
 
 async def test_an_evicted_pod_is_replaced_and_uses_up_no_restart(job_namespace):
@@ -58,3 +63,21 @@ async def test_a_pod_on_a_dead_node_is_replaced_when_it_is_gone_and_not_before(j
     assert "Failed" not in states(await job_namespace.job())
     await job_namespace.kubelet.release("j-worker-1")
     await job_namespace.wait_replaced(lost)
+
+
+@pytest.mark.parametrize("labels", [{JOB_NAME: "debug"}, {OPERATOR_LABEL: None}], ids=["another job", "no operator"])
+@pytest.mark.parametrize("restart", ["Never", "OnFailure"])
+async def test_a_pod_that_somebody_labels_otherwise_goes_on_and_ends_the_job(job_namespace, restart, labels):
+    """As kubectl label --overwrite, which takes it out of its Service."""
+    await job_namespace.begin_running(builders.tfjob("j").workers(2, restart=restart))
+    before, path = await job_namespace.uids(), PODS.path(job_namespace.namespace, "j-worker-0")
+    await job_namespace.admin.patch(path, {"metadata": {"labels": labels}})
+    if OPERATOR_LABEL in labels:
+        await job_namespace.wait("j", "Running", text="pod j-worker-0 cannot be watched; put the label back")
+        await job_namespace.admin.patch(path, {"metadata": {"labels": {OPERATOR_LABEL: "tfjob-controller"}}})
+    await job_namespace.quiet(1.5)
+    assert await job_namespace.uids() == before
+    assert not {"Failed", "Restarting"} & set(states(await job_namespace.job()))
+
+    await job_namespace.succeed("j-worker-0")
+    await job_namespace.wait("j", "Succeeded")

@@ -9,7 +9,7 @@ from support.builders import child_labels
 from support.job_namespace import states
 from support.operator_fixture import ONE_OPERATOR, QUICK
 from support.pod_status import Exit
-from support.resources import PODS
+from support.resources import PODS, SERVICES
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
@@ -27,6 +27,18 @@ async def test_a_pod_with_our_labels_and_no_owner_is_nobody_to_us(job_namespace)
     assert states(await job_namespace.job()) == ["Created", "Running"]
     await job_namespace.edit_policy(suspend=True)
     await job_namespace.wait_pods("unowned")
+
+
+async def test_a_service_with_the_labels_of_a_job_s_and_no_owner_outlives_the_job_s(job_namespace):
+    await job_namespace.begin(builders.tfjob("j").workers(3))
+    copied = await job_namespace.admin.get(SERVICES.path(job_namespace.namespace, "j-worker-0"))
+    mine = builders.service("mine").labels(copied["metadata"]["labels"]).body()
+    await job_namespace.admin.create(SERVICES.path(job_namespace.namespace), mine)
+    await job_namespace.quiet(1.0)
+
+    await job_namespace.edit_policy(suspend=True)
+
+    await job_namespace.wait_services("mine")
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["with our labels", "without labels"])
