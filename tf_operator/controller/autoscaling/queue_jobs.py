@@ -15,7 +15,7 @@ from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
-from tf_operator.job.record import JobPhase, ReplicaType
+from tf_operator.job.record import JobPhase, PendingKind, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.machinery.cache.informer import Informer
@@ -171,7 +171,9 @@ class QueueJobs:
             self._incomplete_since.pop(job.uid, None)
             return found
         since = self._incomplete_since.setdefault(job.uid, now)
-        return replace(found, is_reserved=now - since < KEEPS_ROOM_FOR)
+        pending = job.record.pending
+        is_refused = pending is not None and pending.kind is PendingKind.REJECTED
+        return replace(found, is_reserved=not is_refused and now - since < KEEPS_ROOM_FOR)
 
 
 def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]:

@@ -130,23 +130,32 @@ def find(
     now: datetime,
     after: timedelta,
 ) -> Kept | None:
-    """The room that is kept now. Of each job that waits, in the order of the queue, is said since when."""
+    """The room that is kept now. Of each job that waits, in the order of the queue, is said since when.
+
+    Before the turn of the first it may be that of another of its priority: who asks for all nodes takes no turn away.
+    """
     later: FreeCapacity | None = None
+    found: _Turn | None = None
     for job, since in waiting:
+        if found and (found.holds_up_equals or job.priority < found.job.priority):
+            break
         groups = job.groups(job.least)
         if now - since < after or free.has_room_for(groups):
             continue
         if later is None:
             later = free.copy()
-            for found in held:
-                later.give_all(found.placed)
-        if later.has_room_for(groups):
-            holds_up_equals, turn_ends = _turn((now - since - after) / (after * TURN))
-            changes_at = since + after + after * TURN * turn_ends
-            first = _soonest(free, later, groups)
-            more = _more(free, later, first, groups, (now - since) // after - 1)
-            return Kept(job, (*first, *more), _until(free, held, first, now), holds_up_equals, changes_at)
-    return None
+            for other in held:
+                later.give_all(other.placed)
+        turn = _turn(job, since, now, after)
+        if (found is None or turn.holds_up_equals) and later.has_room_for(groups):
+            found = turn
+    if found is None or later is None:
+        return None
+    groups = found.job.groups(found.job.least)
+    first = _soonest(free, later, groups)
+    more = _more(free, later, first, groups, (now - found.since) // after - 1)
+    until = _until(free, held, first, now)
+    return Kept(found.job, (*first, *more), until, found.holds_up_equals, found.ends_at)
 
 
 def _soonest(free: FreeCapacity, later: FreeCapacity, groups: Sequence[Group]) -> tuple[Placed, ...]:
@@ -194,10 +203,20 @@ def _moment(
     return moment if missing <= 0 else None
 
 
-def _turn(times: float) -> tuple[bool, int]:
-    """Whether it is the turn of the job that waits, and when that ends. They alternate: 1, 1, 2, 2, 4, 4, and so on."""
-    begin, length = 0, 1
+class _Turn(NamedTuple):
+    """Whose turn it is: that of a job that waits, or of others of its priority."""
+
+    job: QueueJob
+    since: datetime
+    holds_up_equals: bool
+    ends_at: datetime
+
+
+def _turn(job: QueueJob, since: datetime, now: datetime, after: timedelta) -> _Turn:
+    """They alternate, and take longer each time: 1, 1, 2, 2, 4, 4, and so on."""
+    begin, length, turn = 0, 1, after * TURN
+    times = (now - since - after) / turn
     while times >= begin + 2 * length:
         begin, length = begin + 2 * length, 2 * length
-    is_first = times < begin + length
-    return is_first, begin + (length if is_first else 2 * length)
+    is_own = times < begin + length
+    return _Turn(job, since, is_own, since + after + turn * (begin + length * (1 if is_own else 2)))

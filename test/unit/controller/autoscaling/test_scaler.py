@@ -269,6 +269,17 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
     task.cancel()
 
 
+async def test_no_room_is_kept_for_pods_that_are_refused():
+    """Else who has no quota at all keeps idle nodes from everybody, by one job after the other."""
+    world = World()
+    world.node(2)
+    world.job("refused", 2, version="7", **RUNS, pending={"type": "Rejected", "object": "pod refused-worker-0"})
+    world.job("j", 2, least=2)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["j"]
+
+
 async def test_a_job_ranks_by_the_class_that_all_its_pods_carry():
     """No quota for a class, and no admission, sees what only the job says."""
     world = World()
