@@ -9,14 +9,14 @@ operator any more. Neighbours: ``crd_apply`` has the client, ``crd_command`` the
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from tf_operator.app.crd_apply import CRDS, connected
+from tf_operator.app.crd_apply import CRDS, FIELD_MANAGER, connected
 from tf_operator.machinery.cache import pager
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.config import ConfigSource
 from tf_operator.machinery.transport.requests import EVERYWHERE, Resource
-from tf_operator.meta import Body, ObjectKey, key_of, resource_version_of
+from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, resource_version_of
 
 
 class NotMigrated(Exception):
@@ -55,7 +55,14 @@ async def _end_conversion(client: ApiClient, key: ObjectKey) -> None:
         return
     spec = {"versions": versions, "conversion": {"strategy": "None", "webhook": None}}
     head = {"resourceVersion": resource_version_of(crd)}
-    await client.merge_patch(CRDS, key, {"metadata": head, "spec": spec})
+    changed = await client.merge_patch(CRDS, key, {"metadata": head, "spec": spec})
+    # Whoever has installed the definition owns it: otherwise the next server-side apply would be a conflict.
+    owners = [entry for entry in metadata_of(changed).get("managedFields", ()) if not _is_own(entry)]
+    await client.merge_patch(CRDS, key, {"metadata": {"managedFields": owners or [{}]}})
+
+
+def _is_own(owner: Body) -> bool:
+    return owner.get("manager") == FIELD_MANAGER and not owner.get("subresource") and owner.get("operation") == "Update"
 
 
 async def _keys(client: ApiClient, resource: Resource, clock: Clock) -> AsyncGenerator[ObjectKey, None]:

@@ -2,12 +2,17 @@
 
 from support.helm import INSTALLED
 from support.real_namespace import small_job
+from support.settle import eventually
 
 HERE = ("--namespace", "tf-operator")
 
 
+def is_read_in_v1beta1(here, name):
+    return here.kubectl.attempt("get", "tfjobs.v1beta1.kubeflow.org", name).returncode == 0
+
+
 async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, here, sleeps):
-    helm, wait = operator.helm, ("--wait", "--timeout", "90s")
+    helm, wait = operator.helm, ("--wait", "--timeout", "180s")
     here.kubectl.create(small_job("j", sleeps))
     await here.wait_state("j", "Running")
     before = here.uids("j")
@@ -16,12 +21,12 @@ async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, 
     await operator.wait_ready()
     helm.ok("rollback", "tf", *HERE, *wait)
     await operator.wait_ready()
-    assert here.kubectl.get("tfjobs.v1beta1.kubeflow.org", "j")["apiVersion"] == "kubeflow.org/v1beta1"
     without = operator.values | {"apis": operator.values["apis"] | {"kubeflow": {"oldVersions": []}}}
     for values in (without, operator.values):  # older versions off and on
         helm.ok("upgrade", "tf", INSTALLED, *HERE, *wait, values=values)
         await operator.wait_ready()
-    assert here.kubectl.get("tfjobs.v1beta1.kubeflow.org", "j")["apiVersion"] == "kubeflow.org/v1beta1"
+        is_wanted = values is operator.values
+        await eventually(lambda wanted=is_wanted: is_read_in_v1beta1(here, "j") == wanted, within=60, every=1)
     helm.ok("uninstall", "tf", *HERE, "--wait", "--timeout", "180s")
     crd = operator.kubectl.get("crd", "tfjobs.kubeflow.org")
     assert ([version["name"] for version in crd["spec"]["versions"]], crd["spec"]["conversion"]["strategy"]) == (

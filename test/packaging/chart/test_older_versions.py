@@ -56,8 +56,11 @@ class Chart:
     deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/tf-tf-operator"
     secret = SECRETS.path(NAMESPACE, "tf-tf-operator-webhook")
 
+    program = "helm-3"
+    forced = ()
+
     def __init__(self, plane, folder, _kubectl):
-        self._helm = Helm("helm-3", folder, kubeconfig=plane.kubeconfig("admin"))
+        self._helm = Helm(self.program, folder, kubeconfig=plane.kubeconfig("admin"))
 
     def deploy(self, replicas, *versions, namespaces=()):
         """Install or upgrade, and return when all replicas are ready."""
@@ -68,7 +71,9 @@ class Chart:
             "watch": {"namespaces": list(namespaces)},
         }
         taking = ("--create-namespace", "--take-ownership", "--wait", "--timeout", f"{PATIENCE}s")
-        self._helm.ok("upgrade", "--install", "tf", CHART, "--namespace", NAMESPACE, *taking, values=values)
+        release = ("upgrade", "--install", "tf", CHART, "--namespace", NAMESPACE)
+        self._helm.ok(*release, *taking, *self.forced, values=values)
+        self.forced = ()  # from now on all that is there is the release's
 
     def migrate_and_switch_off(self, replicas):
         """A hook migrates before the rollout."""
@@ -80,6 +85,13 @@ class Chart:
     def removal_refused(self):
         """What Helm says."""
         return self._helm.refusal("uninstall", "tf", "--namespace", NAMESPACE)
+
+
+class Chart4(Chart):
+    """By Helm 4, which applies on the server."""
+
+    program = "helm-4"
+    forced = ("--force-conflicts",)
 
 
 class Overlay:
@@ -139,9 +151,10 @@ def arguments(versions):
     return yaml.safe_dump({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 
 
-@pytest.fixture(params=[Chart, Overlay], ids=["chart", "overlay"])
+@pytest.fixture(params=[Chart, Chart4, Overlay], ids=["chart", "chart-helm-4", "overlay"])
 async def deployed(request, plane, node, tmp_path):
     """A way to deploy the operator, to a cluster without TFJobs."""
+    await delete_crd(plane.admin)
     found = request.param(plane, tmp_path, Kubectl(plane.kubeconfig("admin"), tmp_path).run)
     yield found
     print(node.logs())  # noqa: T201
@@ -149,9 +162,10 @@ async def deployed(request, plane, node, tmp_path):
     await delete_crd(plane.admin)
 
 
-@pytest.fixture
-async def chart(plane, node, tmp_path):
-    found = Chart(plane, tmp_path, None)
+@pytest.fixture(params=[Chart, Chart4], ids=["helm-3", "helm-4"])
+async def chart(request, plane, node, tmp_path):
+    await delete_crd(plane.admin)
+    found = request.param(plane, tmp_path, None)
     yield found
     print(node.logs())  # noqa: T201
     found.remove()
@@ -199,6 +213,14 @@ async def store_jobs(plane, namespace):
     assert admin.get(CRD)["status"]["storedVersions"] == ["v1alpha1", "v1beta1"]
 
 
+def is_converted(plane, namespace, name):
+    """The API server takes a moment to learn of a certificate's authority."""
+    try:
+        return plane.admin.get(path("v1beta1", namespace, name))["apiVersion"] == "kubeflow.org/v1beta1"
+    except ApiRefusedError:
+        return False
+
+
 async def scale(plane, deployed, replicas):
     plane.admin.patch(deployed.deployment, {"spec": {"replicas": replicas}})
     counts = {"replicas": replicas, "readyReplicas": replicas}
@@ -213,7 +235,7 @@ async def test_older_versions_are_switched_on_and_off_by_rollouts_that_end(plane
     plane.admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())
 
     deployed.deploy(2, "v1beta1")
-    assert plane.admin.get(path("v1beta1", namespace, "j"))["apiVersion"] == "kubeflow.org/v1beta1"
+    await eventually(lambda: is_converted(plane, namespace, "j"), within=PATIENCE)
 
     deployed.deploy(2)
     assert plane.admin.get(TFJOBS.path(namespace, "j"))["apiVersion"] == "kubeflow.org/v1"
@@ -262,6 +284,10 @@ async def test_a_release_is_removed_and_what_it_leaves_depends_on_no_webhook(pla
     chart.deploy(1, *OLDER)
     chart.remove()
 
+    assert only_v1_is_left(plane)
+    chart.deploy(1, *OLDER)
+    await eventually(lambda: is_converted(plane, namespace, "of-v1alpha1"), within=PATIENCE)
+    chart.remove()
     assert only_v1_is_left(plane)
     empty = f"/api/v1/namespaces/{plane.make_namespace('empty')}"
     plane.admin.delete(empty)
