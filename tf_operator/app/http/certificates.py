@@ -13,6 +13,7 @@ import ssl
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
@@ -22,6 +23,7 @@ RENEW_AFTER = timedelta(days=180).total_seconds()
 
 _log = Logger(__name__)
 _Stamp = tuple[tuple[int, int, int], ...]
+_NOTHING: Final = object()
 
 
 class CertificateError(Exception):
@@ -36,24 +38,29 @@ class GivenCertificate:
         self._of = of
         self._files = certificate, key
         self._lock = threading.Lock()
+        # The stamp first: what changes while it is read is read again next time.
         self._seen = self._stamp()
+        self._failed: object = _NOTHING
+        """The state of the files whose failure is in the log."""
         self._context = self._read()
 
     def context(self) -> ssl.SSLContext:
         """What the next connection is served with."""
         with self._lock:
-            # The stamp first: what changes while it is read is read again next time.
             if (stamp := self._stamp()) != self._seen:
-                self._seen = stamp
-                self._renew()
+                self._renew(stamp)
             return self._context
 
-    def _renew(self) -> None:
+    def _renew(self, stamp: _Stamp | None) -> None:
+        """Read the files; again for the next connection if that fails, which may have had a passing cause."""
         try:
             self._context = self._read()
         except CertificateError as error:
-            _log.warning(f"the new certificate of {self._of} is invalid; keeping the old one", error=str(error))
+            if stamp != self._failed:
+                _log.warning(f"the new certificate of {self._of} is invalid; keeping the old one", error=str(error))
+            self._failed = stamp
         else:
+            self._seen, self._failed = stamp, _NOTHING
             _log.info(f"the certificate of {self._of} was renewed", file=str(self._files[0]))
 
     def _read(self) -> ssl.SSLContext:

@@ -15,7 +15,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ import msgspec
 
 from tf_operator import meta
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport import errors, private_files
 from tf_operator.machinery.transport.config import RENEW_BEFORE, ConfigurationError
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ async def _output(
     command: list[str], *, environment: Mapping[str, str], is_interactive: bool, hint: str
 ) -> tuple[int, bytes, bytes]:
     """Exit code, standard output and standard error. A plugin that is not waited for any longer is killed."""
-    with _scratch() as output, _scratch() as complaint:
+    with private_files.scratch() as output, private_files.scratch() as complaint:
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -148,11 +147,6 @@ async def _output(
             await process.wait()
             raise
         return code, _written(output), _written(complaint)
-
-
-def _scratch() -> IO[bytes]:
-    """A file without a name, in memory where the system has that: there may be no folder that can be written to."""
-    return os.fdopen(os.memfd_create("plugin"), "w+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()
 
 
 def _written(file: IO[bytes]) -> bytes:

@@ -8,11 +8,10 @@ import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tf_operator.machinery.clock import Clock, SystemClock
-from tf_operator.machinery.transport import proxies
+from tf_operator.machinery.transport import private_files, proxies
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, make_tls
 
 if TYPE_CHECKING:
@@ -67,17 +66,14 @@ class KubeConfig:
                 context = make_tls(found.authorities or None, is_verified=found.is_verified)
                 if found.certificate:
                     _present(context, found.certificate, found.key)
-            except (ssl.SSLError, ValueError) as error:
+            except (OSError, ValueError) as error:
                 raise ConfigurationError(f"the kubeconfig's certificates cannot be used: {error}") from error
             self._tls, self._tls_from = context, made_from
         return self._tls
 
 
 def _present(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Make ``context`` present a client certificate. It is only read from a file, so there is one for a moment."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "client.pem"
-        path.touch(mode=0o600)
-        path.write_text(f"{certificate}\n{key}\n")
+    """Make ``context`` present a client certificate. OpenSSL reads it from files only."""
+    with private_files.path_of(f"{certificate}\n{key}\n".encode()) as path:
         # A key that asks for a passphrase must not stop the process at a prompt.
         context.load_cert_chain(path, password="")

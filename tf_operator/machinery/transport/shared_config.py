@@ -113,8 +113,8 @@ class SharedConfig:
             async with self._clock.timeout(limit):
                 found = await self._source.read(refused=refused)
             self._check(found)
-        except (ConfigurationError, TimeoutError) as error:
-            self._problem = str(error) or f"nothing within {limit:g} s"
+        except Exception as error:  # noqa: BLE001 (whatever goes wrong in a source must not take working credentials away)
+            self._problem = _words(error, limit)
             if self._config is not None:  # else nobody can do without, and whoever asked gets the error
                 _log.warning("the credentials could not be read", error=self._problem)
         else:
@@ -129,3 +129,16 @@ class SharedConfig:
         if self._config is not None and found.host != self._config.host:
             # What is remembered of one cluster must never be acted upon in another.
             raise ConfigurationError(f"the API server is now {found.host}: restart the operator to use it")
+
+
+def _words(error: Exception, limit: float) -> str:
+    """What went wrong. An error that nobody foresaw may quote what was read, so only its kind is named."""
+    match error:
+        case ConfigurationError():
+            return str(error)
+        case TimeoutError():
+            return f"nothing within {limit:g} s"
+        case OSError():
+            return f"{type(error).__name__}: {error.strerror or 'no reason given'}"
+        case _:
+            return f"reading them failed with {type(error).__name__}"

@@ -102,6 +102,21 @@ def test_an_incomplete_renewal_changes_nothing_and_is_logged_once(files):
     assert names(given.context()) == ["three.example"]
 
 
+def test_a_certificate_whose_first_read_fails_is_read_again(files, monkeypatch):
+    given = files.given()
+    files.write("two.example")
+    with monkeypatch.context() as busy, capture_logs() as logs:
+        busy.setattr(
+            certificates, "_server_context", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files"))
+        )
+        old = [given.context(), given.context()]
+    assert [record["error"].rpartition(": ")[2] for record in logs] == ["Too many open files"]
+    assert [names(context) for context in old] == [["one.example"]] * 2
+
+    assert names(given.context()) == ["two.example"]
+    assert given.context() is given.context()
+
+
 def test_a_certificate_that_cannot_be_used_at_the_start_is_an_error_that_names_it(files):
     files.write("one.example", key_of=files.authority.issue_cert("other.example"))
     with pytest.raises(CertificateError, match="key values mismatch"):

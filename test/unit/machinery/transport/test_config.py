@@ -7,15 +7,17 @@ import stat
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 import trustme
 
 from support.fake_clock import FakeClock
-from tf_operator.machinery.transport import config, in_cluster
+from tf_operator.machinery.transport import config, in_cluster, private_files
 from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.machinery.transport.in_cluster import InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
+from tf_operator.machinery.transport.shared_config import SharedConfig
 
 ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 TOKEN = "header.payload.signature-of-the-token"
@@ -217,29 +219,60 @@ async def test_the_tls_context_of_a_kubeconfig_stays_the_same_until_a_certificat
     assert (await source.read()).tls is not first.tls
 
 
-async def test_a_private_key_is_in_a_private_file_only_while_it_is_loaded(tmp_path, authority, monkeypatch):
+def certificate_files(folder, authority):
+    issued = authority.issue_cert("client@example.org")
+    (folder / "key").write_bytes(issued.private_key_and_cert_chain_pem.bytes())
+    return {"client-certificate": "key", "client-key": "key"}
+
+
+async def test_a_client_certificate_needs_no_folder_that_can_be_written_to(tmp_path, authority, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    user = certificate_files(tmp_path, authority)
+
+    await KubeConfig(write(tmp_path / "config", user=user)).read()
+
+
+async def test_without_files_in_memory_a_key_is_in_a_private_file_while_it_is_loaded(tmp_path, authority, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.delattr(os, "memfd_create")
     seen = []
     load = ssl.SSLContext.load_cert_chain
 
     class Spy(ssl.SSLContext):
         def load_cert_chain(self, certfile, **options):
-            seen.extend((certfile.parent.parent, stat.S_IMODE(certfile.stat().st_mode)))
+            seen.extend((Path(certfile).parent, stat.S_IMODE(Path(certfile).stat().st_mode)))
             load(self, certfile, **options)
 
     monkeypatch.setattr(
         "tf_operator.machinery.transport.kubeconfig.make_tls", lambda *a, **o: Spy(ssl.PROTOCOL_TLS_CLIENT)
     )
-    issued = authority.issue_cert("client@example.org")
-    (tmp_path / "key").write_bytes(issued.private_key_and_cert_chain_pem.bytes())
-    user = {"client-certificate": "key", "client-key": "key"}
 
-    await KubeConfig(write(tmp_path / "config", user=user)).read()
+    await KubeConfig(write(tmp_path / "config", user=certificate_files(tmp_path, authority))).read()
 
     assert seen == [scratch, 0o600]
     assert list(scratch.iterdir()) == []
+    with private_files.scratch() as file:
+        assert file.write(b"x") == 1
+
+
+async def test_a_rotated_client_certificate_that_cannot_be_loaded_leaves_the_old_one(
+    tmp_path, authority, monkeypatch, clock
+):
+    path = write(tmp_path / "config", user=certificate_files(tmp_path, authority))
+    config = SharedConfig(KubeConfig(path, clock=clock), clock=clock)
+    first = await config.first()
+    certificate_files(tmp_path, authority)
+    with monkeypatch.context() as full:
+        full.setattr(os, "memfd_create", lambda _name: (_ for _ in ()).throw(OSError(24, "Too many open files")))
+        await clock.advance(60)
+        assert await config.get() is first
+        assert "Too many open files" in config.problem
+
+    await clock.advance(10)
+    assert (await config.get()).tls is not first.tls
+    assert config.problem == ""
 
 
 @pytest.mark.parametrize(

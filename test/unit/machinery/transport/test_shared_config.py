@@ -68,6 +68,30 @@ async def test_a_read_that_hangs_is_given_up_and_tried_again_after_ten_seconds(c
     assert config.problem == ""
 
 
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (ConfigurationError("no file"), "no file"),
+        (OSError(5, "Input/output error"), "OSError: Input/output error"),
+        (OSError("s3cr3t"), "OSError: no reason given"),
+        (ValueError("s3cr3t"), "reading them failed with ValueError"),
+        (LookupError("s3cr3t"), "reading them failed with LookupError"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+async def test_whatever_a_source_raises_leaves_the_old_credentials_in_use_and_shows_none(clock, error, problem):
+    source = ConfigSource(ONE, error, TWO)
+    config = await started(source, clock)
+
+    await clock.advance(60)
+    assert await config.get() is ONE
+    assert config.problem == problem
+    await clock.advance(10)
+    assert await config.get() is TWO
+    with pytest.raises(ConfigurationError, match=problem):
+        await SharedConfig(ConfigSource(error), clock=clock).first()
+
+
 @pytest.mark.parametrize("token", [b" \n", b"half\na token", None], ids=["blank", "half written", "missing"])
 async def test_an_invalid_token_file_leaves_the_old_token_in_use(tmp_path, clock, token):
     path = tmp_path / "token"
