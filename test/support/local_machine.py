@@ -7,6 +7,8 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
+from tf_operator.local import short_paths
+
 TFJOB = (sys.executable, "-m", "tf_operator.cli")
 
 
@@ -41,12 +43,16 @@ class LocalMachine:
         return process.returncode, output.decode(), errors.decode()
 
     def files(self) -> list[Path]:
-        """What is left of files."""
-        return [*self._files["tmp"].iterdir(), *filter(Path.is_file, self._files["state"].rglob("*"))]
+        """What is left of files, and of links that lead here."""
+        here = str(self._files["tmp"].parent)
+        links = [
+            link for link in short_paths.PLACE.glob("tfjob-*") if link.is_symlink() and here in str(link.readlink())
+        ]
+        return [*links, *self._files["tmp"].iterdir(), *filter(Path.is_file, self._files["state"].rglob("*"))]
 
     def processes(self, having: str = "") -> dict[int, str]:
         """The command lines of the processes that run here, and have a text in their environment."""
-        marks, found = {f"TMPDIR={self._files['tmp']}".encode(), having.encode()}, {}
+        marks, found = {f"XDG_STATE_HOME={self._files['state']}".encode(), having.encode()}, {}
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has just ended
                 environment = (process / "environ").read_bytes()

@@ -18,6 +18,7 @@ from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import listeners, pod_runner, pod_status_writer, process_node
+from tf_operator.local.node.claims import CLAIMS
 from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
 from tf_operator.local.node.process_node import ProcessNode, machine_capacity
@@ -81,6 +82,16 @@ class Machine:
         body = {"metadata": metadata, "spec": {"containers": [main], **spec}}
         body["spec"] |= {"restartPolicy": policy, "terminationGracePeriodSeconds": 1}
         return await self.client.create(PODS, "default", body)
+
+    async def claim(self, name):
+        """Make a claim; its folder."""
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        found = await self.client.create(CLAIMS, "default", {"metadata": {"name": name}, "spec": spec})
+        return self.folder / "claims/default" / name / found["metadata"]["uid"][-12:]
+
+    async def delete_claim(self, key):
+        found = await self.client.get(CLAIMS, key)
+        await self.client.delete(CLAIMS, key, uid=found["metadata"]["uid"])
 
     async def get(self, name):
         return await self.client.get(PODS, ObjectKey("default", name))
@@ -223,16 +234,62 @@ async def test_init_containers_and_sidecars_run_in_their_order(machine):
         container("second", "echo second >> /v/order", **shared),
     ]
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "order"}}
-    claims = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-    resources = {"requests": {"storage": "1Gi"}}
-    claim = {"metadata": {"name": "order"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
-    await machine.client.create(claims, "default", claim)
+    claim = await machine.claim("order")
     await machine.pod("ordered", "echo main >> /v/order", main=shared, initContainers=inits, volumes=[volume])
     pod = await machine.phase("ordered", "Succeeded")
-    order = machine.folder / "claims/default/order/order"
+    order = claim / "order"
     assert order.read_text().split() == ["first", "side", "second", "main", "side-end"]
     order.unlink()
     assert [entry["ready"] for entry in pod["status"]["initContainerStatuses"]] == [True, False, True]
+
+
+async def test_a_claim_is_bound_and_its_data_goes_with_it_and_not_before_its_last_pod(machine):
+    key, first = ObjectKey("default", "data"), await machine.claim("data")
+
+    async def is_bound():
+        return (await machine.client.get(CLAIMS, key))["status"].get("phase") == "Bound"
+
+    await eventually(is_bound)
+    status = (await machine.client.get(CLAIMS, key))["status"]
+    assert status == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+    mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    user = await machine.pod("user", "touch /v/here; exec sleep 100", main=mount, volumes=volumes)
+    await eventually((first / "here").exists)
+    await machine.delete_claim(key)
+    second = await machine.claim("data")
+    await machine.pod("successor", "ls -A /v; touch /v/there", main=mount, volumes=volumes)
+    await machine.phase("successor", "Succeeded")
+    assert (await machine.log("successor"), (first / "here").exists()) == ("", True)
+    await machine.delete(await machine.get("successor"))
+    await machine.delete(user)
+    await eventually(lambda: not first.exists())
+    assert (second / "there").exists()
+
+    await machine.stop()
+    await machine.delete_claim(key)
+    other = machine.folder / "claims/default/data/of-the-user"
+    other.mkdir()
+    await machine.start()
+    await eventually(lambda: not second.exists())
+    other.rmdir()
+
+
+async def test_a_node_that_is_cordoned_takes_no_pods_until_it_is_not(machine):
+    key = ObjectKey("", "local")
+    await eventually(lambda: machine.node._nodes.store.get(key))
+    await machine.client.merge_patch(NODES, key, {"spec": {"unschedulable": True}})
+    await eventually(lambda: machine.node._nodes.store.get(key).body.get("spec"))
+    await machine.pod("waiting", "exit 0")
+    pod = await machine.wait("waiting", lambda pod: pod["status"].get("conditions"))
+    (condition,) = pod["status"]["conditions"]
+    assert {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}.items() <= condition.items()
+    assert condition["message"] == "0/1 nodes are available: 1 node(s) were unschedulable."
+    assert await eventually(lambda: has_event(machine, "waiting", "FailedScheduling")) == condition["message"]
+    assert "nodeName" not in pod["spec"]
+    await machine.client.merge_patch(NODES, key, {"spec": {"unschedulable": None}})
+    pod = await machine.phase("waiting", "Succeeded")
+    assert {entry["type"]: entry["status"] for entry in pod["status"]["conditions"]}["PodScheduled"] == "True"
 
 
 async def test_a_failing_container_is_started_again_with_back_off(machine):

@@ -16,6 +16,7 @@ from tf_operator.machinery.events.event_object import Severity, reference_to
 from tf_operator.machinery.events.recorder import EventRecorder
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource
+from tf_operator.meta import ObjectKey
 
 PODS = Resource("", "v1", "pods", "Pod")
 SERVICES = Resource("", "v1", "services", "Service")
@@ -39,9 +40,9 @@ class NodeSettings:
         """The folder of a pod, gone with it."""
         return self.folder / "pods" / pod.uid[-12:]
 
-    def claims_folder(self, namespace: str) -> Path:
-        """The folder of the PVCs of a namespace, which outlives pods."""
-        return self.folder / "claims" / namespace
+    def claim_folder(self, claim: ObjectKey, uid: str) -> Path:
+        """The folder of a PVC, which outlives pods."""
+        return self.folder / "claims" / claim.namespace / claim.name / uid[-12:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,16 @@ def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime,
     return status
 
 
+def unscheduled(pod: Body, why: str, *, now: datetime) -> dict[str, Any]:
+    """The status of a pod that no node takes; empty if it says so already."""
+    conditions = list_of(status_of(pod), "conditions")
+    before: Body = next((entry for entry in conditions if entry.get("type") == "PodScheduled"), {})
+    if before.get("message") == why:
+        return {}
+    condition = _condition("PodScheduled", before, is_true=False, why=Problem("Unschedulable", why), now=now)
+    return {"conditions": [*(entry for entry in conditions if entry is not before), condition]}
+
+
 def rejected(reason: str, message: str, *, now: datetime) -> dict[str, Any]:
     """The status of a pod that the node does not run."""
     return {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": rfc3339(now)}

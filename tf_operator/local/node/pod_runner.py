@@ -25,10 +25,10 @@ from tf_operator.local.node.pod_setup import PodSetup
 from tf_operator.local.node.pod_status_writer import PodStatusWriter
 from tf_operator.local.node.probes import Probe
 from tf_operator.local.node.usage import ContainerSession
-from tf_operator.local.node.volumes import Configs
+from tf_operator.local.node.volumes import CLAIM, Configs, references
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
-from tf_operator.meta import Body
+from tf_operator.meta import Body, ObjectKey
 from tf_operator.planning import quantity
 
 _log = Logger(__name__)
@@ -102,6 +102,10 @@ class PodRunner:
         """Where its programs may listen."""
         own = self._names.own_ports if self._runs else ()
         return Listener(self._pod, [self._names.port_of(port) for port in own])
+
+    def uses(self, claim: ObjectKey) -> bool:
+        """Whether it has this PVC."""
+        return claim.namespace == self._pod.key.namespace and (CLAIM, claim.name) in references(self._pod)
 
     @property
     def _is_left(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tf_operator.local import short_paths
 from tf_operator.local.node import volumes
 from tf_operator.local.node.addresses import PodNames
+from tf_operator.local.node.claims import CLAIMS
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
 from tf_operator.local.node.launch import CannotStart, Surroundings, file_values
 from tf_operator.local.node.node_parts import NodeParts
@@ -14,12 +15,12 @@ from tf_operator.local.node.processes import Launch
 from tf_operator.local.node.volumes import CLAIM, SECRET, VolumeSources
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import Body, ObjectKey, text_of
+from tf_operator.meta import Body, ObjectKey, text_of, uid_of
 
 _RESOURCES = {
     volumes.CONFIG_MAP: Resource("", "v1", "configmaps", "ConfigMap"),
     volumes.SECRET: Resource("", "v1", "secrets", "Secret"),
-    volumes.CLAIM: Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
+    volumes.CLAIM: CLAIMS,
 }
 
 
@@ -40,7 +41,7 @@ class PodSetup:
         """What a container finds; raises ``CannotStart``. Volumes are made once, for all containers."""
         settings, folder = self._parts.settings, self._parts.settings.pod_folder(self._pod)
         if self._folders is None:
-            sources = VolumeSources(folder, settings.claims_folder(self._pod.key.namespace), configs, settings.capacity)
+            sources = VolumeSources(folder, self._claim_folder, configs, settings.capacity)
             self._folders = _made(self._pod, sources)
         work = folder / "work" / container.name
         work.mkdir(parents=True, exist_ok=True)
@@ -75,6 +76,9 @@ class PodSetup:
         """Where the container writes its termination message."""
         return self._parts.settings.pod_folder(self._pod) / "messages" / container.name
 
+    def _claim_folder(self, name: str, uid: str) -> Path:
+        return self._parts.settings.claim_folder(ObjectKey(self._pod.key.namespace, name), uid)
+
     async def _config(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         key = ObjectKey(self._pod.key.namespace, name)
         try:
@@ -83,7 +87,7 @@ class PodSetup:
             return None
         except errors.ApiError as error:
             raise CannotStart(Problem("CreateContainerConfigError", f"{kind} {key} cannot be read: {error}")) from error
-        return {} if kind == CLAIM else _data(body, is_secret=kind == SECRET)
+        return {"uid": uid_of(body).encode()} if kind == CLAIM else _data(body, is_secret=kind == SECRET)
 
 
 def container_ports(pod: LocalPod) -> frozenset[int]:

@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import traceback
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import memory_limits, pod_report
+from tf_operator.local.node import memory_limits, pod_report, scheduling
 from tf_operator.local.node.addresses import Addresses, PodNames
+from tf_operator.local.node.claims import ClaimKeeper
 from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
 from tf_operator.local.node.downward import Capacity
 from tf_operator.local.node.listeners import ListenerWatch
@@ -28,6 +29,7 @@ from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, 
 from tf_operator.local.node.pod_runner import PodRunner
 from tf_operator.local.node.pod_setup import container_ports
 from tf_operator.local.node.processes import Processes, SpawnerProcess
+from tf_operator.local.node.seen_objects import SeenObject, read_object
 from tf_operator.local.node.usage import UsageMeter
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
@@ -37,25 +39,11 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request
-from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body, ObjectKey, controller_of, key_of, labels_of, metadata_of, rfc3339, text_of, uid_of
 
 _log = Logger(__name__)
 _PAUSE = 1.0
 """After a failure."""
-
-
-class SeenObject(msgspec.Struct, frozen=True):
-    """An object of the node's caches: its whole body."""
-
-    metadata: ObjectMeta
-    body: dict[str, Any]
-
-
-def read_object(raw: msgspec.Raw) -> SeenObject:
-    """Decode a pod or a Service."""
-    body = msgspec.json.decode(raw)
-    return SeenObject(msgspec.convert(body["metadata"], ObjectMeta), body)
 
 
 class ProcessNode:
@@ -87,6 +75,8 @@ class ProcessNode:
         self.logs = self._parts.logs
         self._pods = Informer(PODS, client=client, clock=clock, decode=read_object)
         self._services = Informer(SERVICES, client=client, clock=clock, decode=read_object)
+        self._nodes = Informer(NODES, client=client, clock=clock, decode=read_object)
+        self._claims = ClaimKeeper(self._parts, is_used=self._is_used)
         self._runners: dict[str, PodRunner] = {}
         self._pod_tasks: set[asyncio.Task[None]] = set()
         self._binding: set[asyncio.Task[None]] = set()
@@ -105,6 +95,8 @@ class ProcessNode:
                 self._pods.add_handler(self)
                 tasks.create_task(self._parts.recorder.run(), name="events of the node")
                 tasks.create_task(self._services.run(), name="services of the node")
+                tasks.create_task(self._nodes.run(), name="the node itself")
+                tasks.create_task(self._claims.run(), name="claims of the node")
                 tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(self._register(), name="register the node")
                 tasks.create_task(self._clean_logs(), name="logs of the node")
@@ -159,7 +151,10 @@ class ProcessNode:
             and not text_of(metadata_of(body), "deletionTimestamp")
             and not list_of(spec_of(body), "schedulingGates")
         ):
-            self._spawn(self._bind(item), f"bind {item.metadata.key}", self._binding)
+            own = self._nodes.store.get(ObjectKey("", self._parts.settings.name))
+            why = scheduling.refusal(own.body, body) if own else ""
+            work = self._refuse(item, why) if why else self._bind(item)
+            self._spawn(work, f"schedule {item.metadata.key}", self._binding)
 
     def on_update(self, old: SeenObject, new: SeenObject) -> None:  # noqa: ARG002 (the handler's form)
         """A pod has changed."""
@@ -173,9 +168,20 @@ class ProcessNode:
             self._parts.logs.remove(last.metadata.key, last.metadata.uid)
 
     async def _watch_pods(self) -> None:
-        """Watch pods, once the names of Services are known that may occur in them."""
-        await self._services.wait_synced()
+        """Watch pods, once it is known what may occur in them, and whether they are taken."""
+        for others in (self._services, self._nodes, self._claims):
+            await others.wait_synced()
+        self._nodes.add_handler(_NodeChanges(self._look_again))
         await self._pods.run()
+
+    def _look_again(self) -> None:
+        """The node has changed: it may take pods that it has refused."""
+        for item in self._pods.store:
+            if not text_of(spec_of(item.body), "nodeName"):
+                self.on_add(item)
+
+    def _is_used(self, claim: ObjectKey) -> bool:
+        return any(runner.uses(claim) for runner in self._runners.values())
 
     async def _clean_logs(self) -> None:
         """Logs stay until their pod is deleted, perhaps while no node ran."""
@@ -222,6 +228,7 @@ class ProcessNode:
             await self._fail(body, error)
         finally:
             self._runners.pop(pod.uid, None)
+            self._claims.on_pod_ended()
             self._parts.addresses.release(pod.uid)
             self._parts.logs.close(pod.uid)
             if self._pods.store.by_uid(pod.uid) is None:
@@ -267,6 +274,15 @@ class ProcessNode:
             else:
                 return
 
+    async def _refuse(self, item: SeenObject, why: str) -> None:
+        """Say that a pod waits for this node, unless it is known."""
+        status = pod_report.unscheduled(item.body, why, now=self._parts.clock.now())
+        if status:
+            self._parts.event(local_pod(item.body), "FailedScheduling", why, "Warning")
+            patch = {"metadata": {"uid": item.metadata.uid}, "status": status}
+            with suppress(errors.ApiError):
+                await self._parts.client.merge_patch(PODS, item.metadata.key, patch, subresource="status")
+
     async def _register(self) -> None:
         """Create the Node, or take the one of an earlier run; it is ready at once."""
         settings, client = self._parts.settings, self._parts.client
@@ -285,6 +301,24 @@ class ProcessNode:
         task = self._tasks.create_task(work, name=name)
         running.add(task)
         task.add_done_callback(running.discard)
+
+
+class _NodeChanges:
+    """Calls back when a Node changes."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def on_add(self, item: SeenObject) -> None:
+        """There is a Node."""
+
+    def on_update(self, old: SeenObject, new: SeenObject) -> None:
+        """A Node has changed, perhaps only its status."""
+        if spec_of(old.body) != spec_of(new.body):
+            self._call()
+
+    def on_delete(self, last: SeenObject, *, final_state_known: bool) -> None:
+        """A Node is gone."""
 
 
 class _NamesIn:

@@ -26,8 +26,8 @@ class VolumeSources:
     """What volumes are made from."""
 
     pod_folder: Path
-    claims: Path
-    """Of the PVCs of the pod's namespace."""
+    claims: Callable[[str, str], Path]
+    """From the name and the UID of a PVC in the pod's namespace to its folder."""
     configs: Configs
     capacity: Capacity
 
@@ -166,9 +166,10 @@ def _host_path(source: Body) -> Path:
 
 
 def _claim(name: str, sources: VolumeSources) -> Path:
-    if (CLAIM, name) in sources.configs and sources.configs[CLAIM, name] is None:
+    found = sources.configs.get((CLAIM, name))
+    if found is None:
         raise _mount_error(f'persistentvolumeclaim "{name}" not found')
-    folder = _inside(sources.claims, name)
+    folder = sources.claims(name, found["uid"].decode())
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

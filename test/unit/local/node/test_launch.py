@@ -19,7 +19,9 @@ from tf_operator.local.node.launch import (
     launch,
     unseen_mounts,
 )
+from tf_operator.local.node.node_parts import NodeSettings
 from tf_operator.local.node.volumes import VolumeSources
+from tf_operator.meta import ObjectKey
 
 CONFIGS = {("ConfigMap", "c"): {"a": b"1", "b": b"2"}, ("Secret", "s"): {"key": b"hidden"}, ("ConfigMap", "none"): None}
 LIMITS = {"limits": {"cpu": "1500m", "memory": "1Gi"}}
@@ -192,8 +194,13 @@ VOLUMES = {
 
 def made(tmp_path, **volume):
     pod = pod_of({"name": "main"}, volumes=[{"name": "v", **volume}])
-    claims = {("PersistentVolumeClaim", "claim"): {}}
-    sources = VolumeSources(tmp_path / "pod", tmp_path / "claims", CONFIGS | claims, Capacity(1, 1))
+    claims = {("PersistentVolumeClaim", "claim"): {"uid": b"u"}}
+    folders = NodeSettings(tmp_path, None, Capacity(1, 1))
+
+    def claim_folder(name, uid):
+        return folders.claim_folder(ObjectKey("ns", name), uid)
+
+    sources = VolumeSources(tmp_path / "pod", claim_folder, CONFIGS | claims, Capacity(1, 1))
     return volumes.make_volumes(pod, sources)["v"]
 
 
@@ -212,7 +219,7 @@ def test_a_volume_is_a_folder_with_its_content(kind, files, tmp_path):
     folder = made(tmp_path, **{kind: VOLUMES[kind]})
     found = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
     assert found == files
-    assert folder == (tmp_path / "claims/claim" if kind == "persistentVolumeClaim" else tmp_path / "pod/volumes/v")
+    assert folder == (tmp_path / "claims/ns/claim/u" if kind == "persistentVolumeClaim" else tmp_path / "pod/volumes/v")
 
 
 ITEMS = [{"key": "a", "path": "run", "mode": 0o500}, {"key": "b", "path": "b"}]
@@ -264,7 +271,7 @@ def test_files_of_a_volume_have_the_modes_that_it_names(volume, modes, tmp_path)
         ({"hostPath": {"path": "/etc", "type": "Socket"}}, "/etc is not a socket file"),
         ({"hostPath": {"path": "/etc", "type": "CharDevice"}}, "/etc is not a character device"),
         ({"hostPath": {"path": "/dev/null", "type": "BlockDevice"}}, "/dev/null is not a block device"),
-        ({"persistentVolumeClaim": {"claimName": "../../x"}}, "leads out of the volume"),
+        ({"persistentVolumeClaim": {"claimName": "../../x"}}, '"../../x" not found'),
     ],
 )
 def test_a_volume_that_cannot_be_made_is_named(volume, message, tmp_path):

@@ -1,0 +1,112 @@
+"""PersistentVolumeClaims: each is a folder of the node's state, which goes with the claim, and not before its last pod.
+
+This is what a provisioner and the controller of volumes do in a cluster: a claim is bound as soon as it is there, and
+its data is deleted with it. A folder is named by the UID, so that a claim never has the data of an earlier one.
+"""
+
+import asyncio
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from tf_operator.local.node.containers import mapping_of, spec_of, status_of
+from tf_operator.local.node.node_parts import NodeParts
+from tf_operator.local.node.seen_objects import SeenObject, read_object
+from tf_operator.machinery.cache.informer import Informer
+from tf_operator.machinery.log import Logger
+from tf_operator.machinery.transport import errors
+from tf_operator.machinery.transport.requests import Resource
+from tf_operator.meta import Body, ObjectKey, text_of
+
+CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+_NAME: Final = re.compile(r"[0-9a-f]{12}")
+_log = Logger(__name__)
+
+
+class ClaimKeeper:
+    """Binds claims, and removes the data of those that are gone. ``is_used``: whether a pod here has the claim."""
+
+    def __init__(self, parts: NodeParts, *, is_used: Callable[[ObjectKey], bool]) -> None:
+        self._parts = parts
+        self._is_used = is_used
+        self._claims = Informer(CLAIMS, client=parts.client, clock=parts.clock, decode=read_object)
+        self._claims.add_handler(self)
+        self._unbound: dict[str, SeenObject] = {}
+        self._seen: set[str] = set()
+        self._deleted: dict[str, ObjectKey] = {}
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep claims until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._claims.run(), name="claims of the node")
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                await self._bind_all()
+                await self._remove_all()
+
+    async def wait_synced(self) -> None:
+        """Return once claims are known, and nothing is left of those that went while no node ran."""
+        await self._claims.wait_synced()
+        uids = {item.metadata.uid[-12:] for item in self._claims.store}
+        for folder in (self._parts.settings.folder / "claims").glob("*/*/*"):
+            if _NAME.fullmatch(folder.name) and folder.name not in uids:
+                _remove(folder)
+
+    def on_add(self, item: SeenObject) -> None:
+        """There is a claim."""
+        if item.metadata.uid not in self._seen:  # once: a controller of volumes may be of another mind
+            self._seen.add(item.metadata.uid)
+            if text_of(status_of(item.body), "phase") != "Bound":
+                self._unbound[item.metadata.uid] = item
+                self._changed.set()
+
+    def on_update(self, old: SeenObject, new: SeenObject) -> None:
+        """A claim has changed."""
+
+    def on_delete(self, last: SeenObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+        """A claim is gone."""
+        self._seen.discard(last.metadata.uid)
+        self._unbound.pop(last.metadata.uid, None)
+        self._deleted[last.metadata.uid] = last.metadata.key
+        self._changed.set()
+
+    def on_pod_ended(self) -> None:
+        """A pod has no use for its claims any more."""
+        if self._deleted:
+            self._changed.set()
+
+    async def _bind_all(self) -> None:
+        while self._unbound:
+            uid, item = self._unbound.popitem()
+            patch = {"metadata": {"uid": uid}, "status": bound(item.body)}
+            try:
+                await self._parts.client.merge_patch(CLAIMS, item.metadata.key, patch, subresource="status")
+            except (errors.NotFound, errors.Conflict):
+                continue  # it is gone
+            except errors.ApiError as error:
+                _log.warning("a claim cannot be bound; its pods run", claim=str(item.metadata.key), error=str(error))
+
+    async def _remove_all(self) -> None:
+        for uid, key in list(self._deleted.items()):
+            if not self._is_used(key):
+                del self._deleted[uid]
+                await asyncio.to_thread(_remove, self._parts.settings.claim_folder(key, uid))
+
+
+def bound(claim: Body) -> dict[str, Any]:
+    """The status of a claim that has its volume, which is as large as was asked for."""
+    spec = spec_of(claim)
+    wanted = mapping_of(mapping_of(spec, "resources"), "requests")
+    return {"phase": "Bound", "accessModes": spec.get("accessModes") or [], "capacity": dict(wanted)}
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    for empty in (folder.parent, folder.parent.parent):
+        with suppress(OSError):  # other claims have folders there
+            empty.rmdir()

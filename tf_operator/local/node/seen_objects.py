@@ -1,0 +1,20 @@
+"""An object as the caches of a node hold it: its whole body."""
+
+from typing import Any
+
+import msgspec
+
+from tf_operator.machinery.transport.responses import ObjectMeta
+
+
+class SeenObject(msgspec.Struct, frozen=True):
+    """An object of any kind."""
+
+    metadata: ObjectMeta
+    body: dict[str, Any]
+
+
+def read_object(raw: msgspec.Raw) -> SeenObject:
+    """Decode it."""
+    body = msgspec.json.decode(raw)
+    return SeenObject(msgspec.convert(body["metadata"], ObjectMeta), body)
