@@ -158,6 +158,8 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         for is_last in (False, False, True):
             if running := folder.process():
+                if not running.process.is_here:
+                    raise AlreadyOwned(folder.owner())
                 _end(folder, running)
                 ended = f"Ended: {_shown(running)}."
             try:
@@ -227,7 +229,8 @@ def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
 
 
 def _shown(server: LocalServer) -> str:
-    return f"{server.address or 'starting'}, process {server.process.pid}"
+    where = "" if server.process.is_here else " of another container"
+    return f"{server.address or 'starting'}, process {server.process.pid}{where}"
 
 
 def _last_lines(folder: StateFolder) -> str:

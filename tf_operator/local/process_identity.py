@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,16 +16,23 @@ class ProcessIdentity:
     pid: int
     started: str
     """When it was started, in the system's own words; only to be compared."""
+    space: str = ""
+    """Where its number counts: a container has numbers of its own (Linux)."""
 
     @classmethod
     def current(cls) -> "ProcessIdentity":
         """This process."""
-        return cls(os.getpid(), start_time(os.getpid()))
+        return cls(os.getpid(), start_time(os.getpid()), own_space())
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its number means the same here: otherwise nothing can be said of it, and no signal sent."""
+        return self.space in ("", own_space())
 
     @property
     def is_alive(self) -> bool:
         """Whether it is still there, and no other process has its number."""
-        return bool(self.started) and start_time(self.pid) == self.started
+        return self.is_here and bool(self.started) and start_time(self.pid) == self.started
 
     def signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
@@ -33,6 +41,13 @@ class ProcessIdentity:
                 os.kill(self.pid, number)
             except ProcessLookupError:
                 return
+
+
+def own_space() -> str:
+    """The PID namespace of this process; empty where there are none."""
+    with suppress(OSError):
+        return str((_PROC / "self" / "ns" / "pid").readlink())
+    return ""
 
 
 def start_time(pid: int) -> str:

@@ -121,7 +121,10 @@ class StateFolder:
     def process(self) -> LocalServer | None:
         """The server that runs here, even if it is still starting: then it has no address."""
         found = self._recorded()
-        return found if found and found.process.is_alive else None
+        if found is None:
+            return None
+        # Of a process in another container, only the lock tells.
+        return found if (found.process.is_alive if found.process.is_here else self._is_locked()) else None
 
     def record(self, address: str, *, ends_within: float = 0.0) -> None:
         """Say that this process, which owns the folder, serves at the address; empty: that it starts."""
@@ -165,7 +168,7 @@ class StateFolder:
                 # Somebody who is cleaning up has it for a moment; a server for long.
                 if self.process() or time.monotonic() > until:  # noqa: TID251 (as above)
                     os.close(descriptor)
-                    raise AlreadyOwned(self._owner()) from None
+                    raise AlreadyOwned(self.owner()) from None
             os.close(descriptor)
             time.sleep(0.02)  # noqa: TID251 (as above)
 
@@ -183,6 +186,18 @@ class StateFolder:
             os.close(descriptor)
         return -1
 
+    def _is_locked(self) -> bool:
+        """Whether somebody owns the folder."""
+        with suppress(OSError):
+            descriptor = os.open(self.path / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            finally:
+                os.close(descriptor)
+        return False
+
     def _has_locked(self, descriptor: int) -> bool:
         """Whether the lock is ours now; ``BlockingIOError`` when it is another's."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,11 +205,14 @@ class StateFolder:
         path = self.path / LOCK
         return os.path.lexists(path) and os.path.samestat(os.fstat(descriptor), path.lstat())
 
-    def _owner(self) -> str:
+    def owner(self) -> str:
+        """Who has the folder, and how it is had: a sentence."""
         found = self.process()
         if found is None:
             return f"{self.path} is used by another process; try again"
         does = f"serves {found.address}" if found.address else "is starting"
+        if not found.process.is_here:
+            return f"{self.path} is used in another container, where process {found.process.pid} {does}; end it there"
         return f"{self.path} is used by process {found.process.pid}, which {does}; 'tfjob local down' ends it"
 
     def read(self, name: str) -> bytes:

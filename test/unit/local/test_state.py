@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tf_operator.cli import main
 from tf_operator.local import process_identity, state
 from tf_operator.local.process_identity import ProcessIdentity, start_time
 from tf_operator.local.state import AlreadyOwned, StateError, StateFolder
@@ -38,6 +39,24 @@ def test_a_folder_is_owned_from_its_creation(folder):
 
     with folder.owned():
         pass
+
+
+def test_a_server_in_another_container_is_known_by_its_lock_and_left_alone(folder, monkeypatch, capsys):
+    with folder.owned():
+        folder.record("https://127.0.0.1:1")
+        monkeypatch.setattr(process_identity, "own_space", lambda: "pid:[2]")
+        assert folder.server().address == "https://127.0.0.1:1"
+        assert not folder.server().process.is_alive
+        where = f"used in another container, where process {os.getpid()} serves https://127.0.0.1:1; end it there"
+        with pytest.raises(AlreadyOwned, match=where), folder.owned():
+            pass
+        sent = []
+        monkeypatch.setattr(os, "kill", lambda *what: sent.append(what))
+        assert main.main(["local", "down", f"--state-dir={folder.path}"]) == 1
+        assert (where in capsys.readouterr().err, sent) == (True, [])
+        assert main.main(["local", "up", f"--state-dir={folder.path}"]) == 0
+        assert "runs already: https://127.0.0.1:1, process" in capsys.readouterr().out
+    assert folder.server() is None
 
 
 def test_the_folder_and_its_files_are_for_its_user_alone(folder):
