@@ -48,9 +48,10 @@ Writes what is generated:
   tools       go.mod and go.sum of each set in hack/lab/tools/modules, by go mod tidy
   core        what kube-apiserver of the newest minor in hack/lab/tools/modules says of pod templates; crd is made of it
   kinds       the fields of built-in kinds for the embedded API server, from the kubernetes package
-  messages    their messages in protobuf, from the Go modules of the newest minor in hack/lab/tools/modules
+  lists       how server-side apply merges their lists, from the Go modules of the newest minor; kinds is made of it
+  messages    their messages in protobuf, from the same modules
 
-Without names: all but tools, core and messages, which follow only from a change of versions."""
+Without names: all but tools, core, lists and messages, which follow only from a change of versions."""
 
 
 class NotGeneratedError(Exception):
@@ -175,33 +176,49 @@ def core(root: Path) -> Files:  # noqa: ARG001 (it follows from a server)
 def kinds(root: Path) -> Files:
     """The fields of the kinds that are built into the embedded API server."""
     from crd import kinds as described  # noqa: PLC0415
+    from crd import lists as lists_of_kinds  # noqa: PLC0415
     from crd import outputs  # noqa: PLC0415
 
     core_definitions = json.loads((root / outputs.CORE).read_text(encoding="utf-8"))
-    return Files({described.FILE: described.text(core_definitions)})
+    merging = json.loads((root / lists_of_kinds.FILE).read_text(encoding="utf-8"))
+    return Files({described.FILE: described.text(core_definitions, merging)})
 
 
-def messages(root: Path) -> Files:  # noqa: ARG001 (they follow from Go modules)
-    """The messages in protobuf of the kinds that are built into the embedded API server."""
-    from crd import messages as described  # noqa: PLC0415
+def lists(root: Path) -> Files:  # noqa: ARG001 (they follow from a Go module)
+    """How server-side apply merges the lists of built-in kinds."""
+    from crd import lists as described  # noqa: PLC0415
+
+    return Files({described.FILE: described.text(_newest_modules([described.MODULE])[described.MODULE])})
+
+
+def _newest_modules(names: Sequence[str]) -> dict[str, Path]:
+    """Where the sources of Go modules of the newest minor of Kubernetes are."""
     from lab.tools import build, catalogue  # noqa: PLC0415
     from lab.tools.get import Toolbox  # noqa: PLC0415
 
     toolbox, minor = Toolbox(os.environ), catalogue.kubernetes_minors(catalogue.FOLDER)[-1]
     pins = catalogue.FOLDER / "modules" / f"kubernetes-{minor}"
-    folders = build.modules(described.MODULES, folder=pins, go=toolbox.go(), progress=toolbox.progress)
-    return Files({described.FILE: described.text(folders, minor)})
+    return build.modules(names, folder=pins, go=toolbox.go(), progress=toolbox.progress)
+
+
+def messages(root: Path) -> Files:  # noqa: ARG001 (they follow from Go modules)
+    """The messages in protobuf of the kinds that are built into the embedded API server."""
+    from crd import messages as described  # noqa: PLC0415
+    from lab.tools import catalogue  # noqa: PLC0415
+
+    minor = catalogue.kubernetes_minors(catalogue.FOLDER)[-1]
+    return Files({described.FILE: described.text(_newest_modules(described.MODULES), minor)})
 
 
 # In this order: the chart is made of what the first two write.
 GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
     made.__name__: made
     for made in (
-        *(core, kinds, messages, tools),
+        *(core, lists, kinds, messages, tools),
         *(crd, rules, chart, commands, reference, pictures, dashboards, golden, lock),
     )
 }
-ON_REQUEST: Final = ("core", "messages", "tools")
+ON_REQUEST: Final = ("core", "lists", "messages", "tools")
 
 
 def main() -> None:

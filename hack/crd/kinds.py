@@ -2,13 +2,15 @@
 
 They are taken from the models of the ``kubernetes`` package, which are generated from the same OpenAPI description that
 an API server serves, so no server has to run. Formats of numbers are not in them: those of pods come from
-``core-v1.json``.
+``core-v1.json``. How server-side apply merges lists comes from ``lists.json``.
 """
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from crd import lists
 
 FILE: Final = Path("tf_operator/local/apiserver/built_in.json")
 ROOTS: Final = (
@@ -60,8 +62,11 @@ _QUANTITY_MAPS: Final = frozenset(
 )
 
 
-def text(core: Mapping[str, Any]) -> str:
-    """The file: one definition to a line; ``core`` is what an API server says of pod templates."""
+def text(core: Mapping[str, Any], merging: Mapping[str, Any]) -> str:
+    """The file: one definition to a line.
+
+    ``core`` is what an API server says of pod templates, ``merging`` how lists are merged.
+    """
     from kubernetes.client import models  # noqa: PLC0415 - slow, and only for this generator
     from pydantic.json_schema import models_json_schema  # noqa: PLC0415
 
@@ -73,6 +78,7 @@ def text(core: Mapping[str, Any]) -> str:
         for field, schema in found.get("properties", {}).items():
             if schema.get("type") == "integer" and field in fields:
                 fields[field] = {"type": "integer", "format": schema["format"]}
+    lists.annotate(definitions, merging)
     lines = (f"{json.dumps(name)}:{json.dumps(found, separators=(',', ':'))}" for name, found in definitions.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -205,12 +205,17 @@ class ApiServer:
         config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), kind, needs_kind=False)
         manager = ssa.checked(config, request.query)
         found = reads.served(kind, reads.stored_at(self.store, route)) if reads.has_stored(self.store, route) else None
-        options = replace(options, managed_fields=ssa.records(kind, found, config, manager=manager, now=now))
+        if found is not None:
+            bodies.check_name(config, route.name)
+        asked = ssa.ManagedWrite(manager, route.subresource, routes.flag(request.query, "force"), now)
+        body, managers = ssa.applied(kind, found, config, asked)
+        options = replace(options, managed_fields=managers)
+        options.note_repeated(request)
+        if found is None and route.subresource:
+            raise failures.not_found(kind, route.name)
         if found is None:
-            return view.one(self._writer.create(route, config, options), now, code=201)
-        bodies.check_name(config, route.name)
-        change = partial(ssa.applied, kind, config=config, manager=manager)
-        return view.one(self._writer.patch(route, change, options), now)
+            return view.one(self._writer.create(route, body, options), now, code=201)
+        return view.one(self._writer.patch(route, lambda _: body, options), now)
 
     def _change(self, request: Request, kind: Kind) -> Callable[[Body], Json]:
         """What the patch in a request makes of a body."""

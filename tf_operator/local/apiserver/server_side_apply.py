@@ -1,23 +1,66 @@
-"""Server-side apply, for one manager of an object: what it applies is merged in, what it no longer applies is removed.
+"""Server-side apply: who manages which fields of an object, and what an apply makes of it.
 
-What a manager has applied is kept in ``metadata.managedFields`` as kube-apiserver writes it. Fields that other requests
-wrote have no owner here, so an apply never conflicts with an update; that of a second manager is refused.
+``managedFields`` is kept from the first apply of an object on; what was there before belongs to ``before-first-apply``,
+the name that Kubernetes has for it. What others write later is theirs, and is not overwritten without ``force``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Final
 
 import msgspec
 
-from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver import built_in_fields, failures, structured_merge
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
+from tf_operator.local.apiserver.structured_merge import Comparison, Fields, Path, Schema
 from tf_operator.meta import Body, metadata_of, rfc3339
 
-_LEAF: Json = {}
-_NO_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
-_NO_METADATA = frozenset({"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation"})
+_APPLY, _UPDATE = "Apply", "Update"
+_BEFORE: Final = "before-first-apply"
+_KUBECTL: Final = "kubectl"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_THE_SERVER: Final = ("name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "resourceVersion")
+_STRIPPED: Final = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)} | {("f:metadata", f"f:{name}") for name in _OF_THE_SERVER}
+)
+_MANAGED: Final = "managedFields"
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Who manages fields; those who apply are the same for each version."""
+
+    name: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        """As conflicts name it."""
+        name = f'"{self.name}"' + (f' with subresource "{self.subresource}"' if self.subresource else "")
+        return name if self.operation == _APPLY else f"{name} using {self.api_version}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Owned:
+    fields: Fields
+    time: str
+    api_version: str
+
+
+Managers = dict[Manager, _Owned]
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedWrite:
+    """What is asked for beside the object."""
+
+    manager: str
+    subresource: str
+    is_forced: bool
+    now: datetime
 
 
 def checked(config: Body, query: Mapping[str, str]) -> str:
@@ -29,125 +72,182 @@ def checked(config: Body, query: Mapping[str, str]) -> str:
     if not config.get("apiVersion") or not config.get("kind"):
         group, _, version = str(config.get("apiVersion") or "").rpartition("/")
         raise failures.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
-    if metadata_of(config).get("managedFields"):
+    if metadata_of(config).get(_MANAGED):
         raise failures.bad_request("metadata.managedFields must be nil")
     return manager
 
 
-def applied(kind: Kind, live: Body, config: Body, *, manager: str) -> Json:
-    """The live object with a configuration applied; the records of managers are the caller's."""
-    entry = _entry_of(kind, live, manager)
-    before = entry["fieldsV1"] if entry else _LEAF
-    result: Json = msgspec.json.decode(msgspec.json.encode(live))
-    now = _fields(kind, config)
-    _remove(result, before, now)
-    for name, value in config.items():
-        if name == "metadata":
-            own = {field: item for field, item in value.items() if field not in _NO_METADATA or field == "name"}
-            result["metadata"] = _merged(kind, result["metadata"], own, "metadata")
-        elif name not in _NO_FIELDS:
-            result[name] = _merged(kind, result.get(name), value, name)
-    return result
+def applied(kind: Kind, live: Body | None, config: Body, request: ManagedWrite) -> tuple[Json, list[Json]]:
+    """The object with a configuration applied, and its managers; raises ``ApiFailure`` for a conflict."""
+    schema = _schema(kind)
+    for problem in structured_merge.problems(config, schema):
+        raise ApiFailure(500, "", f"failed to create typed patch object ({_named(config)}): {problem}")
+    config = _writable(kind, config, request.subresource)
+    nothing = {name: config[name] for name in ("apiVersion", "kind")}
+    old, managers = _plain(live or nothing), _read(live or {})
+    if live is not None and not managers:
+        there = frozenset(structured_merge.compared(nothing, old, schema).added)
+        owned = _kept(kind, there, request.subresource)
+        before = Manager(_BEFORE, _UPDATE, kind.resource.api_version, request.subresource)
+        managers[before] = _Owned(owned, rfc3339(request.now), kind.resource.api_version)
+    manager = Manager(request.manager, _APPLY, "", request.subresource)
+    last, held = managers.get(manager), dict(managers)
+    new = structured_merge.merged(old, _plain(config), schema)
+    sent = structured_merge.fields(_plain(config), schema)
+    owned = _kept(kind, sent, request.subresource)
+    managers[manager] = _Owned(owned, rfc3339(request.now), config["apiVersion"])
+    if last is not None:
+        held_now = sent.union(*(found.fields for found in managers.values()))
+        new = _pruned(new, last.fields, held_now, schema)
+        new = {**new, "metadata": {**_of_the_server(old), **metadata_of(new)}}
+    change = structured_merge.compared(old, new, schema)
+    conflicts = dict(_conflicts(managers, manager, change))
+    if conflicts and not request.is_forced and not _is_upgrade(conflicts, old, manager, schema):
+        raise _conflict(conflicts)
+    _disown(managers, manager, change)
+    if last is not None and old == new and {**managers, manager: last} == held and last.fields == owned:
+        managers[manager] = last
+    return new, _written({who: found for who, found in managers.items() if found.fields})
 
 
-def records(kind: Kind, live: Body | None, config: Body, *, manager: str, now: datetime) -> list[Json]:
-    """``managedFields`` after an apply: as it was, if the manager applies the same fields again."""
-    entry = None if live is None else _entry_of(kind, live, manager)
-    fields = _fields(kind, config)
-    if entry is not None and entry["fieldsV1"] == fields:
-        return [entry]
-    frame = {"manager": manager, "operation": "Apply", "apiVersion": config["apiVersion"], "time": rfc3339(now)}
-    return [{**frame, "fieldsType": "FieldsV1", "fieldsV1": fields}]
+def updated(kind: Kind, old: Body, new: Body, request: ManagedWrite) -> list[Json]:
+    """The managers after another write; an object that was never applied has none."""
+    managers = _read(old)
+    if not managers:
+        return []
+    schema, version = _schema(kind), kind.resource.api_version
+    change = structured_merge.compared(_plain(old), _plain(new), schema)
+    manager = Manager(request.manager, _UPDATE, version, request.subresource)
+    _disown(managers, manager, change)
+    known = managers.get(manager) or _Owned(frozenset(), "", version)
+    changed = _kept(kind, frozenset(change.added | change.modified), request.subresource)
+    owned = (known.fields - change.removed) | changed
+    if owned != known.fields:
+        managers[manager] = _Owned(owned, rfc3339(request.now), version)
+    return _written({who: found for who, found in managers.items() if found.fields})
 
 
-def _entry_of(kind: Kind, live: Body, manager: str) -> Json | None:
-    for entry in metadata_of(live).get("managedFields", ()):
-        if entry["manager"] != manager:
-            message = (
-                f'Apply failed: the object is managed by "{entry["manager"]}", and the embedded API server serves '
-                "server-side apply to one manager of an object; a cluster (--context) serves several"
-            )
-            details = {"name": live["metadata"]["name"], "group": kind.resource.group, "kind": kind.resource.plural}
-            raise ApiFailure(409, "Conflict", message, details=details)
-        found: Json = entry
-        return found
-    return None
+def _schema(kind: Kind) -> Schema:
+    known, name = built_in_fields.definitions(), built_in_fields.definition_of(kind.resource)
+    if not kind.is_custom and name in known:
+        return Schema.of(known, {"$ref": name})
+    frame = {"metadata": {"$ref": "V1ObjectMeta"}, "apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+    whole = kind.schema or {"x-kubernetes-preserve-unknown-fields": True}
+    return Schema(known, {**whole, "properties": {**whole.get("properties", {}), **frame}})
 
 
-def _fields(kind: Kind, config: Body) -> Json:
-    """The set of the fields in a configuration, as FieldsV1."""
-    found = {f"f:{name}": _set(kind, value, name) for name, value in config.items() if name not in _NO_FIELDS}
-    own = {name: value for name, value in metadata_of(config).items() if name not in _NO_METADATA}
-    if own:
-        found["f:metadata"] = {f"f:{name}": _set(kind, value, f"metadata.{name}") for name, value in own.items()}
+def _plain(body: Body) -> Json:
+    """Without the managers."""
+    metadata = {name: value for name, value in metadata_of(body).items() if name != _MANAGED}
+    return {**body, "metadata": metadata}
+
+
+def _named(config: Body) -> str:
+    metadata, (group, _, version) = metadata_of(config), str(config["apiVersion"]).rpartition("/")
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {group}/{version}, Kind={config['kind']}"
+
+
+def _kept(kind: Kind, fields: Fields, subresource: str) -> Fields:
+    """Those that a request can own: not the server's, and not those that it does not write."""
+    apart = {f"f:{name}" for name in _not_written(kind, subresource)}
+    return frozenset(path for path in fields - _STRIPPED if path[0] not in apart)
+
+
+def _not_written(kind: Kind, subresource: str) -> tuple[str, ...]:
+    """The parts of an object that a request leaves alone."""
+    if subresource == "status":
+        return ("spec", "metadata") if kind.is_custom else ("spec",)
+    return ("status",) if "status" in kind.subresources else ()
+
+
+def _writable(kind: Kind, config: Body, subresource: str) -> Json:
+    """What counts of a configuration; its name always does."""
+    apart = _not_written(kind, subresource)
+    found = {name: value for name, value in config.items() if name not in apart}
+    return {**found, "metadata": _of_the_server(config)} if "metadata" in apart else found
+
+
+def _read(body: Body) -> Managers:
+    found: Managers = {}
+    for entry in metadata_of(body).get(_MANAGED) or ():
+        version = entry.get("apiVersion", "")
+        is_apply = entry["operation"] == _APPLY
+        who = Manager(entry["manager"], entry["operation"], "" if is_apply else version, entry.get("subresource", ""))
+        fields = structured_merge.from_json(entry.get("fieldsV1") or {})
+        found[who] = _Owned(fields, entry.get("time", ""), version)
     return found
 
 
-def _set(kind: Kind, value: object, path: str) -> Json:
-    if isinstance(value, Mapping):
-        return {f"f:{name}": _set(kind, item, f"{path}.{name}") for name, item in value.items()}
-    key = _key(kind, path)
-    if key is None or not isinstance(value, list):
-        return _LEAF
-    return {_item_name(item, key): _item_set(kind, item, path) for item in value}
+def _written(managers: Managers) -> list[Json]:
+    def entry(who: Manager, owned: _Owned) -> Json:
+        frame = {"manager": who.name, "operation": who.operation, "apiVersion": owned.api_version, "time": owned.time}
+        part = {"subresource": who.subresource} if who.subresource else {}
+        return {**frame, "fieldsType": "FieldsV1", "fieldsV1": structured_merge.to_json(owned.fields), **part}
+
+    ordered = sorted(managers.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
+    return [entry(who, owned) for who, owned in ordered]
 
 
-def _item_set(kind: Kind, item: object, path: str) -> Json:
-    return {".": _LEAF} | _set(kind, item, path) if isinstance(item, Mapping) else _LEAF
+def _of_the_server(body: Body) -> Json:
+    """What nobody applies, and nobody can take away."""
+    return {name: value for name, value in metadata_of(body).items() if name in _OF_THE_SERVER}
 
 
-def _key(kind: Kind, path: str) -> str | None:
-    """The field that tells the items of a list apart; empty for a set, ``None`` for a list that is one value."""
-    return kind.merge_keys.get(path)
+def _pruned(new: Json, last: Fields, held_now: Fields, schema: Schema) -> Json:
+    """Without what was applied the last time, is not applied now, and is nobody else's."""
+
+    def held(value: Json) -> Fields:
+        return structured_merge.with_holders(structured_merge.fields(value, schema), schema)
+
+    before = structured_merge.with_holders(last, schema)
+    owned = structured_merge.with_holders(held_now, schema)
+    all_of_it = held(new)
+    left = structured_merge.without(new, before, schema)
+    left = structured_merge.without(new, all_of_it - (held(left) | owned), schema)
+    result: Json = structured_merge.without(new, (all_of_it - held(left)) & before, schema)
+    return result
 
 
-def _item_name(item: Any, key: str) -> str:  # noqa: ANN401 - any JSON
-    if key and isinstance(item, Mapping):
-        return "k:" + msgspec.json.encode({key: item.get(key)}).decode()
-    return "v:" + msgspec.json.encode(item).decode()
+def _conflicts(managers: Managers, manager: Manager, change: Comparison) -> Iterator[tuple[Manager, Fields]]:
+    for who, owned in managers.items():
+        if who != manager and (found := owned.fields & (change.modified | change.added)):
+            yield who, found
 
 
-def _remove(live: Any, before: Body, now: Body) -> None:  # noqa: ANN401 - any JSON
-    """Take away what was applied and is no longer."""
-    for name, fields in before.items():
-        if name == ".":
-            continue
-        if isinstance(live, list):
-            for item in [item for item in live if _is_named(item, name)]:
-                if name not in now:
-                    live.remove(item)
-                else:
-                    _remove(item, fields, now[name])
-        elif isinstance(live, dict) and name[2:] in live:
-            if name not in now:
-                _take(live, name[2:], fields)
-            else:
-                _remove(live[name[2:]], fields, now[name])
+def _disown(managers: Managers, manager: Manager, change: Comparison) -> None:
+    """What has changed is no longer that of others."""
+    changed = change.modified | change.added | change.removed
+    for who, owned in tuple(managers.items()):
+        if who != manager:
+            managers[who] = replace(owned, fields=owned.fields - changed)
+            if not managers[who].fields:
+                del managers[who]
 
 
-def _take(live: Json, name: str, fields: Body) -> None:
-    """Take a field away, but for what others wrote into it."""
-    if fields and isinstance(live[name], dict | list):
-        _remove(live[name], fields, _LEAF)
-    if not fields or not live[name]:
-        del live[name]
+def _is_upgrade(conflicts: Mapping[Manager, Fields], old: Body, manager: Manager, schema: Schema) -> bool:
+    """Whether kubectl takes over what it applied by itself before: the annotation says what that was."""
+    text = metadata_of(old).get("annotations", {}).get(_LAST_APPLIED)
+    if manager.name != _KUBECTL or not text:
+        return False
+    annotation: Path = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
+    try:
+        allowed = structured_merge.fields(msgspec.json.decode(text), schema) | {annotation}
+    except msgspec.DecodeError:
+        return False
+    return all(found <= allowed for found in conflicts.values())
 
 
-def _is_named(item: object, name: str) -> bool:
-    value = msgspec.json.decode(name[2:])
-    if name.startswith("v:"):
-        return bool(item == value)
-    return isinstance(item, Mapping) and all(item.get(key) == wanted for key, wanted in value.items())
-
-
-def _merged(kind: Kind, live: Any, config: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
-    if isinstance(config, Mapping):
-        base = dict(live) if isinstance(live, Mapping) else {}
-        return base | {name: _merged(kind, base.get(name), value, f"{path}.{name}") for name, value in config.items()}
-    key = _key(kind, path)
-    if key is None or not isinstance(config, list) or not isinstance(live, list):
-        return config
-    found = {_item_name(item, key): item for item in live}
-    for item in config:
-        found[_item_name(item, key)] = _merged(kind, found.get(_item_name(item, key)), item, path)
-    return list(found.values())
+def _conflict(conflicts: Mapping[Manager, Fields]) -> ApiFailure:
+    named = {
+        str(who): list(map(structured_merge.shown, structured_merge.ordered(found))) for who, found in conflicts.items()
+    }
+    pairs = [(who, path) for who in sorted(named) for path in named[who]]
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path} for who, path in pairs
+    ]
+    if len(pairs) == 1:
+        message = f"Apply failed with 1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}"
+    else:
+        lines = [line for who in sorted(named) for line in (f"conflicts with {who}:", *(f"- {p}" for p in named[who]))]
+        message = f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines)
+    return ApiFailure(409, "Conflict", message, details={"causes": causes})

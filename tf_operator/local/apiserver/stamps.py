@@ -108,9 +108,3 @@ def without_version(body: Body) -> Json:
     """The body, for a comparison."""
     metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
     return {**body, "metadata": metadata}
-
-
-def record_managers(metadata: Json, managed_fields: list[Json] | None) -> None:
-    """Who manages which fields, after a server-side apply."""
-    if managed_fields is not None:
-        metadata["managedFields"] = managed_fields

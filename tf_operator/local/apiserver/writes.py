@@ -21,6 +21,8 @@ from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import Body, ObjectKey
 
 _BEYOND_UINT64: Final = 2**64
+_UNKNOWN: Final = "unknown"
+"""The manager of who does not say who they are."""
 _LONGEST_VERSION: Final = 1000
 """Characters: leading zeros count nothing, but Python reads no number of any length."""
 
@@ -35,6 +37,8 @@ class WriteOptions:
     """What the answer warns of: filled while the request is carried out."""
     causes: list[FieldCause] = field(default_factory=list)
     """What is wrong already, before validation."""
+    manager: str = _UNKNOWN
+    """Who writes, for the record that server-side apply begins."""
     managed_fields: list[Json] | None = None
     """What server-side apply records about who manages the object."""
 
@@ -52,7 +56,8 @@ class WriteOptions:
             causes.append(FieldCause("force", "FieldValueForbidden", message))
         if causes:
             raise failures.invalid_options(f"{verb.capitalize()}Options", causes)
-        return cls(is_dry_run=dry_run == "All", field_validation=validation)
+        manager = query.get("fieldManager") or _UNKNOWN
+        return cls(is_dry_run=dry_run == "All", field_validation=validation, manager=manager)
 
     def note_repeated(self, request: Request) -> None:
         """Warn of fields that stand twice in what was sent, of which the last counts."""
@@ -82,7 +87,8 @@ class ObjectWriter:
         stamps.place(kind, metadata, route.key)
         version = metadata.get("resourceVersion", "")
         stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
-        stamps.record_managers(metadata, options.managed_fields)
+        if options.managed_fields is not None:
+            metadata["managedFields"] = options.managed_fields
         self._check_namespace(kind, metadata.get("name", ""), route.namespace)
         if "status" in kind.subresources and kind.is_custom:
             body.pop("status", None)
@@ -167,13 +173,24 @@ class ObjectWriter:
             raise failures.conflict(kind, route.name)
         options.causes.extend(stamps.immutable_causes(metadata, old["metadata"]))
         stamps.carry_over(metadata, old["metadata"])
-        stamps.record_managers(metadata, options.managed_fields)
         body = self._merged(route, body, old)
+        if options.managed_fields is not None:
+            body = {**body, "metadata": {**body["metadata"], "managedFields": options.managed_fields}}
         if route.subresource not in kind.changes or options.causes:
             if route.subresource == "status" and kind.validate_status is not None:
                 kind = replace(kind, validate=kind.validate_status)
             body = self._prepared(kind, body, reads.served(kind, stored), options)
+        if options.managed_fields is None and stored.body["metadata"].get("managedFields"):
+            body = {**body, "metadata": self._with_managers(route, stored, body, options)}
         return self._commit_change(route, stored, body, options)
+
+    def _with_managers(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Json:
+        """The metadata with who manages the object after this write."""
+        from tf_operator.local.apiserver import server_side_apply as ssa  # noqa: PLC0415 (few objects are applied)
+
+        asked = ssa.ManagedWrite(options.manager, route.subresource, is_forced=True, now=self._clock.now())
+        managers = ssa.updated(route.kind, reads.served(route.kind, stored), body, asked)
+        return {**body["metadata"], "managedFields": managers}
 
     def _merged(self, route: Route, body: Json, old: Json) -> Json:
         """The parts that the request may write, and the others as they are."""

@@ -230,14 +230,14 @@ def test_an_apply_replaces_what_the_manager_applied_before(server):
     code, last = apply({"size": 2, "parts": [{"id": "b", "n": 2}, {"id": "c"}]})
     assert (code, last["metadata"]["labels"]) == (200, {"theirs": "x"})
     assert last["spec"] == {"size": 2, "parts": [{"id": "b", "n": 2}, {"id": "c"}], "theirs": "x"}
-    assert [entry["manager"] for entry in last["metadata"]["managedFields"]] == ["me"]
+    assert [entry["manager"] for entry in last["metadata"]["managedFields"]] == ["me", "unknown"]
 
 
 def test_an_apply_that_cannot_be_served_says_why(server):
     Applier(server)({"size": 1})
     code, status = Applier(server, "another")({"size": 2})
     assert (code, status["reason"]) == (409, "Conflict")
-    assert 'managed by "me"' in status["message"]
+    assert status["message"] == 'Apply failed with 1 conflict: conflict with "me": .spec.size'
     assert Applier(server, "")({})[1]["details"]["causes"][0]["field"] == "fieldManager"
     assert Applier(server)({}, managedFields=[{"manager": "x"}])[0] == 400
     assert Applier(server)({}, name="other")[0] == 400
