@@ -30,7 +30,10 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "partners": ("hack/requirements/partners.in",),
     "pipelines": ("hack/requirements/pipelines.in",),
     "tensorboard": ("hack/requirements/tensorboard.in",),
-    "demo": ("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls", "hack/requirements/training.in"),
+    "demo": (
+        *("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls"),
+        *("hack/requirements/training.in", "hack/requirements/tensorboard.in"),
+    ),
     "training": ("hack/requirements/training.in",),
 }
 DESCRIPTION: Final = """\

@@ -1,5 +1,6 @@
 """What the end of a program means, and what to do about it: exit codes, causes of failures, restarts."""
 
+import re
 import signal
 from typing import Final, NamedTuple
 
@@ -25,6 +26,10 @@ _CODES: Final = {
     143: "it was stopped, and did not end with exit code 0",
 }
 _KILLED: Final = 128
+_MISSING_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_LOCAL: Final = "ImageNotUsed"
+"""The reason of the event that names the interpreter, where no image is used."""
+_INTERPRETER: Final = re.compile(r"in the environment of (.+)")
 
 
 class FailureLog(NamedTuple):
@@ -69,7 +74,7 @@ def steps(seen: Situation) -> tuple[str, ...]:
     failed = _failed_pod(seen)
     code = first.exit_code if first else failed[1].exit_code if failed else None
     reason = first.reason if first else failed[1].reason if failed else ""
-    if advice := _advice(code, reason):
+    if advice := missing_module(seen) or _advice(code, reason):
         found.append(advice)
     kept = next((pod for pod in seen.pods if first and pod.name == first.pod), failed and failed[0])
     if kept:
@@ -77,6 +82,21 @@ def steps(seen: Situation) -> tuple[str, ...]:
     elif cause not in _STEPS and seen.are_pods_known:
         found.append("its pod is gone, and the log with it: keep pods by cleanPodPolicy None, or collect logs")
     return tuple(found)
+
+
+def missing_module(seen: Situation) -> str:
+    """What to do if the program imports what its Python does not have; empty unless it says so."""
+    said = [seen.job.message, seen.job.first_failure.message if seen.job.first_failure else "", *seen.log]
+    said += [pod.main.message for pod in seen.pods if pod.main]
+    if not (found := next(filter(None, map(_MISSING_MODULE.search, said)), None)):
+        return ""
+    interpreter = next((_INTERPRETER.search(event.message) for event in seen.events if event.reason == _LOCAL), None)
+    if interpreter is None:
+        return f"the image has no module {found[1]}: install its package there"
+    return (
+        f"{interpreter[1]} has no module {found[1]}: install its package there, or name another Python with"
+        " tfjob run FILE --python PATH"
+    )
 
 
 def restarts(seen: Situation) -> tuple[str, ...]:
