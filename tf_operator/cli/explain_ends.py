@@ -154,7 +154,7 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def _is_own(end: MainContainer) -> bool:
+def _is_own(end: "MainContainer") -> bool:
     """Whether the container ended by itself, and its kubelet keeps the log."""
     return end.reason != RESTARTING_ALL
 
