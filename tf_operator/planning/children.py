@@ -126,7 +126,8 @@ class ChildBuilder:
         return cluster_spec.tf_config(self.job, kind, index, domain=self.settings.cluster_domain, cluster=cluster)
 
     def _pod_spec(self, spec: ReplicaSpec, config: str) -> dict[str, Any]:
-        pod = dict(spec.template.get("spec") or {})
+        found = spec.template.get("spec")
+        pod: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang:
             pod |= self._gang.pod_fields(self.job, pod)
@@ -136,8 +137,8 @@ class ChildBuilder:
             pod = admission.near(pod, node)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)
-        if config:
-            pod["containers"] = [self._configured(entry, config) for entry in pod["containers"]]
+        if config and (containers := _listed(pod.get("containers"))):
+            pod["containers"] = [self._configured(entry, config) for entry in containers]
         return _explaining_failures(pod, self.job.profile.container)
 
     def _configured(self, container: object, config: str) -> object:
