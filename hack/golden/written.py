@@ -27,12 +27,16 @@ def plans(root: Path) -> dict[Path, str]:
 
 
 def plan_text(case: Case) -> str:
-    """The plan file of a case. Pods that are looked for by their names are not found."""
+    """The plan file of a case. Pods that are looked for are not found, and nothing was said about others."""
     plan = make_plan(case.snapshot)
     names = plan.looks_for
     if names:
         plan = make_plan(replace(case.snapshot, looked_for=frozenset(names)))
+    asked = [pod.name for pod in plan.asks_about]
+    if asked:
+        plan = make_plan(replace(case.snapshot, warnings={pod.uid: "" for pod in plan.asks_about}))
     found: Yaml = {
+        "asksAbout": asked,
         "looksFor": list(names),
         "status": case.api.status_patch(plan.report) or "unchanged",
         "record": plan.status_first,

@@ -35,8 +35,8 @@ OPTIONS: Final = (
         "always",
         served=(RBAC / "cluster-role.yaml",),
         at_home=(RBAC / "role-leader-election.yaml",),
-        theft="runs pods with any Secret and ServiceAccount of their namespace, reads all pod specs with their `env`, "
-        "deletes pods, Services and TFJobs, stops the operator by its Lease",
+        theft="runs pods with any Secret and ServiceAccount of their namespace, reads all events and all pod specs "
+        "with their `env`, deletes pods, Services and TFJobs, stops the operator by its Lease",
     ),
     Option(
         "`apis.kubeflow.oldVersions`",

@@ -13,6 +13,7 @@ import msgspec
 from tf_operator.controller import resources
 from tf_operator.controller.caches import LABELLED, OWNER, Caches, owner_value
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.projections import pod_events
 from tf_operator.controller.projections.children import Child
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.controller.projections.pod_groups import CachedGroup
@@ -114,6 +115,20 @@ class Observer:
         """The snapshot with those of these pods that are there, read live by their names, if they are the job's."""
         found = [pod for name in names if (pod := await self._pod(seen.job, name))]
         return replace(seen, pods=(*seen.pods, *found), looked_for=seen.looked_for.union(names))
+
+    async def asked_about(self, seen: Snapshot, pods: Sequence[Pod]) -> Snapshot:
+        """The snapshot with what was last said about these pods. An operator that may not read events goes without."""
+        said = {pod.uid: await self._last_warning(seen.job.key.namespace, pod) for pod in pods}
+        return replace(seen, warnings={**seen.warnings, **said})
+
+    async def _last_warning(self, namespace: str, pod: Pod) -> str:
+        scope = Scope(namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning")
+        try:
+            answer = await self.client.send(requests.list_page(pod_events.EVENTS, scope, limit=_PAGE))
+            return pod_events.last_warning(responses.read_page(answer).items)
+        except errors.ApiError as error:
+            _log.info("the events of a pod cannot be read", cause=error.name, error=errors.one_line(str(error)))
+            return ""
 
     async def _pod(self, job: TrainingJob, name: str) -> Pod | None:
         try:

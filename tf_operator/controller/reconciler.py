@@ -60,17 +60,18 @@ class Reconciler:
             return Result(cache_state.seconds_left, Turn.UNCHANGED)
         if cache_state.freshness is Freshness.READ_LIVE:
             seen = await self.observer.live(owner, self.pending_writes)
-            return await self._carry_out(*await self._confirmed(seen, make_plan(seen))) if seen else DONE
+            return await self._carry_out(*await self._answered(seen, make_plan(seen))) if seen else DONE
         began = self.clock.monotonic()
         seen = self.observer.from_caches(stored)
         plan = make_plan(seen)
         self.debounce.note(owner.uid, self.clock.monotonic() - began)
-        return await self._carry_out(*await self._confirmed(seen, plan))
+        return await self._carry_out(*await self._answered(seen, plan))
 
-    async def _confirmed(self, seen: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
-        """What was seen, and the plan, after pods of which the plan is not sure were looked for."""
-        while plan.looks_for:
+    async def _answered(self, seen: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
+        """What was seen, and the plan, after all was read that the plan has asked for."""
+        while plan.looks_for or plan.asks_about:
             seen = await self.observer.looked_for(seen, plan.looks_for)
+            seen = await self.observer.asked_about(seen, plan.asks_about)
             plan = make_plan(seen)
         return seen, plan
 

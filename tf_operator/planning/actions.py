@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from tf_operator.job.record import FailureCause
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.meta import GroupVersionResource
+from tf_operator.planning.snapshot import Pod
 
 
 class Stage(Enum):
@@ -154,6 +155,8 @@ class Plan:
 
     looks_for: tuple[str, ...] = ()
     """The pods that have to be looked for by their names before anything can be planned."""
+    asks_about: tuple[Pod, ...] = ()
+    """The pods of which the last warning has to be read before it is reported that they wait."""
     report: JobReport | None = None
     """``None`` when no status is to be written: the job has ended, or is not ours."""
     status_first: bool = False

@@ -12,7 +12,7 @@ from tf_operator.job import naming
 from tf_operator.job.record import PendingKind, PendingRecord
 from tf_operator.planning import absences, gang, spec_problems
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.snapshot import Settings
+from tf_operator.planning.snapshot import Pod, Settings
 from tf_operator.planning.stuck_pods import StuckPod
 
 _MOST_TEXT, _MOST_NAME = 300, 63
@@ -65,7 +65,18 @@ def next_record(view: JobView) -> PendingRecord | None:
         return PendingRecord(PendingKind.REJECTED, rejected.what, rejected.message[:_MOST_TEXT])
     if known := _reported_before(view):
         return known
-    return next((_record(stuck) for stuck in view.stuck if stuck.reported_at <= view.snapshot.now), None)
+    stuck = next((stuck for stuck in view.stuck if stuck.reported_at <= view.snapshot.now), None)
+    return _record(stuck, view.snapshot.warnings.get(stuck.pod.uid, "")) if stuck else None
+
+
+def unexplained(view: JobView) -> tuple[Pod, ...]:
+    """The pod whose start is to be reported to take long, and of which nobody has asked yet what was said about it."""
+    snapshot = view.snapshot
+    if snapshot.rejected is not None or _reported_before(view):
+        return ()
+    stuck = next((stuck for stuck in view.stuck if stuck.reported_at <= snapshot.now), None)
+    is_unknown = stuck is not None and stuck.kind is PendingKind.STARTING and stuck.pod.uid not in snapshot.warnings
+    return (stuck.pod,) if stuck and is_unknown else ()
 
 
 def wake_ups(view: JobView) -> Iterator[datetime]:
@@ -73,9 +84,14 @@ def wake_ups(view: JobView) -> Iterator[datetime]:
     return (stuck.reported_at for stuck in view.stuck if stuck.reported_at > view.snapshot.now)
 
 
-def _record(stuck: StuckPod) -> PendingRecord:
-    reason = "" if stuck.kind is PendingKind.TERMINATING else " ".join(stuck.pod.pending_reason.split())[:_MOST_TEXT]
-    return PendingRecord(stuck.kind, stuck.pod.name, reason, stuck.pod.uid, _whole(stuck.since))
+def _record(stuck: StuckPod, warning: str) -> PendingRecord:
+    reason = "" if stuck.kind is PendingKind.TERMINATING else _line(stuck.pod.pending_reason)
+    cause = f" ({_line(warning)})" if warning and stuck.kind is PendingKind.STARTING else ""
+    return PendingRecord(stuck.kind, stuck.pod.name, reason + cause, stuck.pod.uid, _whole(stuck.since))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_MOST_TEXT]
 
 
 def _reported_before(view: JobView) -> PendingRecord | None:

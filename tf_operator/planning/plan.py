@@ -53,6 +53,8 @@ def make_plan(snapshot: Snapshot) -> Plan:
     found = verdict.decide(view)
     if found.is_malformed and found.phase is Phase.ACTIVE:
         return Plan(report=report.left_alone(view), events=tuple(events_and_counts.left_alone(view)))
+    if found.phase is Phase.ACTIVE and (pods := pending.unexplained(view)):
+        return Plan(asks_about=pods)
     said = report.next_report(view, found)
     after = said.record
     return Plan(

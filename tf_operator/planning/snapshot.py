@@ -291,6 +291,8 @@ class Snapshot:
     """``None`` for a job that may run."""
     looked_for: frozenset[str] = frozenset()
     """The names of the pods that were looked for, because nothing else shows that they are gone."""
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    """What was last said about pods, by their UID, as far as it was asked for; empty for nothing."""
     ignored: tuple[FieldError, ...] = ()
     """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
 

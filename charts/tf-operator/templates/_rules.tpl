@@ -22,10 +22,10 @@
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, delete, deletecollection]
-# patch: the count of a repeated event is updated.
+# patch: the count of a repeated event is updated. list: why a pod does not start, which only its events say.
 - apiGroups: [""]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [list, create, patch]
 # Gang scheduling by Volcano or by the coscheduling plugin; patch: a job that changed its size.
 - apiGroups: [scheduling.volcano.sh, scheduling.x-k8s.io]
   resources: [podgroups]

@@ -33,7 +33,7 @@ OPERATOR_EVERYWHERE = (
     | grants("kubeflow.org", "tfjobs/finalizers", "update")
     | grants("", "pods services", "get list watch create delete")
     | grants("", "services", "deletecollection")
-    | grants("", "events", "create patch")
+    | grants("", "events", "list create patch")
 ).union(
     *(
         grants(scheduler.resource.group, scheduler.resource.plural, "get list watch create patch delete")

@@ -10,10 +10,11 @@ from support import builders
 from support.controller_harness import JOBS, KEY, Harness
 from support.embedded_api import refused
 from tf_operator.controller import resources
+from tf_operator.controller.projections.pod_events import EVENTS
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors, requests
-from tf_operator.meta import ObjectKey
+from tf_operator.meta import ObjectKey, rfc3339
 from tf_operator.planning.snapshot import Settings
 
 SIMPLE = builders.tfjob("j").chief().workers(1, restart="OnFailure").clean_pods("All")
@@ -370,6 +371,51 @@ async def test_a_service_that_has_lost_its_label_holds_nothing_up():
 
     assert harness.api.find(resources.PODS, ObjectKey("ns", "j-worker-1"))
     assert harness.notes.rejections.get(harness.job["metadata"]["uid"]) is None
+
+
+def event_about(uid, number, message, **fields):
+    return {
+        "metadata": {"name": f"e{number}", "namespace": "ns"},
+        "involvedObject": {"kind": "Pod", "name": "j-worker-0", "namespace": "ns", "uid": uid},
+        "type": "Warning",
+        "reason": "FailedMount",
+        "message": message,
+        "lastTimestamp": f"2026-03-01T08:00:0{number}Z",
+    } | fields
+
+
+@pytest.mark.parametrize("may_read", [True, False], ids=["events may be read", "events may not be read"])
+async def test_what_keeps_a_pod_from_starting_is_said_with_the_words_of_its_events(may_read):
+    harness = Harness(builders.tfjob("j").workers(1))
+    await harness.settle()
+    uid = _uid(harness, "j-worker-0")
+    for body in (
+        event_about(uid, 1, "an older one"),
+        event_about(uid, 3, 'MountVolume.SetUp failed for volume "c": configmap "c" not found'),
+        event_about(uid, 5, "Successfully assigned", type="Normal"),
+        event_about("another", 9, "of a pod of before"),
+        event_about(uid, 2, ["no text"]),
+    ):
+        harness.api.put(EVENTS, body)
+    if not may_read:
+        harness.api.fail("list events", *[refused(403, "Forbidden", "no")] * 9)
+    since = rfc3339(harness.clock.now())
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": since}
+    waiting = {"name": "tensorflow", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    harness.set_pod("j-worker-0", phase="Pending", conditions=[scheduled], containerStatuses=[waiting])
+    harness.sync()
+    await harness.settle()
+    await harness.clock.advance(121)
+    await harness.settle()
+    asked = harness.api.calls.count("list events")
+    await harness.clock.advance(600)
+    await harness.settle()
+
+    cause = ' (FailedMount: MountVolume.SetUp failed for volume "c": configmap "c" not found)' if may_read else ""
+    said = f"worker-0 (pod j-worker-0) waits: ContainerCreating{cause} for more than 2 min"
+    assert harness.recorder.events[-1] == ("Warning", "ReplicaPending", said)
+    assert harness.job["status"]["conditions"][-1]["message"] == f"TFJob j is created. {said}"
+    assert harness.api.calls.count("list events") == asked > 0
 
 
 async def test_a_name_that_is_another_s_is_never_touched():

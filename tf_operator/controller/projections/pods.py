@@ -1,9 +1,9 @@
 """Pods: how they stand, how their containers ended, and why a Pending one waits.
 
 Why a pod is Pending is in the kubelet's words, or in the scheduler's, or says who is next where both are silent. It
-is read from the pod's own status alone. The Events of a pod often say more, such as which Secret is missing; a watch of
-them would need the right to read all Events and a cache, so the message names the stage, and ``kubectl describe`` the
-rest. ``planning.pending`` decides what is reported, and after how long.
+is read from the pod's own status alone. The Events of a pod often say more, such as which Secret is missing; they are
+not watched, but read once where the status names no more than a stage (``pod_events``). ``planning.pending`` decides
+what is reported, and after how long.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
