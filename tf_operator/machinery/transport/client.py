@@ -14,7 +14,7 @@ that a burst of pod creations can never starve a renewal.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -30,6 +30,8 @@ from tf_operator.meta import Body, ObjectKey
 
 REPLY_WITHIN = 40.0
 """Longer than the 34 s after which an apiserver without etcd answers 504: an answer beats a guess."""
+WORDS_WITHIN = 5.0
+"""For the body of a 4xx, whose status counts anyhow."""
 GIVE_UP_AFTER = 30.0
 ATTEMPTS = 5
 _READS = frozenset({"get", "list", "watch"})
@@ -206,13 +208,27 @@ class ApiClient:
         """Raise what a reply that is no success means."""
         if reply.status >= 400:
             wait = errors.retry_after(reply.header("Retry-After"), self._clock.now())
-            error = errors.refused(reply.status, await reply.read(), retry_after=wait)
+            error = errors.refused(reply.status, await self._words(reply), retry_after=wait)
             raise _explained(error, self._transport.problem)
         if reply.status >= 300:
             raise errors.Redirected(
                 f"HTTP {reply.status} from {self._transport.host}: not followed, the token would go along"
             )
         raise errors.Garbled(f"HTTP {reply.status} from {self._transport.host}: another protocol was not asked for")
+
+    async def _words(self, reply: Reply) -> bytes:
+        """The body of an error. Of a 4xx, which certainly did nothing, what has come of it in a while is enough.
+
+        Who does not read a large request may send a reply that ends with the connection, and keep that open.
+        """
+        if reply.status >= 500:
+            return await reply.read()
+        found = bytearray()
+        with suppress(TimeoutError):
+            async with self._clock.timeout(WORDS_WITHIN):
+                async for chunk in reply:
+                    found += chunk
+        return bytes(found)
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:

@@ -301,6 +301,39 @@ async def test_every_call_has_a_time_limit(verb, begun, code):
     assert api.clock.pending == 0
 
 
+SAID = b'{"code":413,"reason":"RequestEntityTooLarge","message":"200 kB are too much"}'
+
+
+@pytest.mark.parametrize("said", [SAID, SAID[:40], b""], ids=["all", "half", "nothing"])
+@pytest.mark.parametrize("size", [100, 200_000, 3_000_000])
+async def test_a_refusal_counts_although_the_server_neither_reads_the_request_nor_ends_its_reply(clock, size, said):
+    async def refuse(reader, writer):
+        """The head and what is said come in one segment."""
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.pause_reading()
+        writer.write(b"HTTP/1.1 413 Whatever\r\nConnection: close\r\n\r\n" + said)
+        replied.set()
+        await ended.wait()
+        writer.transport.abort()
+
+    replied, ended = asyncio.Event(), asyncio.Event()
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        source = ConfigSource(as_config(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "t"))
+        async with Connection(source, clock=clock) as connection:
+            budget = TokenBucket(clock, qps=math.inf, burst=1)
+            api = ApiClient(connection, clock=clock, budget=budget)
+            task = asyncio.ensure_future(api.create(JOBS, "ns", {"notes": "x" * size}))
+            await replied.wait()
+            while clock.next_timer_in() != client.WORDS_WITHIN:
+                await asyncio.sleep(0.001)
+            await clock.advance(client.WORDS_WITHIN)
+            with pytest.raises(errors.TooLarge, match="too much" if said == SAID else "HTTP 413") as caught:
+                await task
+        ended.set()
+
+    assert not caught.value.outcome_unknown
+
+
 async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
     instruments, budget = Counted(), TokenBucket(clock, qps=0.01, burst=1)
     async with serving(OK, clock=clock, budget=budget, instruments=instruments) as api:
