@@ -20,7 +20,6 @@ _SPEC_DEFAULTS: Final[Mapping[str, object]] = {
     "terminationGracePeriodSeconds": 30,
     "dnsPolicy": "ClusterFirst",
     "schedulerName": "default-scheduler",
-    "enableServiceLinks": True,
 }
 _CONTAINER_DEFAULTS: Final[Mapping[str, object]] = {
     "terminationMessagePath": "/dev/termination-log",
@@ -55,6 +54,7 @@ def prepare(body: Json, stored: Body | None, now: datetime) -> None:
     if not spec.get("serviceAccountName") and not spec.get("serviceAccount"):
         spec["serviceAccountName"] = "default"
     set_spec_defaults(spec)
+    _set_own_defaults(spec)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     if "priorityClassName" not in spec and "priority" not in spec:
@@ -85,6 +85,16 @@ def _fill_status(status: Json) -> None:
                 found.setdefault(field, {} if value == {} else value)
 
 
+def _set_own_defaults(spec: Json) -> None:
+    """What a pod has, and a template has not."""
+    _set_defaults(spec, {"enableServiceLinks": True})
+    for container in (container for name in CONTAINER_LISTS for container in _objects(spec.get(name))):
+        resources = container["resources"] or {}
+        for name, value in (resources.get("limits") or {}).items():
+            requests = resources["requests"] = resources.get("requests") or {}
+            requests.setdefault(name, value)
+
+
 def set_spec_defaults(spec: Json) -> None:
     """The defaults of a pod's spec, and of a template's."""
     _set_defaults(spec, _SPEC_DEFAULTS)
@@ -110,10 +120,7 @@ def _objects(items: object) -> Iterator[Json]:
 
 def _set_container_defaults(container: Json, *, is_on_host: bool) -> None:
     _set_defaults(container, _CONTAINER_DEFAULTS)
-    resources = container.setdefault("resources", {}) or {}
-    for name, value in (resources.get("limits") or {}).items():
-        requests = resources["requests"] = resources.get("requests") or {}
-        requests.setdefault(name, value)
+    container.setdefault("resources", {})
     if not container.get("imagePullPolicy"):
         match = re.fullmatch(_TAG, container.get("image") or "")
         is_latest = match is None or (match["tag"] or ("latest" if not match["digest"] else "")) == "latest"

@@ -274,6 +274,16 @@ def test_what_has_replicas_is_scaled(kind: str) -> None:
     assert call(server, "GET", f"{path}/a")[1]["spec"]["replicas"] == 3
 
 
+def test_a_template_has_no_requests_of_its_own() -> None:
+    limited = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}]}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": limited}}
+    template = _created("deployments.apps", {"spec": spec})["spec"]["template"]["spec"]
+    assert "enableServiceLinks" not in template
+    assert template["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
+    pod = _created("pods", {"spec": limited})["spec"]
+    assert (pod["enableServiceLinks"], pod["containers"][0]["resources"]["requests"]) == (True, {"cpu": "1"})
+
+
 def test_a_node_has_its_information_even_if_nobody_gives_it() -> None:
     made = _created("nodes", {"status": {"nodeInfo": {"architecture": "arm64"}}})["status"]
     assert made["nodeInfo"] | {"architecture": ""} == dict.fromkeys(made["nodeInfo"], "")
