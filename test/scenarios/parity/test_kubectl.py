@@ -241,6 +241,7 @@ COMMANDS = [
 
 # Only the exit codes of these are the same; docs/local-apiserver.md has the reasons.
 DIFFERENCES = {
+    "diff --prune -f - -l app=pruned": "who manages an object is recorded from its first server-side apply on",
     "patch cm b -p {": "the wording of Go's JSON decoder",
     "explain configmap.data": "descriptions of built-in kinds are left out",
     "explain pod.spec.restartPolicy": "descriptions of built-in kinds are left out",
@@ -367,7 +368,7 @@ async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
     "program",
     [
         pytest.param("kubectl", marks=pytest.mark.programs("kubectl")),
-        pytest.param("kubectl-1.33", marks=[pytest.mark.nightly, pytest.mark.programs("kubectl-1.32")]),
+        pytest.param("kubectl-1.33", marks=[pytest.mark.nightly, pytest.mark.programs("kubectl-1.33")]),
     ],
 )
 @pytest.mark.timeout(600)  # 130 commands, twice

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from support.parity.script import Conversation, step
+from support.parity.script import COLLECTIONS, Conversation, step
 from support.resources import Json
 
 STEPS: Final = 18
@@ -64,7 +64,7 @@ class _Writer:
         yield f"w = WATCH {here}?resourceVersion=<l.metadata.resourceVersion>{label}"
         ways: tuple[tuple[int, Callable[[], str]], ...] = (
             (5, self._create), (3, self._update), (5, self._merge), (2, self._json), (2, self._status),
-            (4, self._delete), (1, self._delete_all), (2, self._get), (3, self._list),
+            (3, self._apply), (4, self._delete), (1, self._delete_all), (2, self._get), (3, self._list),
         )  # fmt: skip
         weights, makers = zip(*ways, strict=True)
         for make in self._random.choices(makers, weights, k=STEPS):
@@ -98,6 +98,17 @@ class _Writer:
             body["metadata"] = metadata
         way = self._random.choice(("merge", "merge", "strategic"))
         return f"{self._labelled(name)}PATCH/{way} {self._collection}/{name}{self._dry()} {_json(body)}"
+
+    def _apply(self) -> str:
+        """Managers have other names where nobody has applied before, so only the code of the answer is compared."""
+        name = self._name()
+        metadata = {"name": name} | self._metadata()
+        api_version, _, kind, _ = COLLECTIONS[self._collection]
+        body = {"apiVersion": api_version, "kind": kind} | self._body(metadata)
+        # Of a map that becomes empty, kube-apiserver keeps the empty one until the next write.
+        body["metadata"]["labels"] |= {"applied": "yes"}
+        query = f"fieldManager={self._random.choice(('one', 'two'))}&force={self._random.choice(('true', 'false'))}"
+        return f"PATCH/apply {self._collection}/{name}?{query} {_json(body)} -> code"
 
     def _json(self) -> str:
         name = self._name()
