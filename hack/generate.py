@@ -44,7 +44,7 @@ Writes what is generated:
   chart       the CRD, the roles and the README of charts/tf-operator
   commands    what docs/cli.md says of each command, and grammar.json in tf_operator/cli, from the parser of tfjob
   reference   docs/reference, from the program: flags, metrics, events; and the TF_CONFIG of an example
-  pictures    docs/concepts/*.svg, from hack/pages/concepts.py
+  pictures    docs/concepts/*.svg, from hack/pages/concepts.py; fails when a picture of docs/images is out of date
   dashboards  charts/tf-operator/dashboards, from hack/dashboards
   golden      the plan of each case in test/golden; read the difference, because it is a change of behaviour
   lock        hack/requirements/*.txt, from setup.cfg and the *.in files; a pin that still fits stays as it is
@@ -119,9 +119,13 @@ def commands(root: Path) -> Files:
     return Files({reference.PAGE: page, reference.GRAMMAR: reference.grammar()})
 
 
-def pictures(root: Path) -> Files:  # noqa: ARG001 (they follow from code alone)
-    """The pictures of docs/concepts and docs/architecture.md."""
+def pictures(root: Path) -> Files:
+    """The pictures of docs/concepts and docs/architecture.md, if those of docs/images show what there is."""
+    from demonstration import freshness  # noqa: PLC0415
     from pages import concepts  # noqa: PLC0415
+
+    if found := [*freshness.stale(root)]:
+        raise NotGeneratedError("; ".join(found))
 
     return Files(concepts.render(), owned=f"{concepts.FOLDER}/*.svg")
 

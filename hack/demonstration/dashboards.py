@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from demonstration import interruption, traffic
+from demonstration import freshness, interruption, traffic
 from demonstration import stage as stages
 from demonstration.interruption import Interrupted
 from demonstration.stage import Program, Stage
@@ -25,6 +25,7 @@ from lab.prometheus.server import Prometheus, Target
 from lab.tools.progress import Progress
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+OUTPUT: Final = ROOT / "docs/images"
 DESCRIPTION: Final = """\
 Draws docs/images: a real control plane, two replicas of the operator and a Prometheus for some minutes, under jobs that
 succeed, fail, restart and run out of time; then hack/render-dashboards. Nothing is left running."""
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     """Be ``hack/demo-dashboards``; the exit status."""
     parser = argparse.ArgumentParser(prog="hack/demo-dashboards", description=DESCRIPTION)
     parser.add_argument("--minutes", type=_minutes, default=10, help="how long jobs come and go (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs/images", help="the folder of the pictures")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the folder of the pictures")
     options = parser.parse_args(arguments)
     try:
         with interruption.interruptible():
@@ -168,8 +169,12 @@ def _draw(prometheus: Prometheus, options: argparse.Namespace) -> int:
         *(f"--range={max(1, options.minutes - 1)}m", f"--scrape-interval={_SCRAPE_SECONDS}s"),
     ]
     files = {path.stem: str(path) for path in (ROOT / "charts/tf-operator/dashboards").glob("*.json")}
+    drawn = [f"{name}.png" for name in files]
     one = subprocess.run([*command, "--set=namespace=vision", f"--set=name={LONG_JOB}", files.pop("job")], check=False)
-    return one.returncode or subprocess.run([*command, *files.values()], check=False).returncode
+    code = one.returncode or subprocess.run([*command, *files.values()], check=False).returncode
+    if code == 0 and options.output == OUTPUT:
+        freshness.record(ROOT, drawn)
+    return code
 
 
 if __name__ == "__main__":

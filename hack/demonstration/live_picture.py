@@ -1,7 +1,7 @@
-"""The command line of ``hack/demo-picture``: runs the demo's command in a terminal of its own, and draws one moment.
+"""The command line of ``hack/demo-picture``: runs the demo's command in a terminal of its own, and draws its end.
 
-The moment is the one in which the lost worker is being replaced. Nothing is made up: what the terminal shows then is
-exported as it is, but for lines that are cut at its width.
+Nothing is made up: what the terminal shows after the result is exported as it is, but for lines that are cut at its
+width.
 """
 
 import argparse
@@ -22,13 +22,14 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from demonstration import training
+from demonstration import freshness, training
 from lab.tools.progress import Progress
 
 COLUMNS: Final = 104
 ROWS: Final = 18
 """The last ones are drawn."""
-MOMENT: Final = "Restarting"
+OUTPUT: Final = training.ROOT / "docs/images/demo.svg"
+RESULT: Final = "has succeeded after"
 _CONTROL: Final = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r\n|\r|\n)")
 _OWN_FONTS: Final = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 _FORMAT: Final = _OWN_FONTS.sub("", CONSOLE_SVG_FORMAT).replace(
@@ -62,20 +63,21 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="hack/demo-picture", description="Draws the live table from a run of the demo."
     )
-    parser.add_argument("--output", type=Path, default=training.ROOT / "docs/images/demo.svg", help="the picture")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture")
     options = parser.parse_args(arguments)
     environment = training.prepare(Progress(sys.stderr, prefix="demo-picture"))
     os.chdir(training.ROOT)
     typed = ["tfjob", "run", str(training.JOB), "--mount", f"/training={training.PROGRAMS}"]
-    terminal, shown = Terminal(), list[str]()
+    terminal = Terminal()
     for piece in _printed([str(environment / "bin" / typed[0]), *typed[1:]]):
         terminal.write(piece)
-        if any(MOMENT in line for line in terminal.lines[-8:]):
-            shown = [line for line in terminal.lines if line.strip()]
-    if not shown:
-        sys.stderr.write(f"demo-picture: the table never showed {MOMENT!r}\n")
+    shown = [line for line in terminal.lines if line.strip()]
+    if not any(RESULT in line for line in shown[-ROWS:]):
+        sys.stderr.write("\n".join([*shown[-ROWS:], f"demo-picture: it never said {RESULT!r}", ""]))
         return 1
     options.output.write_text(picture(shown))
+    if options.output == OUTPUT:
+        freshness.record(training.ROOT, [OUTPUT.name])
     return 0
 
 

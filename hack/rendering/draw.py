@@ -4,6 +4,7 @@ Numbers are text, times are lines, histograms are shades. Run with the Python of
 """
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -36,6 +37,8 @@ _LETTERS_PER_INCH: Final = 15
 _UNITS: Final = {"s": "s", "bytes": "B", "Bps": "B/s"}
 _TIMES: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _POINTS: Final = 240
+_PALETTE: Final = ("#1f78c1", "#6d1f62", "#0a437c", "#58140c", "#447ebc", "#890f02", "#508642", "#c15c17")
+"""Of lines without a colour of their own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -136,11 +139,14 @@ def _lines(axes: Axes, panel: Answered, span: Span) -> None:
     columns = _columns(axes, [line.name for line in panel.lines])
     shown = [line.name for line in panel.lines[: columns * _LEGEND_ROWS] if line.name]
     names = [*shown, *("_" for _ in panel.lines[len(shown) :])]
+    fixed, palette = queries.colours(panel.panel), itertools.cycle(_PALETTE)
+    chosen = [fixed.get(line.name) or next(palette) for line in panel.lines]
     if defaults.get("custom", {}).get("stacking", {}).get("mode") == "normal":
-        axes.stackplot(times, [[0.0 if math.isnan(value) else value for value in row] for row in values], labels=names)
+        stacked = [[0.0 if math.isnan(value) else value for value in row] for row in values]
+        axes.stackplot(times, stacked, labels=names, colors=chosen)
     else:
-        for name, row in zip(names, values, strict=True):
-            axes.plot(times, row, label=name, linewidth=1)
+        for name, row, colour in zip(names, values, chosen, strict=True):
+            axes.plot(times, row, label=name, linewidth=1, color=colour)
     known = [value for row in values for value in row if not math.isnan(value)]
     axes.set_ylim(bottom=min((0.0, *known)), top=None if any(known) else 1.0)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value, defaults.get("unit", ""))))

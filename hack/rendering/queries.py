@@ -15,6 +15,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 Body = Mapping[str, Any]
+_COLOURS: Final = {
+    "blue": "#5794f2",
+    "green": "#73bf69",
+    "orange": "#ff9830",
+    "purple": "#b877d9",
+    "red": "#f2495c",
+    "yellow": "#f2cc0c",
+}
+"""Grafana's, by their names there."""
 _TIMEOUT_SECONDS: Final = 30.0
 _PLACE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::\w+)?\}|([A-Za-z_]\w*))")
 _LABEL_VALUES: Final = re.compile(r"label_values\((.+),\s*(\w+)\)")
@@ -78,6 +87,17 @@ class Prometheus:
             raise QueryError(refusal.read().decode(errors="replace")[:500]) from None
         except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
             raise QueryError(f"there is no Prometheus at {self.url}: {error}") from None
+
+
+def colours(panel: Body) -> dict[str, str]:
+    """The colours that a panel gives to lines by their names."""
+    return {
+        override["matcher"]["options"]: _COLOURS.get(entry["value"]["fixedColor"], entry["value"]["fixedColor"])
+        for override in panel["fieldConfig"].get("overrides", ())
+        if override["matcher"]["id"] == "byName"
+        for entry in override["properties"]
+        if entry["id"] == "color"
+    }
 
 
 def recent(prometheus: Prometheus, seconds: float, *, step: float) -> Span:

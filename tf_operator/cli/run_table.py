@@ -4,6 +4,7 @@ It begins when the first program runs: to import ``rich`` takes as long as to st
 starts in the same process.
 """
 
+from collections.abc import Iterator
 from typing import TextIO
 
 from rich.console import Console, Group
@@ -28,6 +29,7 @@ class LiveTable:
         self._clock = clock
         self._job = job
         self._pods: tuple[JobPod, ...] = ()
+        self._seen = dict[str, JobPod]()
         self._colours = dict[str, str]()
         self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4)
         self._live.start()
@@ -39,6 +41,7 @@ class LiveTable:
     def show_pods(self, pods: tuple[JobPod, ...]) -> None:
         """The pods have changed."""
         self._pods = pods
+        self._seen |= {pod.replica: pod for pod in pods}
 
     def show_event(self, event: JobEvent) -> None:
         """Show a warning above the table."""
@@ -75,13 +78,21 @@ class LiveTable:
         table = Table(box=None, pad_edge=False, header_style="dim")
         for name in ("REPLICA", "STATE", "RESTARTS", "NODE"):
             table.add_column(name, no_wrap=True)
-        restarts = pods.restarts(job, self._pods)
-        for pod in self._pods[:MOST_REPLICAS]:
-            state = Text(output.printable(state_of(pod)), overflow="ellipsis")
+        there = {pod.replica for pod in self._pods}
+        shown = pods.in_order((*self._pods, *self._cleaned_up(there)))
+        restarts = pods.restarts(job, shown)
+        for pod in shown[:MOST_REPLICAS]:
+            what = state_of(pod) if pod.replica in there else "was deleted at the end"
+            state = Text(output.printable(what), overflow="ellipsis")
             table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(restarts[pod.replica]), pod.node)
-        if len(self._pods) > MOST_REPLICAS:
-            table.add_row("...", f"{len(self._pods) - MOST_REPLICAS} more")
+        if len(shown) > MOST_REPLICAS:
+            table.add_row("...", f"{len(shown) - MOST_REPLICAS} more")
         return Group(title, table)
+
+    def _cleaned_up(self, there: set[str]) -> Iterator[JobPod]:
+        """The pods, as they were last, that went when the job had ended."""
+        wanted = pods.replicas_of(self._job) - there if self._job.is_finished else ()
+        return (pod for replica, pod in self._seen.items() if replica in wanted)
 
     def _colour(self, replica: str) -> str:
         return self._colours.setdefault(replica, _COLOURS[len(self._colours) % len(_COLOURS)])

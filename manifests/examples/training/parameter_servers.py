@@ -5,6 +5,7 @@ checkpoint on digits that nobody has learned from. A worker may come and go: its
 parameter server or the chief is lost, the chief begins again, from the last checkpoint.
 """
 
+import logging
 import sys
 
 import digits
@@ -25,6 +26,8 @@ def main() -> None:
     elif cluster.task_type == "evaluator":
         evaluate(options)
     else:
+        # A worker that is lost, and whose steps another one takes, is three long errors of TensorFlow's otherwise.
+        logging.getLogger("tensorflow").setLevel(logging.CRITICAL)
         try:
             lead(without_evaluator(cluster), options)
         except digits.PEER_ERRORS as error:

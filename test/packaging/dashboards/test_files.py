@@ -8,6 +8,7 @@ import pytest
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards import files
+from rendering import queries
 
 ROOT = Path(__file__).resolve().parents[3]
 BODIES = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / files.FOLDER).glob("*.json"))}
@@ -33,6 +34,15 @@ def test_the_page_on_monitoring_lists_a_dashboard_and_shows_it(name):
 
     assert f"| [{BODIES[name]['title']}](images/{name}.png) |" in page
     assert 20_000 < picture.stat().st_size < 200_000
+
+
+def test_pictures_have_the_colours_of_grafana():
+    panel = next(panel for panel in BODIES["overview"]["panels"] if panel["title"] == "Jobs created and ended")
+    red, grey = "#f2495c", "#8e8e8e"
+
+    found = queries.colours(panel)
+
+    assert (found["failed"], found["deleted"]) == (red, grey)
 
 
 def test_names_by_which_people_link_to_them_stay_as_they_are():

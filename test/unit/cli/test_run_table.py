@@ -44,3 +44,25 @@ def test_the_table_shows_the_replicas_below_their_lines(monkeypatch, count):
     assert "TFJob default/j  Running  2m  1 restart\n" in re.sub(" +\n", "\n", shown)
     assert re.search(r"worker-1 +is running +0 +n", shown)
     assert ("20 more" in shown) is (count == 40)
+
+
+@pytest.mark.parametrize("is_finished", [False, True], ids=["that goes on", "that has ended"])
+def test_a_replica_without_its_pod_is_shown_for_a_job(monkeypatch, is_finished):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream, cluster = io.StringIO(), EmbeddedJobs(FakeClock())
+    stored = cluster.job()
+    job = read_job(stored, registry.DEFAULT)
+    pods = [read_pod(job, cluster.pod(stored, name), registry.DEFAULT) for name in ("chief-0", "worker-0", "worker-7")]
+    restarts = {"restarts": 1, "restartRecords": [{"index": 0, "attempts": 1}]}
+    ended = cluster.report("j", "Succeeded", replicaStatuses={"Worker": restarts}) if is_finished else stored
+    table = LiveTable(job, stream=stream, clock=FakeClock())
+
+    table.show_pods(tuple(pods))
+    table.show_job(read_job(ended, registry.DEFAULT))
+    table.show_pods(tuple(pods[:1]))
+    table.close()
+
+    last = stream.getvalue().rpartition("TFJob default/j")[2]
+    assert bool(re.search(r"worker-0 +was deleted at the end", last)) is is_finished
+    assert "worker-7" not in last

@@ -1,0 +1,55 @@
+"""Whether pictures show what there is: of each, a digest of what it is made from, in ``docs/images/sources.json``.
+
+Who draws a picture records it; ``hack/generate pictures``, and so ``make verify``, fails when its sources have changed
+since. The sources are what decides how it looks, not everything that runs meanwhile.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path("docs/images")
+RECORD: Final = FOLDER / "sources.json"
+_RENDERING: Final = "hack/rendering/draw.py"
+_DASHBOARDS: Final = "charts/tf-operator/dashboards"
+SOURCES: Final = {
+    "demo.svg": (
+        "hack/demonstration/live_picture.py",
+        "manifests/examples/training/lost-worker.yaml",
+        "manifests/examples/training/parameter_servers.py",
+        "tf_operator/cli/run_table.py",
+        "tf_operator/cli/run_view.py",
+    ),
+    **{f"{name}.png": (_RENDERING, f"{_DASHBOARDS}/{name}.json") for name in ("internals", "job", "overview")},
+}
+DRAWN_BY: Final = {"demo.svg": "hack/demo-picture"}
+_OTHERWISE: Final = "hack/demo-dashboards"
+
+
+def stale(root: Path) -> Iterator[str]:
+    """A sentence for each picture that is older than what it shows."""
+    known = _known(root)
+    for name, sources in SOURCES.items():
+        if known.get(name) != digest(root, sources):
+            yield f"{FOLDER / name} is older than what it shows: {DRAWN_BY.get(name, _OTHERWISE)} draws it again"
+
+
+def record(root: Path, names: Iterable[str]) -> None:
+    """Remember that these pictures have just been drawn."""
+    known = _known(root) | {name: digest(root, SOURCES[name]) for name in names}
+    (root / RECORD).write_text(f"{json.dumps(dict(sorted(known.items())), indent=2)}\n", encoding="utf-8")
+
+
+def digest(root: Path, sources: Iterable[str]) -> str:
+    """Of the files and of their names."""
+    found = hashlib.sha256()
+    for source in sources:
+        found.update(f"{source}\0{hashlib.sha256((root / source).read_bytes()).hexdigest()}\0".encode())
+    return found.hexdigest()
+
+
+def _known(root: Path) -> dict[str, str]:
+    path = root / RECORD
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
