@@ -24,8 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, changes: bool) -> None:
     """Put the choice of a cluster and a namespace into the grammar of a command; whether it changes the cluster."""
     group = parser.add_argument_group("cluster")
     group.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace; default: that of the context")
-    group.add_argument("--context", metavar="NAME", help="context of the kubeconfig; in-cluster: that of this pod")
-    group.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig; default: KUBECONFIG or ~/.kube/config")
+    group.add_argument(
+        "--context", metavar="NAME", type=_name, help="context of the kubeconfig; in-cluster: that of this pod"
+    )
+    group.add_argument(
+        "--kubeconfig", metavar="FILE", type=_name, help="kubeconfig; default: KUBECONFIG or ~/.kube/config"
+    )
     group.add_argument(
         "--kind",
         default="tfjob",
@@ -34,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, changes: bool) -> None:
     )
     group.add_argument("-v", "--verbose", action="store_true", help="say which cluster is used")
     parser.set_defaults(changes=changes)
+
+
+def _name(text: str) -> str:
+    """A name that was given. One out of a variable that is empty must not mean the cluster that is current."""
+    if not text:
+        raise argparse.ArgumentTypeError(f"is {cluster.EMPTY}")
+    return text
 
 
 def is_plugin() -> bool:

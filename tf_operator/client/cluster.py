@@ -24,6 +24,7 @@ from tf_operator.machinery.transport.config import ClientConfig, ConfigSource
 from tf_operator.machinery.transport.in_cluster import SERVICE_ACCOUNT, InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
 
+EMPTY: Final = "empty, and names no cluster"
 POD_CONTEXT: Final = "in-cluster"
 """Names the cluster of this pod, where a context is named."""
 
@@ -110,29 +111,32 @@ def choose(
     """The cluster that is meant. ``follows_kubectl``: kubectl's own choice, whether or not a local server runs."""
     if choice := named(kubeconfig, context, environment):
         return choice
-    if follows_kubectl:
-        return _of_kubectl(environment)
-    if choice := local(environment):
+    if not follows_kubectl and (choice := local(environment)):
         return choice
     choice = _of_kubectl(environment)
-    return replace(choice, objection=_objection(choice, environment))
+    objection = None if follows_kubectl else _objection(choice, environment)
+    return replace(choice, objection=objection or _objection_to_variable(choice, environment))
 
 
 def named(
     kubeconfig: str | None, context: str | None, environment: Mapping[str, str] = os.environ
 ) -> ClusterChoice | None:
-    """The cluster that somebody names; ``None`` when none is named."""
+    """The cluster that somebody names; ``None`` when none is named. An empty name is a mistake: ``NotPossible``."""
+    for word, name in (("context", context), ("kubeconfig", kubeconfig)):
+        if name == "":
+            raise NotPossible(f"{word} is {EMPTY}")
     variable = environment.get("KUBECONFIG", "")
-    if context == local_kubeconfig.CONTEXT and not (kubeconfig or variable):
+    files = [kubeconfig] if kubeconfig else [file for file in variable.split(os.pathsep) if file]
+    if context == local_kubeconfig.CONTEXT and not files:
         kubeconfig = str(StateFolder(state.default_folder(environment)).kubeconfig)
     folder = None
-    if context in {None, "", local_kubeconfig.CONTEXT}:
-        folder = _folder_of([kubeconfig] if kubeconfig else variable.split(os.pathsep), environment)
+    if context in {None, local_kubeconfig.CONTEXT}:
+        folder = _folder_of([kubeconfig] if kubeconfig else files, environment)
     if context:
         return ClusterChoice(kubeconfig, context, f"the context {context} (--context)", folder=folder)
     if kubeconfig:
         return ClusterChoice(kubeconfig, None, f"the kubeconfig {kubeconfig} (--kubeconfig)", folder=folder)
-    if variable:
+    if files:
         return ClusterChoice(None, None, f"the kubeconfig {variable} (KUBECONFIG)", folder=folder)
     return None
 
@@ -142,7 +146,9 @@ def local(environment: Mapping[str, str] = os.environ) -> ClusterChoice | None:
     folder = StateFolder(state.default_folder(environment))
     if folder.server() is None:
         return None
-    return ClusterChoice(str(folder.kubeconfig), None, f"the local server of {folder.path}", Origin.LOCAL, folder)
+    reason, context = f"the local server of {folder.path}", local_kubeconfig.CONTEXT
+    # By its name: whoever logs in to a cluster while KUBECONFIG has this file makes that one the current one in it.
+    return ClusterChoice(str(folder.kubeconfig), context, reason, Origin.LOCAL, folder)
 
 
 def is_local(choice: ClusterChoice, address: str, environment: Mapping[str, str] = os.environ) -> bool:
@@ -184,12 +190,22 @@ def _objection(choice: ClusterChoice, environment: Mapping[str, str]) -> Objecti
         state_of = "is starting" if folder.process() else "does not run"
         problem = f"the local server of {folder.path} {state_of}"
     elif last and last.origin == Origin.LOCAL:
-        problem = f"{last.name}, which the commands before were for, is gone"
+        problem = "the local server, which the commands before were for, is gone"
+    elif last == last_cluster.UNKNOWN:
+        path = last_cluster.path(environment)
+        problem, start = f"{path}, which says what the commands before were for, is damaged", ""
     elif last and last.origin and last.origin != choice.origin:
         problem, start = f"the commands before were for {last.name}, and this one would be for {choice.reason}", ""
     else:
         return None
     return Objection(problem, start, _context_of(choice))
+
+
+def _objection_to_variable(choice: ClusterChoice, environment: Mapping[str, str]) -> Objection | None:
+    """That KUBECONFIG is set and has nothing but separators, as of two variables that are empty."""
+    if not environment.get("KUBECONFIG"):
+        return None
+    return Objection("KUBECONFIG names no file", "", _context_of(choice))
 
 
 def _context_of(choice: ClusterChoice) -> str:
@@ -215,7 +231,7 @@ def _folder_of(files: list[str], environment: Mapping[str, str]) -> StateFolder 
 
     Of several files the first one with a current context decides.
     """
-    for file in filter(None, files):
+    for file in files:
         path = Path(file).expanduser().absolute()
         folder = StateFolder(path.parent)
         is_local_folder = folder.exists() or folder.path == StateFolder(state.default_folder(environment)).path

@@ -26,18 +26,23 @@ class LastCluster:
     """How the last command that named no cluster came to its own; empty if there was none."""
 
 
+UNKNOWN = LastCluster("", "a cluster that nobody knows any more", "unknown")
+"""What was remembered cannot be read."""
+
+
 def path(environment: Mapping[str, str]) -> Path:
     """The file."""
     return state.default_folder(environment).with_name("last-cluster.json")
 
 
 def read(environment: Mapping[str, str] = os.environ) -> LastCluster | None:
-    """What was remembered; ``None`` for nothing."""
+    """What was remembered; ``None`` for nothing, ``UNKNOWN`` for a file that says nothing, as when it is cut off."""
+    file = path(environment)
     try:
-        content = json.loads(path(environment).read_bytes())
+        content = json.loads(file.read_bytes())
         return LastCluster(str(content["address"]), str(content["name"]), str(content["origin"]))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return UNKNOWN if os.path.isfile(file) else None  # noqa: PTH113 (which raises where a folder is closed)
 
 
 def write(last: LastCluster, environment: Mapping[str, str] = os.environ) -> None:

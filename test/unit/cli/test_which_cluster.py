@@ -4,6 +4,7 @@ The verbs are those of the grammar, so a new one is in this table. Clusters are 
 """
 
 import argparse
+import json
 import os
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -54,7 +55,8 @@ class Situation:
     """What there is, and what is expected of it."""
 
     local: str = ""
-    """The local server: ``runs``, ``killed``, ``down``, ``starting``."""
+    """The local server: ``runs``, ``killed``, ``down``, ``starting``; ``shared``: it runs, and another program has put
+    its own cluster into its kubeconfig."""
     variable: str = ""
     """KUBECONFIG, by names of clusters."""
     flags: str = ""
@@ -77,6 +79,9 @@ UP = "start it again (tfjob local up), or name the cluster (--context prod-eu)"
 SITUATIONS = {
     "no local server has ever run": Situation(),
     "a local server runs": Situation(local="runs", reads="local", changes="local"),
+    "it runs, and its kubeconfig has another current context": Situation(
+        local="shared", reads="local", changes="local"
+    ),
     "it was killed": Situation(local="killed", last="local", changes="", said=UP, notes=True),
     "it was killed, and nothing was remembered": Situation(local="killed", changes="", said=UP, notes=True),
     "it was ended": Situation(local="down", last="local", changes="", said=UP, notes=True),
@@ -97,6 +102,17 @@ SITUATIONS = {
     "KUBECONFIG names a server that was purged, and another cluster": Situation(
         variable="local:prod-eu", reads="", changes="", said="tfjob local up starts it"
     ),
+    "KUBECONFIG is empty, and a local server was killed": Situation(
+        local="killed", variable=":", changes="", said=UP, notes=True
+    ),
+    "KUBECONFIG is empty, and a local server runs": Situation(
+        local="runs", variable=":", reads="local", changes="local"
+    ),
+    "KUBECONFIG is empty": Situation(variable=":", changes="", said="KUBECONFIG names no file", notes=True),
+    "kubectl tfjob, and KUBECONFIG is empty": Situation(
+        variable=":", program="kubectl-tfjob", changes="", said="KUBECONFIG names no file", notes=True
+    ),
+    "what was remembered is damaged": Situation(last="damaged", changes="", said="is damaged", notes=True),
     "KUBECONFIG names another cluster, and a server that was purged": Situation(variable="prod-eu:local"),
     "KUBECONFIG names a server that was killed": Situation(
         local="killed", variable="local", reads="", changes="", said="tfjob local up starts it (or unset KUBECONFIG)"
@@ -174,6 +190,13 @@ class Clusters:
         return self._inner.send(request, **options)
 
 
+def merged(ours, other):
+    """A kubeconfig after another program has added a cluster of its own, as for the first file of KUBECONFIG."""
+    first, second = json.loads(ours), json.loads(other)
+    lists = {name: [*first[name], *second[name]] for name in ("clusters", "contexts", "users")}
+    return json.dumps(first | lists | {"current-context": second["current-context"]})
+
+
 def config_of(name):
     text = local_kubeconfig.text(HOSTS[name], authority=b"", token="t")
     return text.replace(local_kubeconfig.CONTEXT, name)
@@ -202,12 +225,13 @@ async def ended(_):
 
 def arrange(situation, home, monkeypatch):
     """Make the situation; the clusters in it."""
-    clusters = Clusters(monkeypatch, home, is_local_up=situation.local == "runs")
+    clusters = Clusters(monkeypatch, home, is_local_up=situation.local in {"runs", "shared"})
     folder = StateFolder(state.default_folder(os.environ))
     if situation.local:
         folder.create()
-        folder.kubeconfig.write_text(local_kubeconfig.text(HOSTS["local"], authority=b"", token="t"))
-    if situation.local in {"runs", "killed", "starting"}:
+        text = local_kubeconfig.text(HOSTS["local"], authority=b"", token="t")
+        folder.kubeconfig.write_text(merged(text, config_of("prod-eu")) if situation.local == "shared" else text)
+    if situation.local in {"runs", "killed", "starting", "shared"}:
         folder.record("" if situation.local == "starting" else HOSTS["local"])
     if situation.local == "killed":
         alive = ProcessIdentity.is_alive.fget
@@ -219,7 +243,7 @@ def arrange(situation, home, monkeypatch):
     own.kubeconfig.write_text(local_kubeconfig.text(HOSTS["local"], authority=b"", token="t"))
     files = {"local": folder.kubeconfig, "own": own.kubeconfig}
     if situation.variable:
-        paths = [str(files.get(name, home / name)) for name in situation.variable.split(":")]
+        paths = [str(files.get(name, home / name)) if name else "" for name in situation.variable.split(":")]
         monkeypatch.setenv("KUBECONFIG", ":".join(paths))
     if situation.has_kubeconfig:
         (home / ".kube").mkdir()
@@ -230,10 +254,18 @@ def arrange(situation, home, monkeypatch):
         monkeypatch.setattr(cluster, "SERVICE_ACCOUNT", home)
         monkeypatch.setattr(cluster, "InCluster", Pod)
     if situation.last:
-        name = {"local": "local", "kubeconfig": "staging"}[situation.last]
-        last_cluster.write(LastCluster(HOSTS[name], name, situation.last))
+        remember(situation.last)
     monkeypatch.setattr(sys, "argv", [f"/bin/{situation.program}"])
     return clusters
+
+
+def remember(last):
+    if last == "damaged":
+        last_cluster.path(os.environ).parent.mkdir(parents=True, exist_ok=True)
+        last_cluster.path(os.environ).write_text("[" * 100_000)
+        return
+    name = {"local": "local", "kubeconfig": "staging"}[last]
+    last_cluster.write(LastCluster(HOSTS[name], name, last))
 
 
 class Pod:
@@ -252,9 +284,11 @@ def test_a_verb_is_for_the_cluster_that_is_meant_and_says_so(home, monkeypatch, 
 
     printed = capsys.readouterr()
     said, expected = printed.out + printed.err, situation.changes if changes else situation.reads
-    if line.startswith("run ") and not (situation.flags or situation.variable or "kubectl" in situation.program):
+    if line.startswith("run ") and not (
+        situation.flags or situation.variable.strip(":") or "kubectl" in situation.program
+    ):
         # Without a cluster the job runs on this machine, in the server that runs, or in one of its own.
-        expected = "local" if situation.local == "runs" else ""
+        expected = "local" if situation.local in {"runs", "shared"} else ""
         assert (code, set(clusters.asked)) == (0, {"local"} if expected else set())
         return
     assert set(clusters.asked) == ({expected} if expected else set()), said
@@ -271,11 +305,36 @@ def test_a_cluster_is_named_once(home, monkeypatch, capsys):
     clusters = arrange(SITUATIONS["it was purged after commands for it"], home, monkeypatch)
 
     assert main.main(["delete", "train"]) == 1
-    assert "nothing was changed, because local, which the commands before were for, is gone" in capsys.readouterr().err
+    assert (
+        "nothing was changed, because the local server, which the commands before were for, is gone"
+        in capsys.readouterr().err
+    )
     notes = [(main.main(["list"]), capsys.readouterr().err)[1] for _ in range(2)]
     assert notes == ["tfjob: this is prod-eu (the current context); the command before was for local\n", ""]
     assert main.main(["delete", "train"]) == 0
     assert (capsys.readouterr().out, clusters.changed) == ("TFJob default/train deleted in prod-eu\n", ["prod-eu"])
+
+
+@pytest.mark.parametrize("flag", ["--context", "--kubeconfig"])
+def test_a_name_out_of_a_variable_that_is_empty_means_no_cluster(home, monkeypatch, capsys, flag):
+    """As by ``tfjob delete train --context "$CLUSTER"``: not the cluster that happens to be current."""
+    clusters = arrange(Situation(), home, monkeypatch)
+
+    with pytest.raises(SystemExit, match="2"):
+        main.main(["delete", "train", flag, ""])
+    assert f"argument {flag}: is empty, and names no cluster" in capsys.readouterr().err
+    with pytest.raises(NotPossible, match=f"{flag[2:]} is empty, and names no cluster"):
+        AsyncTFJobs(**{flag[2:]: ""})
+    assert clusters.asked == []
+
+
+def test_a_refusal_speaks_of_the_local_server_although_another_cluster_was_named_since(home, monkeypatch, capsys):
+    arrange(SITUATIONS["it was purged after commands for it"], home, monkeypatch)
+    assert main.main(["list", "--context", "prod-eu"]) == 0
+    capsys.readouterr()
+
+    assert main.main(["delete", "train"]) == 1
+    assert "because the local server, which the commands before were for, is gone" in capsys.readouterr().err
 
 
 def test_completion_leaves_the_note_to_the_next_command(home, monkeypatch, capsys):

@@ -73,9 +73,11 @@ def test_the_last_cluster_is_remembered_by_its_user_alone_and_where_it_can_be(en
     assert (last_cluster.read(environment), file.stat().st_mode & 0o777) == (last, 0o600)
     assert list(file.parent.iterdir()) == [file]
 
-    file.write_text("[]")
-    assert last_cluster.read(environment) is None
+    for text in ("[]", "", "[" * 100_000):
+        file.write_text(text)
+        assert last_cluster.read(environment) == last_cluster.UNKNOWN
     file.unlink()
+    assert last_cluster.read(environment) is None
     file.mkdir()
     last_cluster.write(last, environment)
     assert list(file.parent.iterdir()) == [file]
