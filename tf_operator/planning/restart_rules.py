@@ -76,7 +76,7 @@ def _rules(entries: object) -> Iterator[tuple[str, frozenset[int]]]:
 
 
 def _listed(found: object) -> Sequence[Any]:
-    return found if isinstance(found, list) else ()
+    return found if isinstance(found, list | tuple) else ()
 
 
 def _known(code: int) -> int:

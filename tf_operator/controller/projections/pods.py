@@ -30,7 +30,6 @@ from tf_operator.planning.restart_rules import RestartRules
 from tf_operator.planning.snapshot import STOP_AFTER, Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
-_NOTHING: Final = msgspec.Raw()
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing", restart_rules.RESTARTING_ALL})
 """Reasons for waiting that every pod has while its node prepares it."""
@@ -74,12 +73,22 @@ class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
-class _ContainerSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Of a container, what it says itself about its restarts."""
+class _ExitCodes(msgspec.Struct, frozen=True):
+    operator: str = ""
+    values: tuple[int, ...] | None = None
 
-    name: Interned[str] = ""
+
+class _RestartRule(msgspec.Struct, frozen=True, rename="camel"):
+    action: str = ""
+    exit_codes: _ExitCodes | None = None
+
+
+class _ContainerSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Of a container, what it says itself about its restarts. Nothing of it is kept, so nothing is interned."""
+
+    name: str = ""
     restart_policy: str = ""
-    restart_policy_rules: msgspec.Raw = _NOTHING
+    restart_policy_rules: tuple[_RestartRule, ...] | None = None
 
 
 class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -226,15 +235,13 @@ def _decider(entry: _ContainerStatus, spec: _PodSpec, *, ends: bool, resizes: in
 
 
 def _restart_rules(container: _ContainerSpec) -> RestartRules | None:
-    rules = container.restart_policy_rules
-    return _read_rules(container.restart_policy, bytes(rules)) if container.restart_policy else None
+    return _read_rules(container.restart_policy, container.restart_policy_rules) if container.restart_policy else None
 
 
 @lru_cache(maxsize=256)
-def _read_rules(policy: str, rules: bytes) -> RestartRules | None:
+def _read_rules(policy: str, rules: tuple[_RestartRule, ...] | None) -> RestartRules | None:
     """Pods of all jobs have the same few: one of equal ones is kept."""
-    found = msgspec.json.decode(rules) if rules else None
-    return restart_rules.read({"restartPolicy": policy, "restartPolicyRules": found})
+    return restart_rules.read({"restartPolicy": policy, "restartPolicyRules": msgspec.to_builtins(rules)})
 
 
 def _resizes(status: _PodStatus) -> int:
