@@ -104,7 +104,7 @@ class _Writer:
         name = self._name()
         metadata = {"name": name} | self._metadata()
         api_version, _, kind, _ = COLLECTIONS[self._collection]
-        body = {"apiVersion": api_version, "kind": kind} | self._body(metadata)
+        body: Json = {"apiVersion": api_version, "kind": kind} | self._body(metadata)
         # Of a map that becomes empty, kube-apiserver keeps the empty one until the next write.
         body["metadata"]["labels"] |= {"applied": "yes"}
         query = f"fieldManager={self._random.choice(('one', 'two'))}&force={self._random.choice(('true', 'false'))}"
