@@ -419,7 +419,12 @@ async def test_hooks_run_after_the_start_and_a_failed_one_ends_the_container(mac
 
 async def test_a_pod_deleted_by_force_while_it_is_prepared_never_runs(machine, monkeypatch):
     started = []
-    monkeypatch.setattr(machine.node._parts.processes, "start", lambda *launch: started.append(launch))
+
+    def start(identity, _, watcher):
+        started.append(identity)
+        watcher.on_failed("it should not have been asked for")
+
+    monkeypatch.setattr(machine.node._parts.processes, "start", start)
     machine.gate.path = "/configmaps/gated"
     source = [{"configMapRef": {"name": "gated", "optional": True}}]
     pod = await machine.pod("unborn", main={"envFrom": source})
