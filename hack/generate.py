@@ -17,7 +17,10 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 LOCKS: Final[Mapping[str, Sequence[str]]] = {
-    "image": ("setup.cfg", "--extra", "uvloop", "--extra", "tls"),
+    "image": (
+        *("setup.cfg", "--extra", "uvloop", "--extra", "tls"),
+        *("--overrides", "hack/requirements/image-overrides.in"),
+    ),
     "ci": (
         "setup.cfg",
         *(part for extra in ("uvloop", "tls", "cli", "local", "test", "dev") for part in ("--extra", extra)),

@@ -10,8 +10,9 @@
 
 ``AsyncTFJobs`` has the same methods as coroutines. Both find the cluster as ``tfjob`` does: ``kubeconfig`` and
 ``context``, or the variable KUBECONFIG, or the local server if it runs, or ``~/.kube/config``, or the account of the
-pod that they run in. A change of a cluster that is only what is left raises ``ClusterNotNamed``. A call that fails
-raises an ``ApiError``, such as ``NotFound``; without credentials ``ConfigurationError``.
+pod that they run in; or they get a configured client of the ``kubernetes`` package (``api_client``). A change of a
+cluster that is only what is left raises ``ClusterNotNamed``. A call that fails raises an ``ApiError``, such as
+``NotFound``; without credentials ``ConfigurationError``.
 """
 
 from importlib import import_module

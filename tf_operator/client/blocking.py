@@ -41,10 +41,13 @@ class TFJobs:
         context: str | None = None,
         kubeconfig: str | None = None,
         kind: str = "tfjob",
+        api_client: object | None = None,
         transport: Transport | None = None,
     ) -> None:
         """As ``AsyncTFJobs``; connects, so a cluster without credentials raises ``ConfigurationError`` here."""
-        self._jobs = AsyncTFJobs(namespace, context=context, kubeconfig=kubeconfig, kind=kind, transport=transport)
+        self._jobs = AsyncTFJobs(
+            namespace, context=context, kubeconfig=kubeconfig, kind=kind, api_client=api_client, transport=transport
+        )
         self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tfjobs", daemon=True)

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tf_operator.client import changes, cluster, discovery, events, logs, pods, replacement
+from tf_operator.client import changes, cluster, discovery, events, logs, package_client, pods, replacement
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.client.events import EVENTS, JobEvent
 from tf_operator.client.job import Job, NotPossible, read_job
@@ -49,17 +49,18 @@ class AsyncTFJobs:
         context: str | None = None,
         kubeconfig: str | None = None,
         kind: str = "tfjob",
+        api_client: object | None = None,
         choice: ClusterChoice | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Choose a cluster; nothing is sent yet.
 
-        ``context`` and ``kubeconfig`` name it; without them it is found as by ``tfjob`` (``client.cluster``), and a
-        cluster that is only what is left is not changed: ``ClusterNotNamed``. ``namespace``: empty for the one that the
-        kubeconfig's context names, or else ``default``. ``kind``: as for kubectl, in any letter case;
-        ``tfjob.kubeflow.org`` where several APIs have that kind. ``choice``: what ``cluster.choose`` has found.
-        ``transport``: in place of a connection of its own.
+        ``context`` and ``kubeconfig`` name it, or ``api_client``, a configured ``kubernetes.client.ApiClient``; without
+        them it is found as by ``tfjob`` (``client.cluster``), and a cluster that is only what is left is not changed:
+        ``ClusterNotNamed``. ``namespace``: empty for that of the context, or else ``default``. ``kind``: as
+        for kubectl, in any letter case; ``tfjob.kubeflow.org`` where several APIs have that kind. ``choice``: what
+        ``cluster.choose`` has found. ``transport``: in place of a connection of its own.
         """
         api = registry.named(kind)
         if api is None:
@@ -67,7 +68,7 @@ class AsyncTFJobs:
         self.api: ServedAPI = api
         self.namespace = namespace
         if transport is None:
-            choice = choice or cluster.choose(kubeconfig, context)
+            choice = choice or package_client.choice(api_client) or cluster.choose(kubeconfig, context)
         self._choice = choice
         self._cluster = ""
         self._transport = transport

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kubernetes import config
 
 from support.builders import tfjob
 from support.job_namespace import pod_names
@@ -148,8 +149,15 @@ async def test_doctor_sees_server_crd_and_rights_and_misses_the_deployment(tfjob
     assert (code, "no operator is installed" in said or "nobody leads" in said) == (1, True)
 
 
-async def test_the_client_does_it_from_python(job_namespace):
-    options = {"kubeconfig": str(job_namespace.plane.kubeconfig("admin"))}
+GIVEN = {
+    "a kubeconfig": lambda path: {"kubeconfig": path},
+    "a client of the package": lambda path: {"api_client": config.new_client_from_config(path)},
+}
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN.keys())
+async def test_the_client_does_it_from_python(job_namespace, given):
+    options = given(str(job_namespace.plane.kubeconfig("admin")))
 
     def in_a_program():
         with TFJobs(job_namespace.namespace, **options) as jobs:

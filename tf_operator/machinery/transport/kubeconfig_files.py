@@ -195,9 +195,15 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
 
 async def _provided(user: Mapping[str, Any]) -> str:
     """The header that the ``kubernetes`` package finds for an auth-provider."""
-    # Imported here: half a second, and 50 MB.
-    from kubernetes.aio.client import Configuration  # noqa: PLC0415
-    from kubernetes.aio.config import ConfigException, load_kube_config_from_dict  # noqa: PLC0415
+    try:
+        # Imported here: half a second, and 50 MB. The operator's image does without.
+        from kubernetes.aio.client import Configuration  # noqa: PLC0415
+        from kubernetes.aio.config import ConfigException, load_kube_config_from_dict  # noqa: PLC0415
+    except ImportError:
+        raise ConfigurationError(
+            f"the auth-provider {user['auth-provider'].get('name')!r} needs the package kubernetes, which is not "
+            "installed: install it (pip install kubernetes), or use an exec plugin"
+        ) from None
 
     found = Configuration()
     try:

@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import sys
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,15 @@ async def test_a_plugin_learns_what_the_kubeconfig_says_of_the_cluster(folder):
         "disable-compression": True,
         "config": {"audience": "a"},
     }
+
+
+async def test_an_auth_provider_without_the_package_that_knows_it_is_an_error_with_the_ways_on(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kubernetes.aio.client", None)
+    provider = {"name": "gcp", "config": {"access-token": SECRET}}
+
+    with pytest.raises(ConfigurationError, match=r"needs the package kubernetes.*pip install kubernetes.*exec plugin"):
+        await read(write(folder / "config", kubeconfig(user={"auth-provider": provider})))
+    assert (await read(write(folder / "config", kubeconfig(user={"token": SECRET})))).authorization
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
