@@ -89,10 +89,12 @@ def rows(printed: str) -> list[str]:
 
 
 def tables(page: Page) -> Iterator[tuple[Block, str]]:
-    """The rows, with their headers, of all tables in the output that a page shows of its commands."""
+    """The rows, with their headers, of all tables in the output that a page shows of the commands that are run."""
+    was_run = False
     for block in blocks(page):
+        was_run = not block.not_run if block.language == "sh" else was_run
         is_table = False
-        for row in rows(block.text) if block.language == "text" and not block.not_run else ():
+        for row in rows(block.text) if block.language == "text" and was_run and not block.not_run else ():
             is_table = bool(_HEADER.fullmatch(row)) or (is_table and row not in {"", "..."})
             if is_table:
                 yield block, row
