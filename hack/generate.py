@@ -46,7 +46,7 @@ Writes what is generated:
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
   commands    what docs/cli.md says of each command, and grammar.json in tf_operator/cli, from the parser of tfjob
-  reference   docs/reference, from the program: flags, metrics, events; and the TF_CONFIG of an example
+  reference   docs/reference, from the program: flags, metrics, events, Python client; and the TF_CONFIG of an example
   pictures    docs/concepts/*.svg, from hack/pages/concepts.py; fails when a picture of docs/images is out of date
   dashboards  charts/tf-operator/dashboards, from hack/dashboards
   golden      the plan of each case in test/golden; read the difference, because it is a change of behaviour

@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 
 from commands.reference import between
-from pages import rights
+from pages import client, rights
 from pages.all_metrics import full_registry
 from tf_operator.app.options import flags
 from tf_operator.cli import main
@@ -59,7 +59,8 @@ CAUSES: Final[Mapping[FailureCause, str]] = {
 
 def render(root: Path) -> Mapping[Path, str]:
     """Every generated page, and those of which a part is."""
-    pages = {"flags": _flags(), "metrics": _metrics(), "events": _events()}
+    python = HEAD.format(title="The Python client", text=client.TEXT) + client.page()
+    pages = {"flags": _flags(), "metrics": _metrics(), "events": _events(), "python": python}
     texts = {FOLDER / f"{name}.md": text for name, text in pages.items()}
     parts = {TF_CONFIG: ("TF_CONFIG", _tf_config(root)), SECURITY: ("rights by option", rights.table(root))}
     return texts | {

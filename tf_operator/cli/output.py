@@ -50,16 +50,9 @@ def job_table(
     rows = []
     for job in found:
         row = [job.namespace] if shows_namespace else []
-        row += [job.name, job.phase or "-", ready(job), str(job.restarts), age(job.created, now)]
+        row += [job.name, job.phase or "-", job.ready, str(job.restarts), age(job.created, now)]
         rows.append([*row, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
     return table([*names, "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)
-
-
-def ready(job: Job) -> str:
-    """How many replicas run or have succeeded, of all; of a job that has ended, how many have succeeded."""
-    running = 0 if job.is_finished else sum(counts.active for counts in job.replicas.values())
-    done = running + sum(counts.succeeded for counts in job.replicas.values())
-    return f"{done}/{sum(counts.wanted for counts in job.replicas.values())}"
 
 
 def event_table(found: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:

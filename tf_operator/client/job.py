@@ -1,8 +1,9 @@
 """A job as its users see it: read from the object by the dialect of its API, whichever operator wrote the status."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from html import escape
 from typing import Any, Final
 
 from tf_operator.dialects.served import ServedAPI
@@ -10,6 +11,7 @@ from tf_operator.job.record import ENDS, FirstFailure, JobPhase
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, metadata_of, parse_time, text_of
 
+_COLUMNS: Final = ("Namespace", "Name", "State", "Ready", "Restarts", "Created", "Message")
 _NOTHING: Final[Body] = {}
 FAILED: Final = 1
 """The exit code of a job that failed and does not say with which one."""
@@ -68,6 +70,36 @@ class Job:
         if self.phase is JobPhase.SUCCEEDED:
             return 0
         return (self.first_failure and self.first_failure.exit_code) or FAILED
+
+    @property
+    def ready(self) -> str:
+        """How many replicas run or have succeeded, of all, as in ``2/3``; after the end, how many have succeeded."""
+        running = 0 if self.is_finished else sum(counts.active for counts in self.replicas.values())
+        done = running + sum(counts.succeeded for counts in self.replicas.values())
+        return f"{done}/{sum(counts.wanted for counts in self.replicas.values())}"
+
+    def _repr_html_(self) -> str:
+        return _html_table((self,))
+
+
+class JobList(tuple[Job, ...]):
+    """Jobs. In a notebook, the value of a cell is a table of them."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return _html_table(self)
+
+
+def _html_table(jobs: Iterable[Job]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(job))}</tr>" for job in jobs)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cells(job: Job) -> tuple[str, ...]:
+    created = f"{job.created:%Y-%m-%d %H:%M:%S} UTC" if job.created else "-"
+    return (job.namespace, job.name, job.phase or "-", job.ready, str(job.restarts), created, job.message)
 
 
 def read_job(body: Body, api: ServedAPI) -> Job:

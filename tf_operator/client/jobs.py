@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from tf_operator.client import changes, cluster, discovery, events, logs, package_client, pods, replacement
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.client.events import EVENTS, JobEvent
-from tf_operator.client.job import Job, NotPossible, read_job
+from tf_operator.client.job import Job, JobList, NotPossible, read_job
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects import registry
@@ -155,7 +155,7 @@ class AsyncTFJobs:
         scope = Scope("" if all_namespaces else self.namespace, label_selector=selector)
         listed = await changes.list_all(self.client, self.api.resource, scope)
         found = [self._job(body) for body in listed.items]
-        return tuple(sorted(found, key=lambda job: (job.namespace, job.name)))
+        return JobList(sorted(found, key=lambda job: (job.namespace, job.name)))
 
     async def watch(self, job: str | Job) -> AsyncGenerator[Job, None]:
         """The job now, and after each change, until it is deleted; ``NotFound`` when there is none."""

@@ -66,6 +66,19 @@ async def test_a_job_in_place_of_another_waits_until_that_is_gone(jobs, cluster)
     assert (await jobs.get("j")).uid == job.uid
 
 
+async def test_a_notebook_shows_jobs_as_a_table(jobs, cluster):
+    cluster.job("a")
+    failed = {"type": "Failed", "status": "True", "message": "no <data>"}
+    cluster.job("b", status={"conditions": [failed], "replicaStatuses": {"Worker": {"active": 1}}})
+
+    shown = (await jobs.list())._repr_html_()
+
+    assert shown.count("<tr>") == 3
+    assert "<td>b</td><td>Failed</td><td>0/2</td><td>0</td>" in shown
+    assert shown.endswith("<td>no &lt;data&gt;</td></tr></tbody></table>")
+    assert (await jobs.get("a"))._repr_html_().count("<tr>") == 2
+
+
 async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, cluster):
     cluster.job()
     running, ended = (asyncio.ensure_future(jobs.wait("j", until=until)) for until in (JobPhase.RUNNING, None))

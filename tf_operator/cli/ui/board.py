@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.cli import output
 from tf_operator.cli.ui import feed
 from tf_operator.cli.ui.feed import Feed
 from tf_operator.cli.ui.refusals import RefusalLog
@@ -62,7 +61,7 @@ def row(job: Job, kind: str) -> Mapping[str, object]:
         "namespace": job.namespace,
         "name": job.name,
         "state": state(job),
-        "ready": output.ready(job),
+        "ready": job.ready,
         "restarts": job.restarts,
         "created": moment(job.created),
         "message": feed.shown(job.message, _MOST_MESSAGE),

@@ -33,7 +33,7 @@ def overview(seen: Situation, *, note: str = "", is_deleted: bool = False) -> Sh
         "started": board.moment(job.started),
         "finished": board.moment(job.finished),
         "ran": output.lasted(job.started, job.finished),
-        "ready": output.ready(job),
+        "ready": job.ready,
         "restarts": job.restarts,
         "failure": _failure(job),
         "tensorboard": _tensorboard(job),
