@@ -89,12 +89,16 @@ def rows(printed: str) -> list[str]:
 
 
 def tables(page: Page) -> Iterator[tuple[Block, str]]:
-    """The rows, with their headers, of all tables in the output that a page shows of the commands that are run."""
+    """The rows, with their headers, of all tables that a page shows as output of the commands which are run before.
+
+    A block that begins with its own command has a test of its own.
+    """
     was_run = False
     for block in blocks(page):
         was_run = not block.not_run if block.language == "sh" else was_run
+        is_output = block.language == "text" and was_run and not block.not_run and not block.text.startswith("$ ")
         is_table = False
-        for row in rows(block.text) if block.language == "text" and was_run and not block.not_run else ():
+        for row in rows(block.text) if is_output else ():
             is_table = bool(_HEADER.fullmatch(row)) or (is_table and row not in {"", "..."})
             if is_table:
                 yield block, row
