@@ -81,7 +81,7 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     assert said == f"TFJob {where}/j submitted in {name}\nPersistentVolumeClaim data created in {name}\n"
     stored = await job_namespace.job()
     await job_namespace.wait_pods(*pod_names(stored))
-    assert "already exists; delete it" in await says(f"submit {tmp_path}/job.yaml", 1)
+    assert "already exists; --replace deletes it first" in await says(f"submit {tmp_path}/job.yaml", 1)
     said = f"tfjob: TFJob {where}/j is Created after 1 s; tfjob explain j says why\n"
     assert await says("wait j --timeout 1", 124) == said
 
