@@ -22,7 +22,7 @@ from support.job_namespace import PATIENCE
 from support.operator_fixture import make_namespaces, make_operator_fixture
 from support.operator_process import operator
 from support.pod_groups import PLUGINS, VOLCANO, create_pod_group_crds
-from support.resources import LEASES, PODS, SERVICES
+from support.resources import EVENTS, LEASES, PODS, SERVICES
 from support.settle import eventually
 
 RBAC = Path(__file__).resolve().parents[2] / "manifests" / "rbac"
@@ -105,6 +105,7 @@ async def _trouble(job_namespace, groups):
         if what == "PodGroup":
             await _admit(job_namespace, groups, "j")
     await job_namespace.wait_pods("j-worker-0")
+    await _slow_start(job_namespace)
     for _ in range(2):
         await job_namespace.edit_policy(suspend=True)
         await job_namespace.wait("j", "Suspended")
@@ -113,6 +114,22 @@ async def _trouble(job_namespace, groups):
         await job_namespace.edit_policy(suspend=False)
         await _admit(job_namespace, groups, "j")
         await job_namespace.wait_pods("j-worker-0")
+
+
+async def _slow_start(job_namespace):
+    """A pod that its node has prepared for long: only its events say why."""
+    pod = (await job_namespace.pods())["j-worker-0"]
+    about = {"kind": "Pod", "name": "j-worker-0", "namespace": job_namespace.namespace, "uid": pod["metadata"]["uid"]}
+    body = {"metadata": {"name": "mount"}, "involvedObject": about, "type": "Warning", "reason": "FailedMount"}
+    await job_namespace.admin.create(
+        EVENTS.path(job_namespace.namespace), body | {"message": 'configmap "c" not found'}
+    )
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    waiting = {"name": "tensorflow", "state": {"waiting": {"reason": "ContainerCreating"}}, "image": "", "imageID": ""}
+    waiting |= {"ready": False, "restartCount": 0}
+    status = {"phase": "Pending", "conditions": [scheduled], "containerStatuses": [waiting]}
+    await job_namespace.admin.patch(PODS.path(job_namespace.namespace, "j-worker-0", "status"), {"status": status})
+    await job_namespace.wait("j", "Created", text='ContainerCreating (FailedMount: configmap "c" not found)')
 
 
 async def _life(job_namespace, groups):
