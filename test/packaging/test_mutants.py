@@ -1,5 +1,9 @@
-"""hack/mutants says of each defect whether its test notices."""
+"""hack/mutants says of each defect whether its test notices, and each defect of test/mutants can be put back."""
 
+import re
+import subprocess
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,37 @@ ENTRIES = """
 - {name: no such text, file: tf_operator/x.py, find: "return 9", replace: "", test: "test/test_x.py::test_one"}
 - {name: broken anyway, file: tf_operator/x.py, find: "return 3", replace: "return 4", test: "test/test_x.py::test_two"}
 """
+
+
+@pytest.fixture(scope="module")
+def entries():
+    """Every defect of test/mutants."""
+    return list(mutants.read(sorted((mutants.ROOT / "test/mutants").glob("*.yaml"))))
+
+
+@cache
+def text_at(path):
+    return (mutants.ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def functions_in(path):
+    """Their names, and an empty one: a test may be a whole file."""
+    return {"", *re.findall(r"^ *(?:async )?def (\w+)\(", text_at(path), re.MULTILINE)}
+
+
+def problem_of(entry):
+    """Why a defect proves nothing; empty for one that can be put back, and has a test."""
+    path, _, name = entry.test.partition("[")[0].partition("::")
+    try:
+        changed = entry.changed(text_at(entry.file))
+        if entry.file.endswith(".py"):
+            compile(changed, entry.file, "exec")  # any test notices a file that Python cannot read
+        if name not in functions_in(path):
+            return f"there is no {name} in {path}"
+    except (OSError, SyntaxError, InvalidError) as error:
+        return str(error)
+    return "it changes nothing" if changed == text_at(entry.file) else ""
 
 
 def mutant(find, replace="new"):
@@ -56,3 +91,33 @@ def test_an_entry_without_a_test_is_refused(tmp_path):
     (tmp_path / "x.yaml").write_text("[{name: x, file: y, find: z, replace: z}]")
     with pytest.raises(InvalidError, match="missing 1 required positional argument: 'test'"):
         list(mutants.read([tmp_path / "x.yaml"]))
+
+
+def test_every_defect_can_be_put_back_and_its_test_exists(entries):
+    problems = [f"{entry.name}: {problem}" for entry in entries if (problem := problem_of(entry))]
+    assert problems == [], "\n".join(problems)
+
+
+def test_no_defect_is_a_name_that_nothing_has(entries, tmp_path):
+    """Which every test notices that runs the line."""
+    for entry in entries:
+        if entry.file.endswith(".py"):
+            called = tmp_path / re.sub(r"\W+", "-", entry.name)[:200]
+            called.with_suffix(".py").write_text(entry.changed(text_at(entry.file)), encoding="utf-8")
+    ruff = [mutants.ROOT / ".venv/bin/ruff", "check", "--isolated", "--no-cache", "--select=F821"]
+    found = subprocess.run([*ruff, "--output-format=concise", tmp_path], stdout=subprocess.PIPE, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+
+
+def test_every_row_that_a_defect_names_exists(entries):
+    status, output = mutants.run_tests(
+        mutants.ROOT, sorted({entry.test for entry in entries if "[" in entry.test}), "--collect-only"
+    )
+    assert status == 0, output
+
+
+def test_no_defect_is_there_twice(entries):
+    seen = Counter(entry.name for entry in entries)
+    seen += Counter((entry.file, entry.find.strip(), entry.replace.strip()) for entry in entries)
+    again = [str(what) for what, times in seen.items() if times > 1]
+    assert again == [], "\n".join(again)
