@@ -20,6 +20,7 @@ from support.older_versions import HOST, SECRET, WITH_SUPPORT, old_job, path, se
 from support.resources import CRDS, SECRETS, TFJOBS
 from tf_operator.app.http.room import LARGEST
 from tf_operator.app.webhook import keys
+from tf_operator.dialects.kubeflow.versions.conversion import OLDER
 
 ROTATIONS = 2
 REQUESTS = int(os.environ.get("ROTATION_REQUESTS", "10"))
@@ -113,3 +114,20 @@ async def test_no_request_fails_while_another_address_withholds_the_ends_of_larg
                 await asyncio.to_thread(send)
             finally:
                 stop.set()
+
+
+@pytest.mark.real_server("conversion webhooks")
+@pytest.mark.timeout(300)  # on a machine that is shared
+async def test_a_job_with_all_the_annotations_that_fit_fails_no_list_in_an_older_version(plane, namespace):
+    """The API server lets no conversion add to them, and fails the whole list."""
+    job = builders.tfjob("full").workers(1).body()
+    job["metadata"]["annotations"] = {"notes": "x" * (256 * 1024 - len("notes"))}
+    job["spec"]["runPolicy"] = {"suspend": True}
+    plane.admin.create(TFJOBS.path(namespace), job)
+
+    def listed(version):
+        return asked_like_client_go(lambda: plane.admin.get(path(version, namespace)))["items"]
+
+    async with serving(plane, namespace):
+        for version in OLDER:
+            assert len(await asyncio.to_thread(listed, version)) == 1

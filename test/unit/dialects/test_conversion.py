@@ -5,8 +5,8 @@ import yaml
 
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import remainder
-from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, convert
-from tf_operator.dialects.kubeflow.versions.remainder import LARGEST
+from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, ORIGIN, convert
+from tf_operator.dialects.kubeflow.versions.remainder import LARGEST, ROOM, size_of
 from tf_operator.dialects.served import ConversionError
 
 NOTES = "tf-operator.kubeflow.org/v1-fields"
@@ -102,6 +102,23 @@ def test_what_is_too_large_for_an_annotation_can_be_read_in_an_older_version_and
             ConversionError, match=r"metadata.annotations\[.*\]: parts of this job have no place in v1beta1"
         ):
             convert(written, "v1")
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2", "v1beta1", "v1beta2"])
+def test_who_leaves_no_room_for_a_note_gets_no_note_and_can_be_read(version):
+    """Beyond the limit of all annotations the API server fails the list that the job is in."""
+    full = {"short": "x", "long": "ä" * (ROOM // 2 - 5)}
+    assert size_of(full) == ROOM
+
+    seen = convert(job("v1", annotations=full, runPolicy={"suspend": True}), version)
+    origin = {ORIGIN: "v1"} if version == "v1alpha1" else {}
+    assert seen["metadata"]["annotations"] == {"short": "x", INCOMPLETE: "true"} | origin
+    for annotations in (seen["metadata"]["annotations"], {}):
+        with pytest.raises(ConversionError, match="parts of this job have no place"):
+            convert(job(version, status=seen["status"], annotations=annotations), "v1")
+
+    stored_by_an_old_operator = job(version, annotations=full, whatOthersPutThere=1)
+    assert convert(stored_by_an_old_operator, "v1")["metadata"]["annotations"] == full
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ only v1 has is restored from the status of the older version (``fixed``), and th
 In v1alpha1 jobs have other rules than in the later versions, so it is noted in which version a job was created.
 
 The one exception: what is too large for an annotation is left out of the older version, with a mark, and an object with
-that mark cannot be written in that version.
+that mark cannot be written in that version. The same if there is no room for notes: all annotations of an object have a
+limit, and the API server fails a whole list in which a conversion exceeds it. Then the largest ones are left out.
 """
 
 from collections.abc import Mapping
@@ -150,6 +151,9 @@ def _to_v1(body: Body, version: Version) -> dict[str, Any]:
         notes[_fields_of(version.name)] = _lost(version.split(given), version.split(version.spec_from_v1(found)))
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if annotations.get(ORIGIN) == STORED else version.name
+    for name in notes:  # the object may be stored as it is, so it has to be read
+        if not remainder.fit(_annotated(body, notes)):
+            notes[name] = None
     return _assembled(body, STORED, _without_status(parts) | version.status_to_v1(parts), notes)
 
 
@@ -165,6 +169,9 @@ def _from_v1(body: Body, version: Version) -> dict[str, Any]:
         parts["spec"] = version.shown(found, runtime_id_of(body) if origin_of(body) == version.name else None)
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if _annotations(body).get(ORIGIN) == version.name else STORED
+    if not remainder.fit(_annotated(body, notes)):
+        lost = None
+        notes |= _without_the_largest(body, notes | {_fields_of(STORED): None, INCOMPLETE: "true"})
     status = fixed.added(version.status_from_v1(parts, found), body, lost)
     return _assembled(body, version.name, _without_status(parts) | status, notes)
 
@@ -205,10 +212,26 @@ def _annotations(body: Body) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
+def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The changes, and annotations of the user left out until there is room for them."""
+    found = dict(changes)
+    kept = {name: value for name, value in _annotations(body).items() if name not in changes}
+    for name in sorted(kept, key=lambda name: remainder.size_of({name: kept[name]}), reverse=True):
+        if remainder.fit(_annotated(body, found)):
+            break
+        found[name] = None
+    return found
+
+
+def _annotated(body: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
+    """The annotations of an object after these changes."""
+    kept = {name: value for name, value in _annotations(body).items() if name not in changes}
+    return kept | {name: value for name, value in changes.items() if value}
+
+
 def _assembled(body: Body, version: str, parts: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
     """The object with these parts and annotations; everything else stays as it is."""
-    annotations = {name: value for name, value in _annotations(body).items() if name not in changes}
-    annotations |= {name: value for name, value in changes.items() if value}
+    annotations = _annotated(body, changes)
     metadata = {name: value for name, value in metadata_of(body).items() if name != "annotations"}
     if annotations:
         metadata["annotations"] = annotations

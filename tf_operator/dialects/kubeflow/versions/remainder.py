@@ -20,7 +20,9 @@ from tf_operator.meta import Body
 DEEPEST: Final = 12
 """Objects below this depth are compared as a whole."""
 LARGEST: Final = 64 * 1024
-"""Characters of one annotation; all annotations of an object may have 256 KiB."""
+"""Characters of one annotation."""
+ROOM: Final = 256 * 1024
+"""Bytes of all annotations of an object, with their names."""
 _LEVELS: Final = 100
 """So many levels of JSON are kept in one place."""
 _ABSENT: Final = object()
@@ -89,6 +91,16 @@ def decode(text: object) -> list[Difference]:
         for entry in entries(found)
         if _is_path(entry.get("path")) and _is_storable(entry.get("original"))
     ]
+
+
+def fit(annotations: Body) -> bool:
+    """Whether one object may have all of them."""
+    return size_of(annotations) <= ROOM
+
+
+def size_of(annotations: Body) -> int:
+    """How many bytes the API server counts."""
+    return sum(len(f"{name}{value}".encode()) for name, value in annotations.items())
 
 
 def _put_back(body: dict[str, Any], name: str, entry: Difference) -> None:
