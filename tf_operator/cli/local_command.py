@@ -95,6 +95,7 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
     if arguments.foreground:
         given = StateFolder(folder.path, lock=arguments.lock_fd)
         return _serve(given, arguments.ready_fd, arguments.lock_fd)
+    folder.check()
     if running := folder.server():
         sys.stdout.write(f"The server runs already: {_shown(running)}.\n")
     else:
@@ -151,6 +152,7 @@ def _start(folder: StateFolder) -> None:
 
 
 def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
+    folder.check()
     if not folder.exists():
         sys.stdout.write(f"Nothing runs: there is no {folder.path}.\n")
         return 0
@@ -212,6 +214,7 @@ def _wait_ended(folder: StateFolder, running: LocalServer) -> None:
 
 
 def _status(folder: StateFolder, _: argparse.Namespace) -> int:
+    folder.check()
     if running := folder.server():
         sys.stdout.write(f"The server runs: {_shown(running)}, state in {folder.path}.\n")
         return 0
@@ -221,6 +224,12 @@ def _status(folder: StateFolder, _: argparse.Namespace) -> int:
 
 def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
     # Also where none runs: KUBECONFIG=$(tfjob local kubeconfig) must not be empty, which would mean another cluster.
+    # Nor may it be somebody else's file, which may name programs that kubectl runs.
+    try:
+        folder.check()
+    except StateError:
+        sys.stdout.write(f"{os.devnull}\n")
+        raise
     sys.stdout.write(f"{folder.kubeconfig}\n")
     sys.stdout.flush()
     if folder.server() is None:

@@ -5,8 +5,9 @@
     kubeconfig        who has it may do everything; of this user only
     token, *.crt, *.key, journal.sqlite, server.log, and what the node keeps
 
-The folder belongs to this user alone (0700): one of somebody else, or a link to one, is refused. So is a folder with
-other things in it: ``purge`` deletes the folder as a whole.
+The folder belongs to this user alone (0700): one of somebody else, or a link to one, is refused, and nothing in it is
+believed. So is a folder in which somebody else has put a file, and one with other things in it: ``purge`` deletes the
+folder as a whole.
 """
 
 import fcntl
@@ -100,6 +101,11 @@ class StateFolder:
         except OSError as error:
             raise StateError(f"{self.path} cannot be used: {error.strerror}") from error
 
+    def check(self) -> None:
+        """``StateError`` if there is a folder that must not be used: nothing in it may be believed."""
+        with suppress(OSError):  # there is none, or none that can be read
+            self._check()
+
     def _check(self) -> None:
         found = self.path.lstat()
         if stat.S_ISLNK(found.st_mode):
@@ -112,6 +118,10 @@ class StateFolder:
             raise StateError(f"{self.path} has other files in it; choose an empty folder with --state-dir")
         if stat.S_IMODE(found.st_mode) != 0o700:
             self.path.chmod(0o700)
+        # From now on nobody else adds any. Who could before may have left a token that he knows.
+        if foreign := next(filter(_is_foreign, self.path.iterdir()), None):
+            problem = f"has a file of another user in it, {foreign.name}"
+            raise StateError(f"{self.path} {problem}; choose another folder with --state-dir")
 
     def server(self) -> LocalServer | None:
         """The server that serves here."""
@@ -137,9 +147,10 @@ class StateFolder:
 
     def _recorded(self) -> LocalServer | None:
         try:
+            self._check()
             found = json.loads(self.read("server.json") or "null")
             return LocalServer(ProcessIdentity(**found["process"]), found["address"], found.get("ends_within", 0.0))
-        except (ValueError, TypeError, KeyError):
+        except (StateError, OSError, ValueError, TypeError, KeyError):
             return None
 
     @contextmanager
@@ -247,3 +258,10 @@ class StateFolder:
         if self.path.parent.name == default_folder({}).parent.name:
             with suppress(OSError):  # there is something else in it
                 self.path.parent.rmdir()
+
+
+def _is_foreign(file: Path) -> bool:
+    """Whether it is there, and another user's."""
+    with suppress(FileNotFoundError):
+        return file.lstat().st_uid != os.geteuid()
+    return False

@@ -75,7 +75,7 @@ def test_a_folder_that_others_can_read_is_closed_to_them(folder):
     folder.create()
 
 
-@pytest.mark.parametrize("what", ["link", "file", "foreign", "full"])
+@pytest.mark.parametrize("what", ["link", "file", "foreign", "full", "planted"])
 def test_a_folder_that_is_not_its_own_is_refused(folder, what, monkeypatch):
     folder.path.parent.mkdir()
     match what:
@@ -90,9 +90,34 @@ def test_a_folder_that_is_not_its_own_is_refused(folder, what, monkeypatch):
         case "full":
             folder.path.mkdir()
             (folder.path / "thesis.tex").write_text("")
+        case "planted":
+            folder.create()
+            (folder.path / "token").write_text("")
+            monkeypatch.setattr(state, "_is_foreign", lambda file: file.name == "token")
 
     with pytest.raises(StateError, match="--state-dir"), folder.owned():
         pass
+
+
+@pytest.mark.parametrize("planted", ["folder", "token"])
+@pytest.mark.parametrize("verb", ["up", "down", "status", "kubeconfig"])
+def test_nothing_that_somebody_else_says_in_a_folder_is_believed(folder, monkeypatch, capsys, verb, planted):
+    with folder.owned():
+        folder.record("https://127.0.0.1:6666")
+        folder.write("token", b"x")
+    theirs, own, sent = folder.path / "token" if planted == "token" else folder.path, Path.lstat, []
+
+    def lstat(path):
+        found = own(path)
+        return os.stat_result((*found[:4], found.st_uid + 1, *found[5:10])) if path == theirs else found
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    monkeypatch.setattr(os, "kill", lambda *what: sent.append(what))
+    assert main.main(["local", verb, f"--state-dir={folder.path}"]) == 1
+
+    out, err = capsys.readouterr()
+    assert ("another user" in err, out, sent) == (True, "/dev/null\n" if verb == "kubeconfig" else "", [])
+    assert folder.server() is None
 
 
 def test_a_second_server_hears_who_has_the_folder(folder):
