@@ -393,6 +393,23 @@ async def test_a_pod_deleted_by_force_leaves_no_process(machine):
     await eventually(lambda: not Path(f"/proc/{pid}").exists())
 
 
+HOOKS = {"sleep": {"sleep": {"seconds": 3000}}, "command": {"exec": {"command": ["sleep", "3000"]}}}
+
+
+@pytest.mark.parametrize("seconds", [0, 1], ids=["by force", "sooner"])
+@pytest.mark.parametrize("hook", HOOKS)
+async def test_a_hook_does_not_outlive_its_container_or_its_grace_period(machine, hook, seconds):
+    name = f"{hook}-{seconds}"
+    main = {"lifecycle": {"preStop": HOOKS[hook]}}
+    pod = await machine.pod(name, "exec sleep 3000", main=main)
+    await machine.phase(name, "Running")
+    await machine.delete(pod, 3000)
+    await eventually(lambda: has_event(machine, name, "Killing"))
+    await machine.delete(pod, seconds)
+    await machine.gone(name)
+    await eventually(lambda: not machine.folder.joinpath("pods", pod["metadata"]["uid"][-12:]).exists())
+
+
 async def test_requests_of_the_node_that_fail_are_sent_again(machine, monkeypatch):
     for module in (process_node, pod_runner, pod_status_writer):
         monkeypatch.setattr(module, "_PAUSE", 0.01)

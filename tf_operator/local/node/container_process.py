@@ -76,7 +76,7 @@ class ContainerProcess:
         self._identity = f"{pod.uid}/{container.name}/{next(_numbers)}"
         self._began: datetime | None = None
         self._container_id = ""
-        self._running: list[asyncio.Task[None]] = []
+        self._running: list[asyncio.Task[object]] = []
         self._has_ended = asyncio.Event()
 
     def start(self) -> None:
@@ -150,8 +150,9 @@ class ContainerProcess:
         policy = text_of(self.container.spec, "terminationMessagePolicy")
         return text or (self._log.last_words() if code and policy == "FallbackToLogsOnError" else "")
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self._running.append(self._tasks.create_task(work, name=self._identity))
+    def _begin(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+        self._running.append(task := self._tasks.create_task(work, name=self._identity))
+        return task
 
     def _begin_probes(self, *, has_started: bool) -> None:
         """The startup probe is alone until it has succeeded."""
@@ -167,19 +168,29 @@ class ContainerProcess:
     async def _terminate(self, grace: Callable[[], float]) -> None:
         clock = self._parts.clock
         began = clock.monotonic()
+
+        def left() -> float:
+            return began + grace() - clock.monotonic()
+
         if hook := self._hook("preStop"):
-            await self._run_hook(hook, within=grace())
+            is_over = asyncio.Event()
+            running = self._begin(self._run_hook(hook, within=grace()))  # which ends with the container, too
+            running.add_done_callback(lambda _: is_over.set())
+            if not await self._is_set(is_over, left):
+                running.cancel()
         number = getattr(signal, _stop_signal(self.container), signal.SIGTERM)
         if not self._has_ended.is_set():
             self._parts.processes.signal(self._identity, number)
-        while not self._has_ended.is_set():
-            left = began + grace() - clock.monotonic()
-            if left <= 0:
-                self.kill()
-                return
+        if not await self._is_set(self._has_ended, left):
+            self.kill()
+
+    async def _is_set(self, event: asyncio.Event, left: Callable[[], float]) -> bool:
+        """Wait for it while there are seconds left; a second deletion may make them fewer."""
+        while not event.is_set() and (seconds := left()) > 0:
             with suppress(TimeoutError):
-                async with clock.timeout(min(left, 1.0)):  # a second deletion may have made the grace shorter
-                    await self._has_ended.wait()
+                async with self._parts.clock.timeout(min(seconds, 1.0)):
+                    await event.wait()
+        return event.is_set()
 
     def _hook(self, name: str) -> dict[str, Any]:
         return dict(mapping_of(mapping_of(self.container.spec, "lifecycle"), name))
