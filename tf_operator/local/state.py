@@ -252,6 +252,12 @@ class StateFolder:
                 for inner in (Path(folder, name) for name in names):
                     if not inner.is_symlink():
                         inner.chmod(0o700)
+            # The lock last: it says that the folder is ours, also when this is broken off.
+            for inner in (path for path in self.path.iterdir() if path.name != LOCK):
+                if inner.is_dir() and not inner.is_symlink():
+                    shutil.rmtree(inner)
+                else:
+                    inner.unlink(missing_ok=True)
             shutil.rmtree(self.path)
         except OSError as error:
             raise StateError(f"{self.path} cannot be deleted: {error}") from error

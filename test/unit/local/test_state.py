@@ -175,6 +175,25 @@ def test_a_purge_leaves_nothing_and_deletes_nothing_elsewhere(folder, tmp_path):
     assert stat.S_IMODE(left.stat().st_mode) == 0o500
 
 
+def test_a_purge_that_is_broken_off_leaves_a_folder_that_is_its_own(folder, monkeypatch):
+    """The file that says so goes last, whatever the order is in which the system names files."""
+    real, left = os.unlink, []
+
+    def unlink(path, **options):
+        if Path(path).name == "lock":
+            left.append([file.name for file in folder.path.iterdir()])
+        real(path, **options)
+
+    with folder.owned():
+        for number in range(30):
+            folder.write(f"file-{number}", b"")
+        (folder.path / "lock").rename(folder.path / "other").rename(folder.path / "lock")
+        monkeypatch.setattr(os, "unlink", unlink)
+        folder.purge()
+
+    assert (left, folder.path.exists()) == ([["lock"]], False)
+
+
 @pytest.fixture
 def unprivileged():
     """Root may enter every folder."""
