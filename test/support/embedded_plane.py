@@ -26,6 +26,7 @@ from lab.control_plane.plane import ControlPlane
 from lab.control_plane.registry_keys import PREFIX
 from lab.kubeconfig import Access
 from support.resources import Json
+from tf_operator.app import local
 from tf_operator.local import certificate
 from tf_operator.local.apiserver import built_in, http, in_process, routes
 from tf_operator.local.apiserver.http_guard import Guard, Headers
@@ -78,8 +79,7 @@ class EmbeddedPlane(ControlPlane):
         plane._thread.start()
         if not plane._is_up.wait(_START_SECONDS) or plane._failure:
             raise RuntimeError("the embedded plane did not start") from plane._failure
-        for name in ("default", plane_access.OPERATOR_NAMESPACE):
-            plane.admin.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        plane.admin.create("/api/v1/namespaces", {"metadata": {"name": plane_access.OPERATOR_NAMESPACE}})
         for path in sorted(_CRDS.glob("*.yaml")):
             crd = yaml.load(path.read_text(), yaml.CSafeLoader)
             plane.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
@@ -115,6 +115,8 @@ class EmbeddedPlane(ControlPlane):
         found = certificate.credentials(folder, clock.now())
         server = ApiServer(clock, kinds=built_in.KINDS, has_controllers=self._collects)
         server.store.listeners.append(self._commits.on_commit)
+        for body in local.FIRST:
+            local.install(server, body)
         in_process.collect_soon(server)
         listener = http.listen()
         port = listener.getsockname()[1]

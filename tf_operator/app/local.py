@@ -51,9 +51,10 @@ from tf_operator.meta import Body, key_of, resource_version_of, text_of
 
 DRAIN_WITHIN: Final = 2.0
 """Seconds that reconciles have at the end; each of them takes milliseconds here."""
+_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _HTTPS: Final = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}
 FIRST: Final[tuple[Body, ...]] = (
-    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
+    *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in _NAMESPACES),
     {
         "apiVersion": "v1",
         "kind": "Service",

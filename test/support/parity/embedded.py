@@ -8,6 +8,7 @@ from support.fake_clock import FakeClock
 from support.parity.players import Answer, OpenWatch, compared_headers, decoded, encoded, event
 from support.parity.script import Step
 from support.resources import Json
+from tf_operator.app import local
 from tf_operator.local.apiserver import built_in
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
@@ -23,7 +24,9 @@ class EmbeddedServer:
         self._server = ApiServer(self._clock, kinds=built_in.KINDS)
         for crd in crds:
             self._create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
-        self.make_namespaces(["default"])
+        for body in local.FIRST:
+            local.install(self._server, body)
+        self.make_namespaces([])
 
     def make_namespaces(self, names: Iterable[str]) -> None:
         """Some in which pods can be created."""

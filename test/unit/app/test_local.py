@@ -29,13 +29,15 @@ def test_what_has_to_be_there_is_created_and_replaced():
     assert server.registry.find("kubeflow.org", "v1", "tfjobs")
 
 
-def test_a_program_finds_the_service_of_the_api_server_and_a_service_account():
+def test_a_program_finds_the_namespaces_and_the_service_of_a_cluster_and_a_service_account():
     server = ApiServer(FakeClock(), kinds=built_in.KINDS)
     for body in (*local.FIRST, *local.FIRST):  # and again by the next process on the same state
         local.install(server, body)
     while server.collect():
         pass
 
+    names = [found["metadata"]["name"] for found in call(server, "GET", "/api/v1/namespaces")[1]["items"]]
+    assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
     code, service = call(server, "GET", "/api/v1/namespaces/default/services/kubernetes")
     assert (code, service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"]) == (200, "10.96.0.1", 443)
     assert call(server, "GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200
