@@ -29,6 +29,11 @@ def scale_of(kind: Kind, body: Body) -> Json:
     return frame | {"spec": {"replicas": replicas} if replicas else {}, "status": status}  # as Go writes it
 
 
+def replicas_path(kind: Kind) -> tuple[str, ...]:
+    """Where the object has the number that a Scale has in its spec."""
+    return _paths(kind).spec_replicas
+
+
 def scaled(kind: Kind, body: Body, scale: object) -> Json:
     """The object with the number of a Scale that was sent, and its version, if it names one."""
     paths = _paths(kind)

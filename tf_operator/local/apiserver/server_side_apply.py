@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.local.apiserver import built_in_fields, failures, structured_merge
+from tf_operator.local.apiserver import built_in_fields, failures, scale, structured_merge
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.structured_merge import Comparison, Fields, Path, Schema
-from tf_operator.meta import Body, metadata_of, rfc3339
+from tf_operator.meta import Body, GroupVersionResource, metadata_of, rfc3339
 
 _APPLY, _UPDATE = "Apply", "Update"
 _BEFORE: Final = "before-first-apply"
@@ -26,6 +26,14 @@ _STRIPPED: Final = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)} | {("f:metadata", f"f:{name}") for name in _OF_THE_SERVER}
 )
 _MANAGED: Final = "managedFields"
+_REPLICAS: Final[Fields] = frozenset({("f:spec", "f:replicas")})
+"""Where a Scale has its number."""
+_NUMBER: Final = {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}
+_SCALE: Final = Kind(
+    GroupVersionResource("autoscaling", "v1", "scales", "Scale"),
+    "scale",
+    schema={"type": "object", "properties": {"spec": _NUMBER, "status": _NUMBER}},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +88,46 @@ def checked(config: Body, query: Mapping[str, str]) -> str:
 def applied(kind: Kind, live: Body | None, config: Body, request: ManagedWrite) -> tuple[Json, list[Json]]:
     """The object with a configuration applied, and its managers; raises ``ApiFailure`` for a conflict."""
     schema = _schema(kind)
+    old = _plain(live or {name: config[name] for name in ("apiVersion", "kind")})
+    new, managers = _applied(kind, old, config, request, schema=schema, managers=_managers(kind, live, request, schema))
+    return new, _written(managers)
+
+
+def applied_scale(kind: Kind, live: Body, config: Body, request: ManagedWrite) -> tuple[Json, list[Json]]:
+    """The Scale of an object with a configuration applied, and the managers of the object.
+
+    Whoever manages the number of replicas in one of them manages it in the other.
+    """
+    found = scale.scale_of(kind, live)
+    there, place = _managers(kind, live, request, _schema(kind)), scale.replicas_path(kind)
+    field: Path = tuple(f"f:{name}" for name in place)
+    number = {who: replace(owned, fields=_REPLICAS) for who, owned in there.items() if field in owned.fields}
+    new, managers = _applied(_SCALE, found, config, request, schema=_schema(_SCALE), managers=number)
+    left = {who: replace(owned, fields=owned.fields - {field}) for who, owned in there.items()}
+    for who in (who for who, owned in managers.items() if owned.fields >= _REPLICAS):
+        fields = left[who].fields if who in left else frozenset()
+        left[who] = _Owned(fields | {field}, managers[who].time, kind.resource.api_version)
+    return new, _written(left)
+
+
+def _managers(kind: Kind, live: Body | None, request: ManagedWrite, schema: Schema) -> Managers:
+    """Those of an object; what was there before the first apply has one, too."""
+    managers = _read(live or {})
+    if live is None or managers:
+        return managers
+    nothing = {name: live[name] for name in ("apiVersion", "kind")}
+    there = frozenset(structured_merge.compared(nothing, _plain(live), schema).added)
+    version, subresource = kind.resource.api_version, "" if request.subresource == "scale" else request.subresource
+    owned = _Owned(_kept(kind, there, subresource), rfc3339(request.now), version)
+    return {Manager(_BEFORE, _UPDATE, version, subresource): owned}
+
+
+def _applied(
+    kind: Kind, old: Json, config: Body, request: ManagedWrite, *, schema: Schema, managers: Managers
+) -> tuple[Json, Managers]:
     for problem in structured_merge.problems(config, schema):
         raise ApiFailure(500, "", f"failed to create typed patch object ({_named(config)}): {problem}")
     config = _writable(kind, config, request.subresource)
-    nothing = {name: config[name] for name in ("apiVersion", "kind")}
-    old, managers = _plain(live or nothing), _read(live or {})
-    if live is not None and not managers:
-        there = frozenset(structured_merge.compared(nothing, old, schema).added)
-        owned = _kept(kind, there, request.subresource)
-        before = Manager(_BEFORE, _UPDATE, kind.resource.api_version, request.subresource)
-        managers[before] = _Owned(owned, rfc3339(request.now), kind.resource.api_version)
     manager = Manager(request.manager, _APPLY, "", request.subresource)
     last, held = managers.get(manager), dict(managers)
     new = structured_merge.merged(old, _plain(config), schema)
@@ -107,7 +145,7 @@ def applied(kind: Kind, live: Body | None, config: Body, request: ManagedWrite) 
     _disown(managers, manager, change)
     if last is not None and old == new and {**managers, manager: last} == held and last.fields == owned:
         managers[manager] = last
-    return new, _written({who: found for who, found in managers.items() if found.fields})
+    return new, managers
 
 
 def updated(kind: Kind, old: Body, new: Body, request: ManagedWrite) -> list[Json]:
@@ -124,7 +162,7 @@ def updated(kind: Kind, old: Body, new: Body, request: ManagedWrite) -> list[Jso
     owned = (known.fields - change.removed) | changed
     if owned != known.fields:
         managers[manager] = _Owned(owned, rfc3339(request.now), version)
-    return _written({who: found for who, found in managers.items() if found.fields})
+    return _written(managers)
 
 
 def _schema(kind: Kind) -> Schema:
@@ -184,7 +222,8 @@ def _written(managers: Managers) -> list[Json]:
         part = {"subresource": who.subresource} if who.subresource else {}
         return {**frame, "fieldsType": "FieldsV1", "fieldsV1": structured_merge.to_json(owned.fields), **part}
 
-    ordered = sorted(managers.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
+    kept = {who: owned for who, owned in managers.items() if owned.fields}
+    ordered = sorted(kept.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
     return [entry(who, owned) for who, owned in ordered]
 
 
