@@ -37,6 +37,7 @@ ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
     "k8s.io.api.discovery.v1 discovery.k8s.io/v1": ("EndpointSlice*",),
     "k8s.io.api.events.v1 events.k8s.io/v1": ("Event*",),
     "k8s.io.api.networking.v1 networking.k8s.io/v1": ("Ingress* NetworkPolicy*",),
+    "k8s.io.api.policy.v1 policy/v1": ("Eviction",),
     "k8s.io.api.rbac.v1 rbac.authorization.k8s.io/v1": ("ClusterRole* ClusterRoleBinding* Role* RoleBinding*",),
     "k8s.io.api.scheduling.v1 scheduling.k8s.io/v1": ("PriorityClass*",),
     "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1 apiextensions.k8s.io/v1": ("CustomResourceDefinition*",),

@@ -188,12 +188,13 @@ def _pods() -> Kind:
     paths = (*(f"spec.{name}" for name in spec), *(f"status.{name}" for name in status))
     return replace(
         pods,
-        subresources=pods.subresources | {"log", "binding"},
+        subresources=pods.subresources | {"log", "binding", "eviction"},
         has_generation=True,
         returns_deleted=True,
         grace_seconds=built_in_pods.grace_seconds,
         admit=built_in_admission.admit,
-        actions={"binding": built_in_pods.bind},
+        actions={"binding": built_in_pods.bind, "eviction": built_in_pods.evict},
+        deleting=frozenset({"eviction"}),
         fields=rows.selectable(*paths, hostNetwork="false"),
     )
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import ApiFailure
-from tf_operator.meta import Body, rfc3339
+from tf_operator.meta import Body, metadata_of, rfc3339
 from tf_operator.planning import quantity
 
 CONTAINER_LISTS: Final = ("initContainers", "containers")
@@ -219,6 +220,31 @@ def bind(stored: Body, binding: Json, now: datetime) -> Json:
         "spec": {**stored["spec"], "nodeName": node},
         "status": {**status, "conditions": [*others, scheduled]},
     }
+
+
+def evict(stored: Body, eviction: Json, now: datetime) -> Json:
+    """The pod that knows why it is about to be deleted."""
+    version, kind = eviction.get("apiVersion") or "policy/v1", eviction.get("kind") or "Eviction"
+    if version not in ("policy/v1", "policy/v1beta1") or kind != "Eviction":
+        last = str(version).rpartition("/")[2]
+        why = f"converting ({last}.{kind}) to (policy.Eviction): unknown conversion"
+        raise failures.bad_request(f'{kind} in version "{last}" cannot be handled as a Eviction: {why}')
+    if metadata_of(eviction).get("name") != stored["metadata"]["name"]:
+        raise failures.bad_request("name in URL does not match name in Eviction object")
+    status = stored.get("status", {})
+    conditions: list[Json] = status.get("conditions") or []
+    before = next((found for found in conditions if found.get("type") == "DisruptionTarget"), None)
+    since = before.get("lastTransitionTime") if before and before.get("status") == "True" else None
+    evicted = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastProbeTime": None,
+        "lastTransitionTime": since or rfc3339(now),
+    }
+    others = [found for found in conditions if found is not before]
+    return {**stored, "status": {**status, "conditions": [*others, evicted]}}
 
 
 def usage(pod: Body) -> dict[str, Any]:

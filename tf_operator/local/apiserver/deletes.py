@@ -5,7 +5,7 @@ loses its finalizers one by one, it is gone. ``collector`` does what the finaliz
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -58,7 +58,19 @@ class DeleteOptions:
 
 def options_of(request: Request) -> DeleteOptions:
     """From the body; from the query only if there is no body, whatever that means for a dry run."""
-    body = _body_of(request, request.body) if request.body else _of_query(request.query)
+    return _options(_body_of(request, request.body) if request.body else _of_query(request.query))
+
+
+def options_within(sent: Body, *, is_dry_run: bool) -> DeleteOptions:
+    """From an object that has them as a field."""
+    try:
+        options = _options(msgspec.convert(sent.get("deleteOptions") or {}, _Body))
+    except msgspec.ValidationError as error:
+        raise failures.bad_request(f"deleteOptions: {error}") from error
+    return replace(options, is_dry_run=options.is_dry_run or is_dry_run)
+
+
+def _options(body: _Body) -> DeleteOptions:
     conditions = body.preconditions or _Preconditions()
     return DeleteOptions(
         uid=conditions.uid,
@@ -141,6 +153,10 @@ class Deleter:
         if keeps or grace:
             return stored, False
         return self._remove(route, stored, is_dry_run=options.is_dry_run), True
+
+    def check(self, route: Route, options: DeleteOptions) -> None:
+        """Raise ``ApiFailure`` if this is not the object that is to be deleted."""
+        _check(route.kind, reads.stored_at(self._store, route).body["metadata"], options)
 
     def _mark(self, route: Route, stored: Stored, body: Json, *, is_dry_run: bool) -> Stored:
         body = stamps.ordered(body)

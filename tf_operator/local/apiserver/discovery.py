@@ -14,6 +14,7 @@ _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "c
 _SUBRESOURCES: Final[dict[str, tuple[tuple[str, str, str] | None, tuple[str, ...]]]] = {
     # The kind that it has, if it is another one, and the verbs.
     "binding": (("", "v1", "Binding"), ("create",)),
+    "eviction": (("policy", "v1", "Eviction"), ("create",)),
     "finalize": (None, ("update",)),
     "log": (None, ("get",)),
     "status": (None, ("get", "patch", "update")),

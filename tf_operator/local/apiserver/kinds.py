@@ -106,7 +106,10 @@ class Kind:
     """By subresource what ``PUT`` and ``PATCH`` of it change: a status that is no plain field, ``finalize``. The result
     is neither prepared nor validated."""
     actions: Mapping[str, Change] = field(default_factory=dict)
-    """By subresource what ``POST`` to it changes; the answer is a Status (``binding``)."""
+    """By subresource what ``POST`` to it changes; the answer is a Status (``binding``, ``eviction``)."""
+    deleting: frozenset[str] = frozenset()
+    """Those of ``actions`` that delete the object in the end, as the ``deleteOptions`` in what was sent say
+    (``eviction``)."""
     answer: Callable[[Json, datetime], Json] | None = None
     """For a kind that is never stored: what ``POST`` returns (the reviews of authentication and authorization)."""
     read: Callable[[datetime], Iterable[Body]] | None = None

@@ -174,9 +174,19 @@ class ApiServer:
             code = 200 if reads.has_stored(self.store, route) else 201
             return view.one(self._writer.update(route, sent, options), now, code=code)
         if route.subresource:
-            self._writer.act(route, sent, options)
+            self._act(route, sent, options)
             return Response.of(_success({}, code=201), 201)
         return view.one(self._writer.create(route, sent, options), now, code=201)
+
+    def _act(self, route: Route, sent: Json, options: WriteOptions) -> None:
+        if route.subresource not in route.kind.deleting:
+            self._writer.act(route, sent, options)
+            return
+        deletion = deletes.options_within(sent, is_dry_run=options.is_dry_run)
+        self._deleter.check(route, deletion)
+        self._writer.act(route, sent, replace(options, is_dry_run=deletion.is_dry_run))
+        # The version was looked at, and is another one by now.
+        self._deleter.delete(replace(route, verb="delete", subresource=""), replace(deletion, version=None))
 
     def _scale(self, request: Request, route: Route, options: WriteOptions) -> Response:
         kind = route.kind
