@@ -1,5 +1,6 @@
 """kubeflow.org/v1alpha1: what it means in v1, what it shows, and by which rules its jobs are run."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,6 +121,21 @@ def test_an_elastic_policy_that_was_changed_in_v1_is_shown_in_v1alpha1_and_its_m
     shown = convert(stored, "v1alpha1")
     assert (shown["spec"]["min-instance"], shown["spec"]["max-instance"]) == (1, 6)
     assert convert(shown, "v1")["spec"]["elasticPolicy"] == policy
+
+
+@pytest.mark.parametrize("policy", [None, {"minReplicas": 2, "maxReplicas": 4}], ids=["none", "narrower"])
+def test_no_note_gives_a_job_an_elastic_policy_or_a_wider_one(policy: Body | None) -> None:
+    stored = convert(example(replicaSpecs=[item(), item("WORKER", replicas=2)]), "v1")
+    stored["spec"] |= {"elasticPolicy": policy} if policy else {}
+    told = {"min-instance": ("minReplicas", 1), "max-instance": ("maxReplicas", 9)}
+    notes = [
+        {"path": [name], "original": number} | ({"back": policy[field]} if policy else {})
+        for name, (field, number) in told.items()
+    ]
+    stored["metadata"]["annotations"] = {"tf-operator.kubeflow.org/v1alpha1-fields": json.dumps(notes)}
+    shown = convert(stored, "v1alpha1")["spec"]
+    expected = {name: policy[field] for name, (field, _) in told.items()} if policy else {}
+    assert {name: shown[name] for name in told if name in shown} == expected
 
 
 def test_what_v1_has_no_place_for_survives_an_edit_in_v1() -> None:

@@ -101,11 +101,16 @@ def split(spec: Body) -> dict[str, Any]:
 
 
 def join(spec: Body, own: Body) -> dict[str, Any]:
-    """The spec with what was noted; a list is noted only when it is malformed."""
+    """The spec with what was noted; a list is noted only when it is malformed.
+
+    How many workers there may be is for v1 to say: no note gives a policy to a job that has none, or a wider one.
+    """
     found = _without(own, _ITEMS, LIST)
     items = _items(spec)
     if items is None:
         return found | ({LIST: own[LIST]} if LIST in own and _items(own) is None else {})
+    if _elastic({**found, LIST: items}) != _elastic(spec):
+        found = _without(found, *_COUNTS) | {name: spec[name] for name in _COUNTS if name in spec}
     noted = object_of(own, _ITEMS)
     order = noted.get(_ORDER)
     by_type: dict[str, Any] = {item[_TYPE]: _restored_item(item, object_of(noted, item[_TYPE])) for item in items}
