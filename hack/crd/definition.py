@@ -17,15 +17,16 @@ from crd.pod_template import Schema
 NOTE: Final = "in-1.9"
 REFERENCE: Final = "$ref"
 SUBJECT: Final = "asks-about"
+OPTIONAL: Final = "optionalOldSelf"
 SPELLINGS: Final = "spellings"
 SPELLED: Final = "FIELD"
 # When a rule is not asked. First, in a write to /status: every other write leaves the status alone. An error on the
 # other side of || does not matter then, so even a job that no rule can read gets a status that says so. Second, when
 # its subject stays as it is, or all of its subjects.
 UNASKED: Final = """\
-has(self.status) && (!has({old}.status) || self.status != {old}.status)
+has(self.status) && (!has(oldSelf.status) || self.status != oldSelf.status)
 || {same}"""
-SAME: Final = "has(self.{path}) == has({old}.{path}) && (!has(self.{path}) || self.{path} == {old}.{path})"
+SAME: Final = "has(self.{path}) == has(oldSelf.{path}) && (!has(self.{path}) || self.{path} == oldSelf.{path})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,11 @@ def build(source: str, definitions: Definitions) -> dict[str, Any]:
 def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - any piece of YAML
     """Put the parts in their places, complete the rules, and drop the notes."""
     if isinstance(node, list):
-        return [resolve(spelled, parts) for item in node for spelled in _spelled(item)]
+        return [rule for item in node for spelled in _spelled(item) for rule in _asked(resolve(spelled, parts))]
     if not isinstance(node, dict):
         return node
-    own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE, SUBJECT}}
-    if REFERENCE in node:
-        return own | parts[node[REFERENCE]]
-    if SUBJECT in node:
-        return own | _asked_about(node[SUBJECT], own)
-    return own
+    own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE}}
+    return own | parts[node[REFERENCE]] if REFERENCE in node else own
 
 
 def _spelled(item: Any) -> Iterator[Any]:  # noqa: ANN401
@@ -71,20 +68,27 @@ def _spelled(item: Any) -> Iterator[Any]:  # noqa: ANN401
     yield from ({key: value.replace(SPELLED, name) for key, value in rule.items()} for name in item[SPELLINGS])
 
 
-def _asked_about(paths: str | list[str], rule: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule that is only asked when one of these parts of the object changes, or is new.
+def _asked(item: Any) -> Iterator[Any]:  # noqa: ANN401
+    """A rule that is only asked when one of its subjects is new, or changes: one rule for either.
 
-    As in any CRD, a rule that uses oldSelf is asked in changes only, unless it says optionalOldSelf.
+    As in any CRD, a rule that uses oldSelf is asked in changes only, unless it says optionalOldSelf. A rule that may
+    have an old object cannot compare it: API servers give it without its schema, so that a time is no longer equal to
+    itself, and a comparison of what the schema does not know is an error.
     """
-    if "oldSelf" in rule["rule"] and not rule.get("optionalOldSelf"):
-        return {"rule": f"{_unasked('oldSelf', paths)}\n|| (\n{rule['rule']})"}
-    unasked = _unasked("oldSelf.value()", paths)
-    return {"rule": f"oldSelf.hasValue() && ({unasked})\n|| (\n{rule['rule']})", "optionalOldSelf": True}
+    if not isinstance(item, dict) or SUBJECT not in item:
+        yield item
+        return
+    rule = {key: value for key, value in item.items() if key not in {SUBJECT, OPTIONAL}}
+    text, unasked = rule["rule"], _unasked(item[SUBJECT])
+    if item.get(OPTIONAL) or "oldSelf" not in text:
+        yield rule | {"rule": f"oldSelf.hasValue()\n|| (\n{text})", OPTIONAL: True}
+        text = text.replace("oldSelf.hasValue()", "true").replace("oldSelf.value()", "oldSelf")
+    yield rule | {"rule": f"{unasked}\n|| (\n{text})"}
 
 
-def _unasked(old: str, paths: str | list[str]) -> str:
+def _unasked(paths: str | list[str]) -> str:
     listed = [paths] if isinstance(paths, str) else paths
-    return UNASKED.format(old=old, same="\n&& ".join(SAME.format(old=old, path=path) for path in listed))
+    return UNASKED.format(same="\n&& ".join(SAME.format(path=path) for path in listed))
 
 
 def fields(source: str) -> Iterator[Field]:
