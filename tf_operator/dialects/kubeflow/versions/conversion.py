@@ -215,10 +215,12 @@ def _annotations(body: Body) -> Body:
 def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[str, str | None]:
     """The changes, and annotations of the user left out until there is room for them."""
     found = dict(changes)
-    kept = {name: value for name, value in _annotations(body).items() if name not in changes}
-    for name in sorted(kept, key=lambda name: remainder.size_of({name: kept[name]}), reverse=True):
-        if remainder.fit(_annotated(body, found)):
+    kept = {name: remainder.size_of({name: value}) for name, value in _annotations(body).items() if name not in changes}
+    beyond = remainder.size_of(_annotated(body, found)) - remainder.ROOM
+    for name in sorted(kept, key=lambda name: kept[name], reverse=True):
+        if beyond <= 0:
             break
+        beyond -= kept[name]
         found[name] = None
     return found
 
