@@ -114,6 +114,9 @@ def _migrate(crd: str, kubeconfig: str | None, *, is_last: bool) -> int:
 
     try:
         written = asyncio.run(crd_migrate.migrate(crd, crd_apply.source_of(kubeconfig), SystemClock(), is_last=is_last))
+    except crd_migrate.NoDefinition:  # whoever removes the operator may have deleted it first
+        sys.stdout.write(f"{crd}: the cluster has no such CustomResourceDefinition, so there is nothing to migrate\n")
+        return 0
     except (ApiError, ConfigurationError, crd_migrate.NotMigrated) as error:
         sys.stderr.write(f"tf-operator crd: {crd} was not migrated: {error}\n")
         return 1

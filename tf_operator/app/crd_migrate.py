@@ -19,15 +19,25 @@ from tf_operator.machinery.transport.requests import EVERYWHERE, Resource
 from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, resource_version_of
 
 
+class NoDefinition(Exception):
+    """The cluster has no such CRD, and so none of its objects."""
+
+
 class NotMigrated(Exception):
     """Some objects may still be stored in an older version; the message says why."""
 
 
 async def migrate(name: str, source: ConfigSource, clock: Clock, *, is_last: bool = False) -> int:
-    """Migrate the objects of the CRD of this name; how many were written. Raises ``ApiError`` or ``NotMigrated``."""
+    """Migrate the objects of the CRD of this name; how many were written.
+
+    Raises ``ApiError``, ``NotMigrated`` or ``NoDefinition``.
+    """
     key = ObjectKey("", name)
     async with connected(source, clock) as client:
-        crd = await client.get(CRDS, key)
+        try:
+            crd = await client.get(CRDS, key)
+        except errors.NotFound:
+            raise NoDefinition from None
         written = await _migrate(client, crd, clock)
         if is_last:
             await _end_conversion(client, key)

@@ -6,6 +6,7 @@ By the chart and by the overlays, with real controllers of Deployments and Endpo
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
@@ -249,13 +250,36 @@ async def test_older_versions_are_switched_on_and_off_by_rollouts_that_end(plane
         plane.admin.get(path("v1beta1", namespace, "j"))
 
 
+@pytest.mark.parametrize("deployed", ["chart", "overlay"], indirect=True)
+async def test_a_rollout_that_never_ends_fails_no_request_in_an_older_version(plane, deployed, namespace):
+    deployed.deploy(1, "v1beta1")
+    plane.admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())
+    await eventually(lambda: is_converted(plane, namespace, "j"), within=PATIENCE)
+    (container,) = plane.admin.get(deployed.deployment)["spec"]["template"]["spec"]["containers"]
+    broken = {"containers": [{**container, "args": ["run", "--no-such-flag"]}]}
+    plane.admin.patch(deployed.deployment, {"spec": {"template": {"spec": broken}}})
+    await eventually(lambda: has_failed(plane), within=PATIENCE)
+
+    with ThreadPoolExecutor(16) as pool:  # so many connections
+        for _ in range(5):
+            assert all(pool.map(lambda _: is_converted(plane, namespace, "j"), range(32)))
+
+
+def has_failed(plane):
+    """Whether a pod has an address and no operator in it."""
+    statuses = [pod["status"] for pod in plane.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]]
+    return any(
+        "podIP" in status and any(entry["restartCount"] for entry in status.get("containerStatuses", ()))
+        for status in statuses
+    )
+
+
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("deployed", ["chart", "overlay"], indirect=True)
 async def test_an_operator_starts_cold_on_jobs_that_are_stored_in_older_versions(plane, deployed, namespace, replicas):
     await store_jobs(plane, namespace)
-    deployed.deploy(replicas, *OLDER)
-    listed = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
-    assert listed == {"of-v1alpha1", "of-v1beta1"}
+    deployed.deploy(replicas, *OLDER)  # ready before its cache of TFJobs, which is read through it
+    await eventually(lambda: is_listed(plane), within=PATIENCE)
 
     await scale(plane, deployed, 0)
     await scale(plane, deployed, replicas)
@@ -263,13 +287,19 @@ async def test_an_operator_starts_cold_on_jobs_that_are_stored_in_older_versions
     assert only_v1_is_left(plane)
 
 
+def is_listed(plane):
+    try:
+        listed = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
+    except ApiRefusedError:
+        return False
+    return listed == {"of-v1alpha1", "of-v1beta1"}
+
+
 def only_v1_is_left(plane):
     """And jobs can be read without the operator."""
     found = plane.admin.get(CRD)
     served = [version["name"] for version in found["spec"]["versions"]]
-    listed = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
-    stored = found["status"]["storedVersions"]
-    return (served, stored, listed) == (["v1"], ["v1"], {"of-v1alpha1", "of-v1beta1"})
+    return is_listed(plane) and (served, found["status"]["storedVersions"]) == (["v1"], ["v1"])
 
 
 async def test_an_operator_for_namespaces_converts_without_a_right_on_the_crd(plane, chart, namespace):

@@ -1,13 +1,15 @@
 """``tf-operator crd``: what it prints, and what it says when applying works and when it does not."""
 
 import json
+from contextlib import asynccontextmanager
 
 import pytest
 
 from support import toy_api
-from tf_operator.app import command, crd_apply
+from tf_operator.app import command, crd_apply, crd_migrate
 from tf_operator.dialects import registry
 from tf_operator.dialects.registry import DEFAULT
+from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.config import ConfigurationError
 
 NAME = "customresourcedefinition.apiextensions.k8s.io/tfjobs.kubeflow.org"
@@ -37,6 +39,35 @@ def test_older_versions_are_in_the_definition_with_the_webhook_that_converts_the
     assert [version["name"] for version in spec["versions"]] == ["v1", "v1beta1"]
     service = spec["conversion"]["webhook"]["clientConfig"]["service"]
     assert (service["namespace"], service["name"]) == ("team", "tf-operator-webhook")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (
+            errors.NotFound(404, errors.Status()),
+            0,
+            "has no such CustomResourceDefinition, so there is nothing to migrate",
+        ),
+        (errors.Forbidden(403, errors.Status(message="not you")), 1, "was not migrated: not you"),
+    ],
+    ids=["one that was deleted", "one that may not be read"],
+)
+def test_without_a_definition_there_is_nothing_to_migrate(capsys, monkeypatch, error, status, words):
+    """The hook of a release whose CRD was deleted first."""
+
+    class Cluster:
+        async def get(self, *_):
+            raise error
+
+    @asynccontextmanager
+    async def connected(*_):
+        yield Cluster()
+
+    monkeypatch.setattr(crd_migrate, "connected", connected)
+
+    assert command.main(["crd", "migrate", "--last"]) == status
+    assert words in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(

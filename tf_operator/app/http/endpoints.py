@@ -43,7 +43,7 @@ def endpoints(
     measures = {METRICS_PATH: metrics_page(exposition)}
     probes = {
         "/healthz": probe(health.why_not_alive),
-        "/readyz": probe(health.why_not_ready, notes=health.stalled_loops),
+        "/readyz": probe(health.why_not_ready, notes=health.notes),
         "/readyz/loops": probe(health.stalled_loops),
     }
     if there and options.metrics_protection:

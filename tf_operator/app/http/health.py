@@ -6,7 +6,8 @@ that does neither for longer than it should ever take has stalled, and only a re
 
 Ready means that the caches have synced once. It does not depend on leading: a standby is ready, too, or a rollout would
 wait for ever for a leader that must not change. A new leader relists before its workers start; while it does it is not
-ready, or nobody would notice one that cannot.
+ready, or nobody would notice one that cannot. A cache that has to be read through the webhook of this process is named
+and not waited for: the webhook's Service sends only to what is ready.
 
 A loop that works for all jobs may stand still, such as the queue of a leader that cannot plan. Then this process is
 still the one that leads, and its webhook converts: another one would stand still as well, and a webhook that is taken
@@ -15,7 +16,7 @@ out of its Service fails requests for all jobs. So ``/readyz`` says it and stays
 Called on the event loop of ``server``, so everything here is a read of a few numbers that the operator's loop changes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
@@ -39,6 +40,7 @@ class Health:
         self._informers: SharedInformerFactory | None = None
         self._config: SharedConfig | None = None
         self._awaits: Callable[[], str] = str
+        self._served_first: Callable[[], Container[str]] = tuple
         self._loops: dict[str, Callable[[], float]] = {}
 
     def watch(self, informers: SharedInformerFactory, *, config: SharedConfig | None = None) -> None:
@@ -49,6 +51,10 @@ class Health:
         """Not ready as long as there is this trouble; it is empty when there is none."""
         self._awaits = trouble
 
+    def wait_for_no_cache_of(self, resources: Callable[[], Container[str]]) -> None:
+        """Be ready without the caches of these resources: they cannot be read before this process is."""
+        self._served_first = resources
+
     def watch_loop(self, name: str, stalled_seconds: Callable[[], float]) -> None:
         """Say when this loop stands still; ``stalled_seconds``: for how long it does, 0 when it has nothing to do."""
         self._loops[name] = stalled_seconds
@@ -57,6 +63,12 @@ class Health:
         """Which loops stand still. It makes the process neither dead nor unready."""
         ages = {name: seconds() for name, seconds in self._loops.items()}
         return [f"the {name} has stood still for {age:.0f} s" for name, age in ages.items() if age > STALLED_LOOP]
+
+    def notes(self) -> list[str]:
+        """What is not as it should be, and makes the process neither dead nor unready."""
+        found = self._incomplete_caches()
+        waiting = [f"{what}: it is read through the webhook" for name, what in found if self._is_served_first(name)]
+        return [*self.stalled_loops(), *waiting]
 
     def why_not_alive(self) -> list[str]:
         """Why the process should be restarted."""
@@ -68,16 +80,23 @@ class Health:
         """Why the process cannot work yet."""
         if self._informers is None:
             return ["starting"]
-        unsynced = self._informers.unsynced()
-        awaited = [name for name in self._informers.awaited() if name not in unsynced]
         problem = self._config.problem if self._config else ""
         trouble = self._awaits()
         return [
             *([trouble] if trouble else []),
             *([f"the credentials cannot be read: {problem}"] if problem else []),
-            *(f"the cache of {name} has not synced" for name in unsynced),
-            *(f"the cache of {name} is being relisted" for name in awaited),
+            *(what for name, what in self._incomplete_caches() if not self._is_served_first(name)),
         ]
+
+    def _incomplete_caches(self) -> Iterator[tuple[str, str]]:
+        """Their names, and what is the matter."""
+        unsynced = self._informers.unsynced() if self._informers else []
+        awaited = self._informers.awaited() if self._informers else []
+        yield from ((name, f"the cache of {name} has not synced") for name in unsynced)
+        yield from ((name, f"the cache of {name} is being relisted") for name in awaited if name not in unsynced)
+
+    def _is_served_first(self, cache: str) -> bool:
+        return cache.partition(" ")[0] in self._served_first()
 
     def _dead_watches(self) -> Iterator[str]:
         stuck = self._informers.stuck_seconds() if self._informers else {}

@@ -68,11 +68,18 @@ def serving(
     found = _certificate(chosen, crds, client, leader)
     probes.wait_for(found.trouble)
     measures.read_trouble_by(found.trouble)
+    older: dict[str, int] = {}
+
+    def report(crd: str, count: int) -> None:
+        older[crd] = count
+        measures.stored(crd, count)
+
+    probes.wait_for_no_cache_of(lambda: [crd for crd, count in older.items() if count])
     answers = answers_of(apis, SystemClock())
     with server.serving(Endpoint(chosen.address, {}, found.context, answers)):
         yield {
             "webhook": found.keep(),
-            "stored versions": stored_versions.watch(crds, client, SystemClock(), measures.stored),
+            "stored versions": stored_versions.watch(crds, client, SystemClock(), report),
         }
 
 

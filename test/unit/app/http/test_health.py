@@ -60,6 +60,23 @@ def test_it_is_ready_once_all_caches_have_synced_and_none_is_being_relisted(heal
     assert health.why_not_ready() == []
 
 
+def test_a_cache_that_is_read_through_its_own_webhook_is_named_and_not_waited_for(health, informers):
+    served_first = {"tfjobs.x"}
+    health.wait_for_no_cache_of(lambda: served_first)
+    informers.missing, informers.waited_for = ["tfjobs.x in a, b"], ["tfjobs.x hub"]
+    assert health.why_not_ready() == []
+    assert health.notes() == [
+        "the cache of tfjobs.x in a, b has not synced: it is read through the webhook",
+        "the cache of tfjobs.x hub is being relisted: it is read through the webhook",
+    ]
+
+    informers.missing.append("pods")
+    assert health.why_not_ready() == ["the cache of pods has not synced"]
+    served_first.clear()
+    assert len(health.why_not_ready()) == 3
+    assert health.notes() == []
+
+
 async def test_it_is_not_ready_while_its_credentials_cannot_be_read(clock, informers):
     config = SharedConfig(ConfigSource(ConfigurationError("the plugin failed")), clock=clock)
     health = Health(clock, Heartbeat(clock))

@@ -3,8 +3,15 @@
 import asyncio
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from tf_operator.app.webhook import stored_versions
+from tf_operator.app.http.health import Health
+from tf_operator.app.metrics.webhook import WebhookMetrics
+from tf_operator.app.options.flag_types import Address
+from tf_operator.app.options.options import Webhook
+from tf_operator.app.webhook import endpoint, keys, stored_versions
+from tf_operator.dialects.registry import DEFAULT
+from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.transport.errors import Forbidden, Status, Unreachable
 
 
@@ -43,3 +50,34 @@ async def test_older_stored_versions_are_reported(clock, answers, reported):
     watching.cancel()
 
     assert found == [("tfjobs.x", older) for older in reported]
+
+
+class Unsynced:
+    """The caches of a process that has just started."""
+
+    def unsynced(self):
+        return ["tfjobs.kubeflow.org"]
+
+    def awaited(self):
+        return []
+
+
+@pytest.mark.parametrize(
+    ("stored", "problems"), [(["v1alpha1", "v1"], []), (["v1"], ["the cache of tfjobs.kubeflow.org has not synced"])]
+)
+async def test_only_what_is_stored_in_older_versions_is_ready_without_its_cache(clock, tmp_path, stored, problems):
+    """The webhook's Service sends to what is ready."""
+    pair = keys.next_keys(keys.Keys(), "localhost", clock.now()).served
+    (tmp_path / "tls.crt").write_bytes(pair.certificate)
+    (tmp_path / "tls.key").write_bytes(pair.key)
+    chosen = Webhook(Address("127.0.0.1", 0), folder=str(tmp_path))
+    probes, cluster = Health(clock, Heartbeat(clock)), Cluster(stored)
+    probes.watch(Unsynced())
+    measures = WebhookMetrics(CollectorRegistry())
+    with endpoint.serving(chosen, (DEFAULT,), cluster, cluster, probes=probes, measures=measures) as parts:
+        assert len(probes.why_not_ready()) == 1
+        parts["webhook"].close()
+        watching = asyncio.create_task(parts["stored versions"])
+        await clock.advance(0)
+        assert probes.why_not_ready() == problems
+        watching.cancel()
