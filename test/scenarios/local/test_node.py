@@ -586,10 +586,7 @@ async def test_a_path_and_a_port_that_are_not_replaced_are_reported(machine):
 
 
 async def test_a_program_that_listens_for_the_network_is_reported(machine, monkeypatch):
-    if not listeners.is_reachable():
-        monkeypatch.setattr(listeners, "is_reachable", lambda: True)
-        await machine.stop()
-        await machine.start()
+    monkeypatch.setattr(listeners, "is_reachable", lambda: True)
     listen = "s = socket.create_server(('', int(os.environ['TF_OPERATOR_PORT_2222'])))"
     command = ["python", "-c", f"import os, socket, time; {listen}; time.sleep(100)"]
     main = {"command": command, "ports": [{"containerPort": 2222}]}

@@ -40,11 +40,11 @@ class ListenerWatch:
         self._warned: set[str] = set()
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
-        while is_reachable():
+        """Look again and again, until cancelled: a network may come later."""
+        while True:
             await self._parts.clock.sleep(_EVERY)
             found = [it for it in self._listeners() if subject_of(it.pod).uid not in self._warned and it.ports]
-            exposed = exposed_ports() if found else set[int]()
+            exposed = exposed_ports() if found and is_reachable() else set[int]()
             for listener in found:
                 if ports := exposed.intersection(listener.ports):
                     self._warn(subject_of(listener.pod), min(ports))
@@ -70,12 +70,14 @@ def subject_of(pod: LocalPod) -> Reference:
 
 
 def is_reachable() -> bool:
-    """Whether this machine has more than loopback, and says who listens (Linux)."""
-    return _TABLES[0].exists() and any(name != "lo" for _, name in socket.if_nameindex())
+    """Whether this machine has more than loopback, as far as that can be asked now."""
+    with suppress(OSError):  # no file descriptor is left: a warning less, and no end of the node
+        return any(name != "lo" for _, name in socket.if_nameindex())
+    return False
 
 
 def exposed_ports() -> set[int]:
-    """The ports at which something listens for more than this machine."""
+    """The ports at which something listens for more than this machine, where the system says so (Linux)."""
     found = set[int]()
     for table in _TABLES:
         with suppress(OSError):  # a system without IPv6

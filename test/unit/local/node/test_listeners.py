@@ -1,6 +1,7 @@
 """Programs that listen for more than this machine are found, and reported once for each job."""
 
 import asyncio
+import errno
 from types import SimpleNamespace
 
 import pytest
@@ -78,8 +79,21 @@ async def test_each_job_is_warned_of_once(tables, clock):
     assert "programs of TFJob a listen on all interfaces, as at port 20000" in said[0][2]["message"]
 
 
-async def test_a_machine_without_a_network_needs_no_warning(tables, clock, monkeypatch):
-    tables[0].touch()
-    monkeypatch.setattr(listeners.socket, "if_nameindex", lambda: [(1, "lo")])
-    await ListenerWatch(SimpleNamespace(clock=clock), list).run()
-    assert clock.pending == 0
+async def test_a_machine_without_a_network_needs_no_warning_until_it_has_one(tables, clock, monkeypatch):
+    tables[0].write_text(table(("00000000:4E20", "0A")))
+    said = []
+    recorder = SimpleNamespace(event=lambda *what, **words: said.append(what))
+    watch = ListenerWatch(SimpleNamespace(clock=clock, recorder=recorder), lambda: [Listener(pod("a"), [20000])])
+
+    def without_descriptors():
+        raise OSError(errno.EMFILE, "too many open files")
+
+    looking, counts = asyncio.create_task(watch.run()), []
+    for networks in (lambda: [(1, "lo")], without_descriptors, lambda: [(1, "lo"), (2, "wlan0")]):
+        monkeypatch.setattr(listeners.socket, "if_nameindex", networks)
+        await clock.idle()
+        await clock.advance(3)
+        counts.append(len(said))
+    looking.cancel()
+
+    assert counts == [0, 0, 1]
