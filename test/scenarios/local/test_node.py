@@ -523,6 +523,22 @@ async def test_a_program_waits_for_a_folder_that_was_deleted(machine, tmp_path, 
     await machine.start()
 
 
+async def test_a_program_waits_while_a_folder_cannot_be_made_for_it(machine, tmp_path, monkeypatch):
+    """As on a full disk, or where a file is in the way."""
+    monkeypatch.setattr(pod_runner, "_RETRY", timedelta(seconds=0.1))
+    (tmp_path / "runs").write_text("")
+    mount = {"name": "v", "mountPath": "/v", "subPath": "runs/first"}
+    volumes = [{"name": "v", "hostPath": {"path": str(tmp_path)}}]
+    await machine.pod("in-the-way", "echo x > /v/done", main={"volumeMounts": [mount]}, volumes=volumes)
+    pod = await machine.wait("in-the-way", lambda pod: state(pod)["state"].get("waiting", {}).get("message"))
+    waiting = state(pod)["state"]["waiting"]
+    assert (waiting["reason"], pod["status"]["phase"]) == ("CreateContainerConfigError", "Pending")
+    assert f"a folder or file cannot be made: [Errno 20] Not a directory: '{tmp_path}/runs" in waiting["message"]
+    (tmp_path / "runs").unlink()
+    await machine.phase("in-the-way", "Succeeded")
+    assert (tmp_path / "runs" / "first" / "done").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "main", "reason"),
     [

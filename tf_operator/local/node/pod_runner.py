@@ -16,7 +16,7 @@ from typing import Any
 from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.container_process import ContainerProcess, process_number
-from tf_operator.local.node.containers import End, LocalContainer, Runtime, local_pod, mapping_of
+from tf_operator.local.node.containers import End, LocalContainer, Problem, Runtime, local_pod, mapping_of
 from tf_operator.local.node.launch import CannotStart, bare_ports, launch, unseen_mounts
 from tf_operator.local.node.lifecycle import PodStep
 from tf_operator.local.node.listeners import Listener
@@ -202,13 +202,19 @@ class PodRunner:
             for name in names if not self._is_left else ():
                 self._start_one(self._containers[name], configs, tasks)
         except CannotStart as error:
-            self._attempts += 1
-            retry_at = self._parts.clock.now() + _RETRY * min(self._attempts, 10)
-            for name in names:
-                if not self._runtimes[name].is_active:
-                    self._runtimes[name] = self._runtimes[name].refused(error.problem, retry_at)
-            reason = "FailedMount" if error.problem.reason == "ContainerCreating" else "Failed"
-            self._parts.event(self._pod, reason, f"Error: {error.problem.message}", "Warning")
+            self._refuse(names, error.problem)
+        except OSError as error:  # a full disk, a folder that is read-only
+            self._refuse(names, Problem("CreateContainerConfigError", f"a folder or file cannot be made: {error}"))
+
+    def _refuse(self, names: tuple[str, ...], problem: Problem) -> None:
+        """Let containers wait that cannot be started as things are, and try again later."""
+        self._attempts += 1
+        retry_at = self._parts.clock.now() + _RETRY * min(self._attempts, 10)
+        for name in names:
+            if not self._runtimes[name].is_active:
+                self._runtimes[name] = self._runtimes[name].refused(problem, retry_at)
+        reason = "FailedMount" if problem.reason == "ContainerCreating" else "Failed"
+        self._parts.event(self._pod, reason, f"Error: {problem.message}", "Warning")
 
     def _start_one(self, container: LocalContainer, configs: Configs, tasks: asyncio.TaskGroup) -> None:
         around = self._setup.surroundings(container, configs)
@@ -232,9 +238,9 @@ class PodRunner:
             tasks=tasks,
             port_of=self._names.port_of,
         )
+        run.start()
         self._runs[container.name] = run
         self._runtimes[container.name] = runtime.asked()
-        run.start()
 
     def _group(self, container: LocalContainer, restarts: int) -> str:
         """The control group of a run, if it has a limit and the system keeps it."""
