@@ -85,6 +85,9 @@ class Chart:
     def remove(self, *more):
         self._helm.ok("uninstall", "tf", "--namespace", NAMESPACE, "--ignore-not-found", "--wait", *more)
 
+    def roll_back(self, revision):
+        self._helm.ok("rollback", "tf", str(revision), "--namespace", NAMESPACE, "--wait", "--timeout", f"{PATIENCE}s")
+
     def removal_refused(self):
         """What Helm says."""
         return self._helm.refusal("uninstall", "tf", "--namespace", NAMESPACE)
@@ -347,3 +350,19 @@ async def test_a_release_whose_webhook_does_not_answer_is_not_removed(plane, cha
     assert "pre-delete" in chart.removal_refused()
     assert plane.admin.get(CRD)["spec"]["conversion"]["strategy"] == "Webhook"
     chart.remove("--no-hooks")
+
+
+@pytest.mark.parametrize("chart", [Chart, Chart4], ids=["helm-3", "helm-4"], indirect=True)
+async def test_switching_older_versions_on_and_off_can_be_rolled_back(plane, chart, namespace):
+    chart.deploy(1)
+    plane.admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())
+    chart.deploy(1, "v1beta1")
+    await eventually(lambda: is_converted(plane, namespace, "j"), within=PATIENCE)
+
+    tf_operator(plane, "crd", "migrate", "--last")  # Helm 4 would leave what the operator has written there
+    chart.roll_back(1)
+    assert [version["name"] for version in plane.admin.get(CRD)["spec"]["versions"]] == ["v1"]
+    assert plane.admin.get(CRD)["spec"]["conversion"]["strategy"] == "None"
+
+    chart.roll_back(2)
+    await eventually(lambda: is_converted(plane, namespace, "j"), within=PATIENCE)

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from tf_operator.machinery import authority
@@ -37,12 +37,14 @@ class Pair:
 
     @property
     def parsed(self) -> x509.Certificate | None:
-        """The certificate, if it is one, with nothing but certificates behind it, and belongs to the key."""
+        """The certificate, if it is one, belongs to the key, and the next of the certificates has signed it."""
         try:
-            found, *_ = x509.load_pem_x509_certificates(self.certificate)
+            found, *behind = x509.load_pem_x509_certificates(self.certificate)
             key = serialization.load_pem_private_key(self.key, password=None)
+            for issuer in behind[:1]:
+                found.verify_directly_issued_by(issuer)
             return found if key.public_key() == found.public_key() else None
-        except (ValueError, TypeError, UnsupportedAlgorithm):
+        except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature, x509.InvalidVersion):
             return None
 
 
@@ -113,7 +115,7 @@ def is_trusted(bundle: bytes, pair: Pair) -> bool:
 def _is_for(certificate: x509.Certificate, host: str) -> bool:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
         return False
     return host in names.get_values_for_type(x509.DNSName)
 

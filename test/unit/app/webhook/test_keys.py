@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from tf_operator.app.webhook.keys import Keys, Pair, next_keys
 
@@ -19,6 +21,30 @@ def authorities(bundle):
 
 def issuer(pair):
     return pair.parsed.issuer
+
+
+def with_another_authority(pair):
+    end = b"-----END CERTIFICATE-----\n"
+    return Pair(pair.certificate.partition(end)[0] + end + next_keys(Keys(), HOST, START).bundle, pair.key)
+
+
+def with_names_of_another_kind(pair):
+    """Of X.400, which no library knows."""
+    key = load_pem_private_key(pair.key, None)
+    names = x509.UnrecognizedExtension(x509.oid.ExtensionOID.SUBJECT_ALTERNATIVE_NAME, bytes.fromhex("3004a3023000"))
+    itself = (
+        x509.CertificateBuilder()
+        .subject_name(issuer(pair))
+        .issuer_name(issuer(pair))
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(START)
+        .not_valid_after(START + timedelta(days=9))
+        .add_extension(names, critical=False)
+        .sign(key, SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    return Pair(itself * 2, pair.key)
 
 
 def test_the_first_certificate_is_that_of_the_service_and_one_that_openssl_takes(tmp_path):
@@ -67,15 +93,21 @@ def test_an_api_server_that_is_a_minute_behind_always_knows_what_is_served():
             keys.bundle, Pair(b"-----BEGIN" + keys.served.certificate.split(b"-----BEGIN")[1], keys.served.key)
         ),
         lambda keys: Keys(keys.bundle, Pair(keys.served.certificate + GARBAGE, keys.served.key)),
+        lambda keys: Keys(keys.bundle, with_another_authority(keys.served)),
+        lambda keys: Keys(keys.bundle, with_names_of_another_kind(keys.served)),
     ],
-    ids=["no key", "no certificate", "the key of another one", "no authority", "garbage behind it"],
+    ids=[
+        *("no key", "no certificate", "the key of another one", "no authority", "garbage behind it"),
+        *("an authority that has not signed it", "names that cannot be read"),
+    ],
 )
 def test_a_secret_that_cannot_be_used_is_replaced_at_once(spoil):
     keys = next_keys(Keys(), HOST, START)
 
     found = next_keys(spoil(keys), HOST, START + timedelta(days=1))
 
-    assert authorities(found.bundle) == {issuer(found.served)}
+    (authority,) = x509.load_pem_x509_certificates(found.bundle)
+    found.served.parsed.verify_directly_issued_by(authority)
     assert found.served.certificate != keys.served.certificate
 
 
