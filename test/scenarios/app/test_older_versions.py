@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import itertools
+import json
 import os
 import socket
 import ssl
@@ -118,16 +119,21 @@ async def test_no_request_fails_while_another_address_withholds_the_ends_of_larg
 
 @pytest.mark.real_server("conversion webhooks")
 @pytest.mark.timeout(300)  # on a machine that is shared
-async def test_a_job_with_all_the_annotations_that_fit_fails_no_list_in_an_older_version(plane, namespace):
-    """The API server lets no conversion add to them, and fails the whole list."""
+async def test_no_job_that_can_be_stored_fails_a_list_in_an_older_version(plane, namespace):
+    """The API server lets no conversion add to all the annotations that fit, nor to all the levels."""
     job = builders.tfjob("full").workers(1).body()
     job["metadata"]["annotations"] = {"notes": "x" * (256 * 1024 - len("notes"))}
     job["spec"]["runPolicy"] = {"suspend": True}
     plane.admin.create(TFJOBS.path(namespace), job)
+    text = json.dumps(builders.tfjob("deep").workers(1).body())
+    levels = 9_999 - 6  # there are 6 around it
+    deep = text.replace('"containers"', f'"notes": {"[" * levels}{"]" * levels}, "containers"')
+    status, answer, _ = plane.admin._send("POST", TFJOBS.path(namespace), deep, "application/json")
+    assert status == 201, answer
 
     def listed(version):
         return asked_like_client_go(lambda: plane.admin.get(path(version, namespace)))["items"]
 
     async with serving(plane, namespace):
         for version in OLDER:
-            assert len(await asyncio.to_thread(listed, version)) == 1
+            assert len(await asyncio.to_thread(listed, version)) == 2

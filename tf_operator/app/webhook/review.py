@@ -2,7 +2,8 @@
 
 A review is answered as a whole: one object that failed would break a list for everybody. So what no decoder can read
 (JSON of some thousand levels, which the API server stores) is taken apart as far as the conversion looks, and the rest
-of it is carried along as text.
+of it is carried along as text; but for what the API server could not read in an answer, because that has more levels
+than the object. Such a pod template is empty in the other version, where it is invalid, so nobody writes it back.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ _API_VERSION: Final = "apiextensions.k8s.io/v1"
 _KIND: Final = "ConversionReview"
 _LEVELS: Final = 4
 """No conversion looks deeper into an object that no decoder can read: below are pod templates, and other people's."""
+_DEEPEST: Final = 9_990
+"""Levels of one piece: the API server reads and stores 10,000, and in an answer there are some around the piece."""
 
 
 class ReviewError(Exception):
@@ -108,4 +111,8 @@ def _object(found: object) -> dict[str, Any]:
 def _taken_apart(text: bytes, levels: int) -> Any:  # noqa: ANN401 (any piece of JSON)
     if text.startswith(b"{") and levels:
         return {name: _taken_apart(piece, levels - 1) for name, piece in raw_json.split_object(text).items()}
-    return msgspec.Raw(text) if text.startswith((b"{", b"[")) else msgspec.json.decode(text)
+    if not text.startswith((b"{", b"[")):
+        return msgspec.json.decode(text)
+    if raw_json.depth_of(text) > _DEEPEST:
+        return {} if text.startswith(b"{") else []
+    return msgspec.Raw(text)

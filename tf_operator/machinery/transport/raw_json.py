@@ -48,6 +48,15 @@ def split_array(text: bytes) -> list[bytes]:
     return [piece for piece in found if piece]
 
 
+def depth_of(text: bytes) -> int:
+    """How many objects and arrays stand in each other where most do."""
+    scanner, deepest, depth = BorderScanner(), 0, 0
+    for at in range(0, len(text), AT_ONCE):
+        depths = scanner.depths_in(text[at : at + AT_ONCE], depth)
+        deepest, depth = max(deepest, *depths), depths[-1]
+    return deepest
+
+
 class BorderScanner:
     """Finds the borders between the members of the outermost object, or the elements of the outermost array.
 
@@ -79,6 +88,11 @@ class BorderScanner:
                 self.is_closed = True
                 return [*found, there]
         return found
+
+    def depths_in(self, text: bytes, depth: int) -> list[int]:
+        """The depth before this part, and after each of its brackets."""
+        bare = self._without_strings(text)
+        return list(accumulate(map(_STEP.__getitem__, bare.translate(None, _NO_BRACKETS)), initial=depth))
 
     def _without_strings(self, text: bytes) -> bytes:
         """The same text, as long as it was, with zeros for all that stands in strings."""

@@ -7,6 +7,7 @@ import pytest
 
 from tf_operator.app.webhook import review
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.machinery.transport import raw_json
 
 DEEPEST = 5000
 DEEP = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
@@ -53,6 +54,19 @@ def test_an_object_too_deep_for_any_decoder_is_carried_along(place):
     assert b'"status":"Success"' in found
     assert b'"name":"b"' in found
     assert found.count(b"kubeflow.org/v1beta1") == 2
+
+
+@pytest.mark.parametrize(("levels", "is_carried_along"), [(9_990, True), (9_991, False)])
+def test_what_the_api_server_could_not_read_in_the_answer_is_left_empty(levels, is_carried_along):
+    """It reads and stores 10,000 levels, and fails the whole list where an answer has more."""
+    deep = '{"a":' * levels + "1" + "}" * levels
+    text = json.dumps(job("deep", tfReplicaSpecs={"Worker": {"template": "?"}})).replace('"?"', deep)
+    found = answered(asked(text, job("b")))
+
+    assert raw_json.depth_of(found) < 10_000
+    assert (deep.encode() in found) == is_carried_along
+    assert (b'"template":{}' in found) != is_carried_along
+    assert b'"name":"b"' in found
 
 
 @pytest.mark.parametrize(
