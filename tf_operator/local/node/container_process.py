@@ -76,7 +76,7 @@ class ContainerProcess:
         self._identity = f"{pod.uid}/{container.name}/{next(_numbers)}"
         self._began: datetime | None = None
         self._container_id = ""
-        self._running: list[asyncio.Task[object]] = []
+        self._running: list[asyncio.Task[Any]] = []
         self._has_ended = asyncio.Event()
 
     def start(self) -> None:
@@ -150,9 +150,8 @@ class ContainerProcess:
         policy = text_of(self.container.spec, "terminationMessagePolicy")
         return text or (self._log.last_words() if code and policy == "FallbackToLogsOnError" else "")
 
-    def _begin(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
-        self._running.append(task := self._tasks.create_task(work, name=self._identity))
-        return task
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._running.append(self._tasks.create_task(work, name=self._identity))
 
     def _begin_probes(self, *, has_started: bool) -> None:
         """The startup probe is alone until it has succeeded."""
@@ -174,7 +173,8 @@ class ContainerProcess:
 
         if hook := self._hook("preStop"):
             is_over = asyncio.Event()
-            running = self._begin(self._run_hook(hook, within=grace()))  # which ends with the container, too
+            running = self._tasks.create_task(self._run_hook(hook, within=grace()), name=self._identity)
+            self._running.append(running)  # it ends with the container, too
             running.add_done_callback(lambda _: is_over.set())
             if not await self._is_set(is_over, left):
                 running.cancel()
