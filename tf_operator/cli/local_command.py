@@ -260,7 +260,8 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
     try:
         return local.serve(folder, on_ready=lambda: starter.tell(_READY))
     except (sqlite3.Error, UnusableJournal) as error:
-        way_out = "'tfjob local down --purge' deletes it with all jobs"
+        way_out = "'tfjob local down --purge' deletes it with all jobs, logs and volumes; the data of volumes, in"
+        way_out += f" {folder.node / 'claims'}, stays if the file alone is moved away"
         problem = StateError(f"{folder.journal} cannot be used ({error}); {way_out}")
     except StateError as error:
         problem = error

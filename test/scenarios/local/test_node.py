@@ -266,12 +266,19 @@ async def test_a_claim_is_bound_and_its_data_goes_with_it_and_not_before_its_las
     await eventually(lambda: not first.exists())
     assert (second / "there").exists()
 
-    await machine.stop()
+    user = await machine.pod("user", "exec sleep 100", main=mount, volumes=volumes)
+    await machine.phase("user", "Running")
     await machine.delete_claim(key)
-    other = machine.folder / "claims/default/data/of-the-user"
-    other.mkdir()
+    deleted = second.with_name(f"{second.name}.deleted")
+    await eventually(deleted.exists)
+    await machine.delete(user, 0)
+    await machine.stop()
+    second.mkdir(parents=True, exist_ok=True)
+    deleted.touch()  # of a node that was killed
+    other = second.with_name("0123456789ab")
+    other.mkdir()  # of a journal that is lost
     await machine.start()
-    await eventually(lambda: not second.exists())
+    await eventually(lambda: not (second.exists() or deleted.exists()))
     other.rmdir()
 
 

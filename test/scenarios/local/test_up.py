@@ -175,9 +175,18 @@ def test_a_damaged_journal_is_one_sentence(local):
     connection.close()
     up = local.tfjob("up")
 
-    way_out = "'tfjob local down --purge' deletes it with all jobs"
+    volumes = f"the data of volumes, in {local.folder.node / 'claims'}, stays if the file alone is moved away"
+    way_out = f"'tfjob local down --purge' deletes it with all jobs, logs and volumes; {volumes}"
     problem = f"cannot be used (the object default in it is damaged); {way_out}"
     assert (up.returncode, up.stderr) == (1, f"tfjob local: {local.folder.journal} {problem}\n")
+
+    data = local.folder.node / "claims" / "default" / "models" / "0123456789ab" / "model.keras"
+    data.parent.mkdir(parents=True)
+    data.write_text("weeks of work")
+    local.folder.journal.rename(local.folder.path / "journal.damaged")
+    for _ in range(2):
+        assert [local.tfjob(verb).returncode for verb in ("up", "down")] == [0, 0]
+    assert data.read_text() == "weeks of work"
 
 
 def test_a_server_that_cannot_start_says_why(local):

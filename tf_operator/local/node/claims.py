@@ -1,11 +1,12 @@
 """PersistentVolumeClaims: each is a folder of the node's state, which goes with the claim, and not before its last pod.
 
 This is what a provisioner and the controller of volumes do in a cluster: a claim is bound as soon as it is there, and
-its data is deleted with it. A folder is named by the UID, so that a claim never has the data of an earlier one.
+its data is deleted with it. A folder is named by the UID, so that a claim never has the data of an earlier one. A file
+beside it says that the claim was deleted, for the case that the node ends before the folder can go. Without that file
+no data is deleted: whoever has lost the journal has not lost what his programs have written.
 """
 
 import asyncio
-import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,7 +23,7 @@ from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import Body, ObjectKey, text_of
 
 CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-_NAME: Final = re.compile(r"[0-9a-f]{12}")
+_DELETED: Final = ".deleted"
 _log = Logger(__name__)
 
 
@@ -50,12 +51,10 @@ class ClaimKeeper:
                 await self._remove_all()
 
     async def wait_synced(self) -> None:
-        """Return once claims are known, and nothing is left of those that went while no node ran."""
+        """Return once claims are known, and nothing is left of those that were deleted under an earlier node."""
         await self._claims.wait_synced()
-        uids = {item.metadata.uid[-12:] for item in self._claims.store}
-        for folder in (self._parts.settings.folder / "claims").glob("*/*/*"):
-            if _NAME.fullmatch(folder.name) and folder.name not in uids:
-                _remove(folder)
+        for mark in (self._parts.settings.folder / "claims").glob(f"*/*/*{_DELETED}"):
+            _remove(mark.with_suffix(""))
 
     def on_add(self, item: SeenObject) -> None:
         """There is a claim."""
@@ -73,6 +72,8 @@ class ClaimKeeper:
         self._seen.discard(last.metadata.uid)
         self._unbound.pop(last.metadata.uid, None)
         self._deleted[last.metadata.uid] = last.metadata.key
+        with suppress(OSError):  # no program has used it, or the disk is full
+            _mark(self._parts.settings.claim_folder(last.metadata.key, last.metadata.uid)).touch()
         self._changed.set()
 
     def on_pod_ended(self) -> None:
@@ -105,8 +106,14 @@ def bound(claim: Body) -> dict[str, Any]:
     return {"phase": "Bound", "accessModes": spec.get("accessModes") or [], "capacity": dict(wanted)}
 
 
+def _mark(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}{_DELETED}")
+
+
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        _mark(folder).unlink(missing_ok=True)
     for empty in (folder.parent, folder.parent.parent):
         with suppress(OSError):  # other claims have folders there
             empty.rmdir()
