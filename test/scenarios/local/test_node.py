@@ -417,6 +417,22 @@ async def test_a_hook_does_not_outlive_its_container_or_its_grace_period(machine
     await eventually(lambda: not machine.folder.joinpath("pods", pod["metadata"]["uid"][-12:]).exists())
 
 
+async def test_a_node_that_kills_its_programs_waits_for_no_hook(machine):
+    pods = []
+    for name, hook in HOOKS.items():
+        pod = await machine.pod(f"killed-{name}", "exec sleep 3000", main={"lifecycle": {"preStop": hook}})
+        await machine.phase(f"killed-{name}", "Running")
+        await machine.delete(pod, 3000)
+        await eventually(lambda name=name: has_event(machine, f"killed-{name}", "Killing"))
+        pods.append(pod)
+    machine.node.kill()
+    await machine.stop()
+    await machine.start()
+    for pod in pods:
+        await machine.delete(pod, 0)
+        await machine.gone(pod["metadata"]["name"])
+
+
 async def test_requests_of_the_node_that_fail_are_sent_again(machine, monkeypatch):
     for module in (process_node, pod_runner, pod_status_writer):
         monkeypatch.setattr(module, "_PAUSE", 0.01)
