@@ -75,7 +75,10 @@ class ReplicaRecord:
     failed: Indexes = NO_INDEXES
     """The replicas that failed for good; only where the job continues without them (``FailureScope.DECIDING``)."""
     size: int | None = None
-    """For how many replicas the pods were made; only of a type that may be resized, and not while it is suspended."""
+    """For how many replicas the pods were made; not while the job is suspended.
+
+    Only of a type that may be resized, or that somebody has tried to resize.
+    """
 
 
 _NO_REPLICAS = ReplicaRecord()

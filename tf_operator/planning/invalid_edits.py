@@ -1,29 +1,92 @@
 """Edits of a job that runs which no new job may have: they are ignored and reported, and never end the job.
 
 The schema refuses them; what gets here came by a CRD without its rules, or is older than a rule. Some of it can be
-ignored alone: a number of replicas outside of the elastic range, a negative time, a template that no pod can be made
-from. With anything else that is wrong nobody knows how the job is meant, and its pods are left as they are.
+ignored alone: another number of replicas, of which the pods that are there know nothing, or one outside of the elastic
+range; a negative time; a template that no pod can be made from. With anything else that is wrong nobody knows how the
+job is meant, and its pods are left as they are.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tf_operator.job import validation
+from tf_operator.job import naming, validation
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange, FieldError, ReplicaSpec, RunPolicy, TrainingJob
+from tf_operator.planning import resizing
 from tf_operator.planning.snapshot import Snapshot
 
 
 def ignored(snapshot: Snapshot) -> Snapshot:
     """The snapshot of the job as it goes on; the same one where nothing is wrong, or too much of it."""
     job = snapshot.job
-    found = _not_tolerated(job)
-    if not found or not snapshot.is_under_way:
+    if not snapshot.is_under_way:
         return snapshot
-    changed = _corrected(job)
+    fixed = {} if job.run_policy.is_suspended else dict(_fixed_counts(snapshot))
+    found = (*_not_tolerated(job), *_changes(job, fixed))
+    if not found:
+        return snapshot
+    changed = _corrected(_as_made(job, fixed))
     templates = {error for spec in job.replicas for error in validation.template_problems(spec, job.profile)}
     if not templates.issuperset(_not_tolerated(changed)):
         return snapshot
     return replace(snapshot, job=changed, ignored=found)
+
+
+def _fixed_counts(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
+    """The number of replicas of each type that has another one in the spec, and may not change while the job runs."""
+    job = snapshot.job
+    for spec in job.replicas:
+        if resizing.may_change(job, spec.type):
+            continue
+        count = _plain_size(snapshot, spec)
+        if count is not None and count != spec.count:
+            yield spec.type, count
+
+
+def _plain_size(snapshot: Snapshot, spec: ReplicaSpec) -> int | None:
+    """For how many replicas of a type the pods were made that may not be resized; ``None`` if nobody knows.
+
+    It is recorded from the first edit on that is ignored. Before that, all replicas were running once, and what became
+    of each is in the record; one that has left no trace at all is new.
+    """
+    record, known = snapshot.job.record, snapshot.job.record.of(spec.type)
+    if known.size is not None or record.all_running_time is None:
+        return known.size
+    if spec.type not in record.replicas:
+        return 0
+    if snapshot.job.generation == record.observed_generation:
+        return None
+    count = max((known.started | known.completed | known.failed).members, default=-1) + 1
+    has_traces = any(kind is spec.type and index >= count for kind, index in _traces(snapshot))
+    return None if has_traces and count < spec.count else count
+
+
+def _traces(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
+    """The replicas that have, or had, a pod or a Service."""
+    job = snapshot.job
+    yield from ((pod.type, pod.index) for pod in snapshot.pods)
+    yield from ((entry.type, entry.index) for entry in job.record.restart_records)
+    for service in snapshot.services:
+        if place := naming.replica_of(job.key.name, service.name, job.profile.names):
+            yield place
+
+
+def _changes(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> Iterator[FieldError]:
+    word = job.profile.suspended_word
+    for spec in job.replicas:
+        if spec.type in fixed:
+            rule = f"can only change while the job is {word}, is {spec.count}, and the job runs with {fixed[spec.type]}"
+            yield FieldError(f"{spec.path}.replicas", rule)
+
+
+def _as_made(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:
+    """The job with the replicas that its pods know of, and with their numbers recorded; without types that are new."""
+    if not fixed:
+        return job
+    specs = (replace(spec, count=fixed.get(spec.type, spec.count)) for spec in job.replicas)
+    sizes = {kind: replace(job.record.of(kind), size=count) for kind, count in fixed.items() if count}
+    record = job.record.changed(replicas={**job.record.replicas, **sizes})
+    return replace(job, replicas=tuple(spec for spec in specs if spec.count or spec.type not in fixed), record=record)
 
 
 def _not_tolerated(job: TrainingJob) -> tuple[FieldError, ...]:

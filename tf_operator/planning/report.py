@@ -206,8 +206,14 @@ def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaR
         completed=completed if remembers else NO_INDEXES,
         started=((known.started | up | failed_for_good) - completed).below(len(replicas)),
         failed=((known.failed | failed_for_good) - completed).below(len(replicas)) if goes_on else NO_INDEXES,
-        size=resizing.sizes(view.snapshot.job).get(kind),
+        size=_size(view, kind, known),
     )
+
+
+def _size(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> int | None:
+    """For how many replicas the pods are made; of a type that may not be resized, as long as an edit had tried it."""
+    job = view.snapshot.job
+    return resizing.sizes(job).get(kind) if resizing.may_change(job, kind) else known.size
 
 
 def _going_on(view: JobView, record: JobRecord) -> JobRecord:

@@ -31,6 +31,12 @@ def resizes(job: TrainingJob) -> Iterator[SizeChange]:
             yield SizeChange(kind, before, count, replaces_pods=replaces_pods(job, kind, is_growth=count > before))
 
 
+def may_change(job: TrainingJob, kind: ReplicaType) -> bool:
+    """Whether there may be another number of this type while the job runs."""
+    is_dynamic = job.has_dynamic_workers and kind is ReplicaType.WORKER
+    return is_dynamic or (job.elastic is not None and job.elastic.range_of(kind) is not None)
+
+
 def sizes(job: TrainingJob) -> Mapping[ReplicaType, int]:
     """The number of replicas in force, of each type that may be resized."""
     ranges = {found.type for found in job.elastic.ranges} if job.elastic else frozenset[ReplicaType]()
