@@ -234,6 +234,12 @@ class TrainingJob:
         replicas = tuple(replace(spec, count=most) if spec is workers else spec for spec in job.replicas)
         return replace(job, replicas=replicas, elastic=job.elastic and job.elastic.down_to(most))
 
+    @property
+    def workers_without_room(self) -> int:
+        """How many of its workers wait for room in the queue that has admitted the others."""
+        workers, most = self._as_decided().spec_of(ReplicaType.WORKER), self.record.elastic.admitted
+        return max(workers.count - most, 0) if workers and most is not None else 0
+
     def _as_decided(self) -> Self:
         elastic, workers = self.record.elastic, self.spec_of(ReplicaType.WORKER)
         if elastic.workers is None or workers is None:

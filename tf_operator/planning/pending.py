@@ -31,6 +31,8 @@ def _note(view: JobView) -> str:
         return " It has no replicas: nothing runs until there are some."
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
         return f" No pod is created before {gang.awaited(view.snapshot)}."
+    if number := view.snapshot.workers_without_room:
+        return f" {number} more {'worker waits' if number == 1 else 'workers wait'} for room in the queue."
     if scheduler := gang.unavailable(view.snapshot):
         return f" {unavailable(scheduler, view.snapshot.settings)}"
     return ""
