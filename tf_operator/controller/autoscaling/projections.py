@@ -79,6 +79,7 @@ class _Container(msgspec.Struct, frozen=True, rename="camel"):
 
 class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: Interned[str] = ""
+    priority_class_name: Interned[str] = ""
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] = ()
     overhead: msgspec.Raw = msgspec.Raw(b"{}")
@@ -100,6 +101,8 @@ class CountedPod(Child):
 
     node: str
     requests: Amounts
+    priority_class: str
+    """Empty for none; an API server gives each pod the default one, if there is one."""
 
 
 class _RawPriorityClass(msgspec.Struct, frozen=True, rename="camel"):
@@ -151,7 +154,9 @@ def counted_pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
         }
         owner = owner_of(found.metadata).uid
         requests = shapes.requests_of(body) if holds else ()
-        return CountedPod(found.metadata.core(), owner, spec.node_name if holds else "", requests)
+        return CountedPod(
+            found.metadata.core(), owner, spec.node_name if holds else "", requests, spec.priority_class_name
+        )
 
     return read_pod
 

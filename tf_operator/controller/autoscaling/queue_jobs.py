@@ -49,7 +49,7 @@ class QueuedEntry(NamedTuple):
     job: TrainingJob
     seen: QueueJob
     classes: tuple[str, ...] = ()
-    """The priority classes of its pods; empty for none."""
+    """The priority classes that new pods get; empty for none."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -122,9 +122,13 @@ class QueueJobs:
         entry = self._known[uid][1]
         if entry is None:
             return None
-        priority = min(values.get(name, default) for name in entry.classes)
-        seen = replace(entry.seen, priority=priority) if priority else entry.seen
-        return entry._replace(seen=self._with_pods(entry.job, seen, now) if seen.is_admitted else seen)
+        job, seen = entry.job, entry.seen
+        pods = self._pods.by_index(OWNER, owner_value(job.key.namespace, job.uid)) if seen.is_admitted else ()
+        # A template may have been edited since; what pods have was checked when they were created.
+        classes = {pod.priority_class for pod in pods if pod.node} or entry.classes
+        priority = min(values.get(name, default) for name in classes)
+        seen = replace(seen, priority=priority) if priority else seen
+        return entry._replace(seen=self._with_pods(job, seen, pods, now) if seen.is_admitted else seen)
 
     def _read(self, stored: StoredJob, api: ServedAPI, now: datetime) -> QueuedEntry | None:
         """``None`` for a job that neither waits nor has room: suspended, without pods, not seen by a reconcile."""
@@ -164,8 +168,7 @@ class QueueJobs:
         )
         return QueuedEntry(asked, seen, tuple({text_of(pod, "priorityClassName") for pod in pods.values()}))
 
-    def _with_pods(self, job: TrainingJob, seen: QueueJob, now: datetime) -> QueueJob:
-        pods = self._pods.by_index(OWNER, owner_value(job.key.namespace, job.uid))
+    def _with_pods(self, job: TrainingJob, seen: QueueJob, pods: tuple[CountedPod, ...], now: datetime) -> QueueJob:
         found = replace(seen, pods=tuple(_bound(job, pods)))
         if not found.unplaced:
             self._incomplete_since.pop(job.uid, None)

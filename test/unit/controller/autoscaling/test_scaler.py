@@ -295,6 +295,21 @@ async def test_a_job_ranks_by_the_class_that_all_its_pods_carry():
     assert [name for name, *_ in world.written] == ["urgent", "claims"]
 
 
+async def test_a_job_that_has_pods_ranks_by_their_class_whatever_its_template_says_now():
+    """An edit of the template takes nobody's turn, and protects no worker that runs."""
+    world = World()
+    world.node(3)
+    world.priority("high", 10)
+    for index in range(2):
+        world.pod(f"edited-worker-{index}", owner="edited")
+    high = SLOT.spec(priorityClassName="high")
+    world.waits(builders.tfjob("edited").workers(6, template=high).dynamic_workers(), day=9, **RUNS_WITH_TWO)
+    world.waits(builders.tfjob("before").workers(1, template=SLOT))
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["before"]
+
+
 async def test_a_class_that_the_operator_gives_to_pods_counts():
     """Pods of a native gang get it."""
     world = World()
