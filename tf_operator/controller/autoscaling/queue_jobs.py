@@ -22,7 +22,7 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time, text_of
-from tf_operator.planning import admission
+from tf_operator.planning import admission, invalid_edits
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNeed
 from tf_operator.planning.children import ChildBuilder
@@ -139,7 +139,7 @@ class QueueJobs:
             return None
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED) or validate(asked):
             return None
-        job = Snapshot(asked, now, settings=self._settings_then).decided().job
+        job = invalid_edits.ignored(Snapshot(asked, now, settings=self._settings_then)).decided().job
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
         counts = {spec.type for spec in (*asked.replicas, *job.replicas) if spec.count}
         specs = [spec for spec in job.replicas if spec.type in counts]

@@ -269,6 +269,19 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
     task.cancel()
 
 
+async def test_no_room_is_kept_for_workers_of_an_edit_that_is_ignored():
+    world = World()
+    world.node(3)
+    for index in range(2):
+        world.pod(f"edited-worker-{index}", owner="edited")
+    sizes = {"allRunningTime": RUNS["startTime"], "replicaStatuses": {"Worker": {"clusterSize": 2}}}
+    world.waits(builders.tfjob("edited").workers(6, template=SLOT), **RUNS, **sizes)
+    world.waits(builders.tfjob("later").workers(1, template=SLOT), day=9)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["later"]
+
+
 async def test_no_room_is_kept_for_pods_that_are_refused():
     """Else who has no quota at all keeps idle nodes from everybody, by one job after the other."""
     world = World()
