@@ -133,7 +133,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity quiet kueue browser pages soak test-busy pythons bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity go-programs quiet kueue browser pages soak test-busy pythons bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: test-busy
 test-busy: venv ## Run `make test` while four processes spin, so that no test depends on a fast machine
@@ -199,6 +199,10 @@ parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the 
 local-server: venv ## Send 10,000 bad requests to the embedded API server, and interrupt its start 20 times
 	BAD_REQUESTS=10000 $(BIN)/pytest -q --timeout 0 test/simulation/test_bad_requests.py
 	INTERRUPTED_STARTS=20 $(BIN)/pytest -q test/scenarios/local/test_up.py
+
+.PHONY: go-programs
+go-programs: venv ## Run the suites of controller-runtime, and sample-controller, on the embedded API server and on kube-apiserver
+	$(BIN)/pytest -q -m nightly test/scenarios/parity/test_go_programs.py
 
 .PHONY: quiet
 quiet: venv ## Have fifty jobs run for ten minutes in which nothing happens and nothing may be written
