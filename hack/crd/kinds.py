@@ -46,6 +46,7 @@ ROOTS: Final = (
     "V1ServiceAccount",
     "V1StatefulSet",
     "V1ValidatingWebhookConfiguration",
+    "V2HorizontalPodAutoscaler",
 )
 _QUANTITY: Final = {"oneOf": [{"type": "string"}, {"type": "number"}]}
 _ANY_SCHEMA: Final = {"$ref": "V1JSONSchemaProps"}
@@ -57,6 +58,12 @@ _OF_SCHEMAS: Final[Mapping[str, Any]] = {
 }
 """Fields of schemas that have several types."""
 _QUANTITY_FIELDS: Final = frozenset({"sizeLimit", "divisor"})
+_QUANTITIES: Final = {
+    "V2HPAScalingRules": ("tolerance",),
+    "V2MetricTarget": ("averageValue", "value"),
+    "V2MetricValueStatus": ("averageValue", "value"),
+}
+"""By definition the fields that are quantities, where others of the same name are texts."""
 _QUANTITY_MAPS: Final = frozenset(
     {"limits", "requests", "capacity", "allocatable", "hard", "used", "overhead", "allocatedResources"}
 )
@@ -73,6 +80,8 @@ def text(core: Mapping[str, Any], merging: Mapping[str, Any]) -> str:
     _, schema = models_json_schema([(getattr(models, name), "validation") for name in ROOTS], by_alias=True)
     definitions = {name: _definition(found) for name, found in sorted(schema["$defs"].items())}
     definitions["V1JSONSchemaProps"]["properties"] |= _OF_SCHEMAS
+    for name, quantities in _QUANTITIES.items():
+        definitions[name]["properties"] |= dict.fromkeys(quantities, _QUANTITY)
     for name, found in core.items():
         fields = definitions.get(f"V1{name.rpartition('.')[2]}", {}).get("properties", {})
         for field, schema in found.get("properties", {}).items():

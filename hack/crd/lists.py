@@ -14,7 +14,7 @@ from typing import Any, Final
 FILE: Final = Path("hack/crd/lists.json")
 MODULE: Final = "k8s.io/kubernetes"
 _DOCUMENTS: Final = "api/openapi-spec/v3/*_openapi.json"
-_TYPE: Final = re.compile(r"io\.k8s\.[\w.-]*?(\w+)\.v1\.(\w+)")
+_TYPE: Final = re.compile(r"io\.k8s\.[\w.-]*?(\w+)\.(v[12])\.(\w+)")
 _KEYS: Final = "x-kubernetes-list-map-keys"
 _LIST, _MAP = "x-kubernetes-list-type", "x-kubernetes-map-type"
 _WHOLE: Final = ""
@@ -29,7 +29,7 @@ def text(module: Path) -> str:
     kept: dict[str, dict[str, Any]] = {}
     for name, schema in sorted(schemas.items()):
         if found := _TYPE.fullmatch(name):
-            kept.setdefault(f"{found[1]}.{found[2]}", {}).update(_fields(schema))
+            kept.setdefault(_named(found), {}).update(_fields(schema))
     for name, key, default in _defaults(schemas):
         kept[name].setdefault(key, {})["default"] = default
     lines = (f"{json.dumps(name)}: {json.dumps(fields)}" for name, fields in kept.items() if fields)
@@ -58,14 +58,21 @@ def _defaults(schemas: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
             if found := _TYPE.fullmatch(reference):
                 for key in field.get(_KEYS, ()):
                     if default := item[key].get("default"):
-                        yield f"{found[1]}.{found[2]}", key, default
+                        yield _named(found), key, default
+
+
+def _named(found: re.Match[str]) -> str:
+    """The group and the kind of a type, and between them a version that is not v1."""
+    group, version, kind = found.groups()
+    return f"{group}.{kind}" if version == "v1" else f"{group}.{version}.{kind}"
 
 
 def annotate(definitions: dict[str, Any], lists: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the rules into definitions, whose names begin with the group where it is needed."""
     for name, fields in lists.items():
-        group, _, kind = name.partition(".")
-        found = definitions.get(f"{group.capitalize()}V1{kind}") or definitions.get(f"V1{kind}") or {"properties": {}}
+        group, *versions, kind = name.split(".")
+        named = f"{(versions or ['v1'])[0].upper()}{kind}"
+        found = definitions.get(f"{group.capitalize()}{named}") or definitions.get(named) or {"properties": {}}
         for field, rule in fields.items():
             if field == _WHOLE:
                 found.update(rule)

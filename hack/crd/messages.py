@@ -32,6 +32,7 @@ ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
         "LocalSubjectAccessReview SelfSubjectAccessReview SubjectAccessReview",
     ),
     "k8s.io.api.autoscaling.v1 autoscaling/v1": ("Scale",),
+    "k8s.io.api.autoscaling.v2 autoscaling/v2": ("HorizontalPodAutoscaler*",),
     "k8s.io.api.batch.v1 batch/v1": ("CronJob* Job*",),
     "k8s.io.api.coordination.v1 coordination.k8s.io/v1": ("Lease*",),
     "k8s.io.api.discovery.v1 discovery.k8s.io/v1": ("EndpointSlice*",),

@@ -43,7 +43,9 @@ def definitions() -> Definitions:
 def definition_of(resource: GroupVersionResource) -> str:
     """The name of the definition of a built-in kind; there may be none."""
     events = {"": "CoreV1Event", "events.k8s.io": "EventsV1Event"}
-    return events.get(resource.group, "") if resource.plural == "events" else f"V1{resource.kind}"
+    if resource.plural == "events":
+        return events.get(resource.group, "")
+    return f"{resource.version.upper()}{resource.kind}"
 
 
 class BuiltInFields:

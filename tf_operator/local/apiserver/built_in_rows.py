@@ -99,7 +99,7 @@ def scaled(kind: Kind) -> Kind:
 
 _IN_ALL: Final = frozenset(
     {"pods", "services", "replicationcontrollers", "daemonsets", "deployments", "replicasets", "statefulsets"}
-    | {"cronjobs", "jobs"}
+    | {"cronjobs", "horizontalpodautoscalers", "jobs"}
 )
 
 

@@ -34,6 +34,7 @@ class _Row:
     has_scale: bool = False
     has_generation: bool = True
     deprecation: str = ""
+    version: str = "v1"
 
 
 def _of_pods(group: str, plural: str, kind: str, short_name: str = "", *, has_scale: bool = False) -> _Row:
@@ -62,6 +63,12 @@ _ROWS: Final = (
     _of_pods("apps", "daemonsets", "DaemonSet", "ds"),
     _of_pods("apps", "replicasets", "ReplicaSet", "rs", has_scale=True),
     _of_pods("apps", "statefulsets", "StatefulSet", "sts", has_scale=True),
+    _Row(
+        *("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
+        short_names=("hpa",),
+        has_generation=False,
+        version="v2",
+    ),
     _of_pods("batch", "jobs", "Job"),
     _Row("batch", "cronjobs", "CronJob", short_names=("cj",), keys=tuple(_JOB.items())),
     _Row("discovery.k8s.io", "endpointslices", "EndpointSlice", has_status=False),
@@ -84,7 +91,7 @@ def only_stored(kind: Kind) -> Kind:
 
 
 def _kind(row: _Row) -> Kind:
-    resource = GroupVersionResource(row.group, "v1", row.plural, row.kind, is_namespaced=row.is_namespaced)
+    resource = GroupVersionResource(row.group, row.version, row.plural, row.kind, is_namespaced=row.is_namespaced)
     kind = rows.make(
         resource,
         *row.short_names,

@@ -24,7 +24,7 @@ _ORDER: Final = {
     group: place
     for place, group in enumerate(
         (
-            *("", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "batch"),
+            *("", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch"),
             *("networking.k8s.io", "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"),
             *("scheduling.k8s.io", "coordination.k8s.io", "discovery.k8s.io"),
         )

@@ -223,6 +223,7 @@ STORED = [
     ("apps/v1", "daemonsets", "DaemonSet"),
     ("apps/v1", "replicasets", "ReplicaSet"),
     ("apps/v1", "statefulsets", "StatefulSet"),
+    ("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
     ("batch/v1", "cronjobs", "CronJob"),
     ("batch/v1", "jobs", "Job"),
     ("discovery.k8s.io/v1", "endpointslices", "EndpointSlice"),
