@@ -400,7 +400,7 @@ async def test_a_pod_deleted_by_force_leaves_no_process(machine):
     await eventually(lambda: not Path(f"/proc/{pid}").exists())
 
 
-HOOKS = {"sleep": {"sleep": {"seconds": 3000}}, "command": {"exec": {"command": ["sleep", "3000"]}}}
+HOOKS = {"sleep": {"sleep": {"seconds": 60}}, "command": {"exec": {"command": ["sleep", "60"]}}}
 
 
 @pytest.mark.parametrize("seconds", [0, 1], ids=["by force", "sooner"])
@@ -408,9 +408,9 @@ HOOKS = {"sleep": {"sleep": {"seconds": 3000}}, "command": {"exec": {"command": 
 async def test_a_hook_does_not_outlive_its_container_or_its_grace_period(machine, hook, seconds):
     name = f"{hook}-{seconds}"
     main = {"lifecycle": {"preStop": HOOKS[hook]}}
-    pod = await machine.pod(name, "exec sleep 3000", main=main)
+    pod = await machine.pod(name, "exec sleep 60", main=main)
     await machine.phase(name, "Running")
-    await machine.delete(pod, 3000)
+    await machine.delete(pod, 60)
     await eventually(lambda: has_event(machine, name, "Killing"))
     await machine.delete(pod, seconds)
     await machine.gone(name)
@@ -420,12 +420,13 @@ async def test_a_hook_does_not_outlive_its_container_or_its_grace_period(machine
 async def test_a_node_that_kills_its_programs_waits_for_no_hook(machine):
     pods = []
     for name, hook in HOOKS.items():
-        pod = await machine.pod(f"killed-{name}", "exec sleep 3000", main={"lifecycle": {"preStop": hook}})
+        pod = await machine.pod(f"killed-{name}", "exec sleep 60", main={"lifecycle": {"preStop": hook}})
         await machine.phase(f"killed-{name}", "Running")
-        await machine.delete(pod, 3000)
+        await machine.delete(pod, 60)
         await eventually(lambda name=name: has_event(machine, f"killed-{name}", "Killing"))
         pods.append(pod)
     machine.node.kill()
+    await eventually(lambda: not list(machine.folder.glob("pods/*")))
     await machine.stop()
     await machine.start()
     for pod in pods:
