@@ -42,7 +42,7 @@ async def test_the_status_says_why_when_an_image_cannot_be_pulled(here):
 
 RULED = """
 import pathlib, sys
-starts = pathlib.Path('/work/starts')
+starts = pathlib.Path('/counts/starts')
 starts.write_text(starts.read_text() + '.' if starts.exists() else '.')
 sys.exit(0 if starts.read_text() == '..' else 42)
 """
@@ -51,7 +51,7 @@ sys.exit(0 if starts.read_text() == '..' else 42)
 def ruled(name, image, restart, action):
     """A job whose program exits with 42 first, after which a rule of its container has it started again."""
     rule = {"action": action, "exitCodes": {"operator": "In", "values": [42]}}
-    mount = {"volumeMounts": [{"name": "work", "mountPath": "/work"}]}
+    mount = {"volumeMounts": [{"name": "work", "mountPath": "/counts"}]}
     main = Program(image, RULED).container() | mount | {"restartPolicy": "Never", "restartPolicyRules": [rule]}
     job = with_pod(small_job(name, Program(image, RULED), backoffLimit=2), containers=[main])
     job["spec"]["tfReplicaSpecs"]["Worker"]["restartPolicy"] = restart
