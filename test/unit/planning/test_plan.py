@@ -246,3 +246,13 @@ def test_planning_a_thousand_pods_renders_no_body(monkeypatch):
     monkeypatch.setattr(children.ChildBuilder, "pod", made)
 
     assert len(plan.make_plan(snapshot_of(tfjob().workers(1000))).actions) == 1000
+
+
+def test_a_job_with_too_many_rules_about_nodes_for_the_queue_says_so():
+    rules = {f"label-{number}": "x" for number in range(1001)}
+    worker = {"template": {"spec": {"nodeSelector": rules}}}
+    job = tfjob().workers(1).merged({"spec": {"tfReplicaSpecs": {"Worker": worker}}})
+    seen = simulator(job, Settings(has_queue=True))
+    seen.settle()
+
+    assert "Its pods have 1001 rules about nodes" in seen.status["conditions"][-1]["message"]

@@ -120,3 +120,12 @@ def test_the_same_cluster_has_the_same_schedule_in_any_order(found):
     backwards = replace(cluster, jobs=cluster.jobs[::-1])
 
     assert make_schedule(backwards) == make_schedule(cluster)
+
+
+def test_pods_that_ask_for_nothing_have_room_on_any_node():
+    needs = (ReplicaNeed(WORKER, 1, shapes.Shape()),)
+    schedule = make_schedule(
+        Cluster(NOW, (Node("n", ()),), (QueueJob(ObjectKey("team", "j"), "u", NOW, needs, workers=1),))
+    )
+
+    assert [decision.job.key.name for decision in schedule.decisions] == ["j"]

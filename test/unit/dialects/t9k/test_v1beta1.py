@@ -432,3 +432,11 @@ def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
     assert API.summarize(created, b"{}", b"{}").waits_since is not None
     assert API.summarize(created, b"{}", b'{"phase": 1}') == JobSummary()
     assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
+
+
+def test_a_job_that_cannot_be_run_has_failed_and_counts_nothing():
+    seen = begun(WORKERS)
+    seen.tamper({"spec": {"replicaSpecs": [replicas("worker", -1)]}})
+    seen.settle()
+
+    assert shown(seen) == "Failed FFTFF 0/0/0/0/0/0/0 0"

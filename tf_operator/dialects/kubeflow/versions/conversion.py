@@ -218,10 +218,9 @@ def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[
     kept = {name: remainder.size_of({name: value}) for name, value in _annotations(body).items() if name not in changes}
     beyond = remainder.size_of(_annotated(body, found)) - remainder.ROOM
     for name in sorted(kept, key=lambda name: kept[name], reverse=True):
-        if beyond <= 0:
-            break
-        beyond -= kept[name]
-        found[name] = None
+        if beyond > 0:
+            beyond -= kept[name]
+            found[name] = None
     return found
 
 
