@@ -80,14 +80,14 @@ class OwnerRef:
 
 def metadata_of(body: Body) -> Body:
     """``metadata``, or an empty mapping when it is missing or no mapping."""
-    found = body.get("metadata")
-    return found if isinstance(found, Mapping) else _EMPTY
+    metadata = body.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else _EMPTY
 
 
 def text_of(body: Body, field: str) -> str:
     """A string field, or ``""`` when it is missing or no string."""
-    found = body.get(field)
-    return found if isinstance(found, str) else ""
+    value = body.get(field)
+    return value if isinstance(value, str) else ""
 
 
 def key_of(body: Body) -> ObjectKey:
@@ -108,16 +108,16 @@ def resource_version_of(body: Body) -> str:
 
 def labels_of(body: Body) -> Mapping[str, str]:
     """The labels that are text to text. Tenants write them: they select, they never prove."""
-    found = metadata_of(body).get("labels")
-    if not isinstance(found, Mapping):
+    labels = metadata_of(body).get("labels")
+    if not isinstance(labels, Mapping):
         return {}
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in labels.items() if isinstance(value, str)}
 
 
 def owners_of(body: Body) -> Iterator[OwnerRef]:
     """Every owner reference that has the fields of one; anything else in the list is passed over."""
-    found = metadata_of(body).get("ownerReferences")
-    for entry in found if isinstance(found, list | tuple) else ():
+    references = metadata_of(body).get("ownerReferences")
+    for entry in references if isinstance(references, list | tuple) else ():
         if isinstance(entry, Mapping) and text_of(entry, "uid"):
             yield OwnerRef(
                 api_version=text_of(entry, "apiVersion"),

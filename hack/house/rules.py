@@ -14,6 +14,21 @@ from pathlib import Path
 
 PACKAGE = "tf_operator"
 
+# Packages whose names have not been replaced by nouns yet: none may be added.
+STILL_VAGUE = (
+    "tf_operator/app/",
+    "tf_operator/cli/",
+    "tf_operator/client/",
+    "tf_operator/controller/",
+    "tf_operator/dialects/",
+    "tf_operator/job/",
+    "tf_operator/local/",
+    "tf_operator/machinery/",
+    "tf_operator/planning/",
+    "hack/",
+    "test/",
+)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Violation:
@@ -40,6 +55,8 @@ class Limits:
     forbidden_names: frozenset[str]
     pure_packages: frozenset[str]
     pure_third_party: frozenset[str]
+    vague_names: frozenset[str]
+    max_vague_names_per_1000: float
     retired_words: tuple[str, ...]
 
     @classmethod
@@ -57,6 +74,8 @@ class Limits:
             forbidden_names=_names(house["forbidden_names"]),
             pure_packages=_names(house["pure_packages"]),
             pure_third_party=_names(house["pure_third_party"]),
+            vague_names=_names(house["vague_names"]),
+            max_vague_names_per_1000=float(house["max_vague_names_per_1000"]),
             retired_words=tuple(house["retired_words"].split("\n")[1:]),
         )
 
@@ -158,6 +177,22 @@ def check_class_names(sources: list[Source]) -> Iterator[Violation]:
                 yield Violation(str(source.path), node.lineno, "house-class-names", message)
 
 
+def check_vague_names(sources: list[Source], limits: Limits) -> Iterator[Violation]:
+    """A name is the noun of what it holds: in each package, only a few may be a word that fits anything."""
+    packages: dict[str, list[tuple[str, int, str]]] = {}
+    for source in sources:
+        if not str(source.path).startswith(STILL_VAGUE):
+            bindings = packages.setdefault("/".join(source.path.parts[:-1][:2]), [])
+            bindings.extend((str(source.path), line, name) for line, name in _bindings(source.tree))
+    for package, bindings in packages.items():
+        vague = [binding for binding in bindings if binding[2].strip("_") in limits.vague_names]
+        if len(vague) * 1000 > len(bindings) * limits.max_vague_names_per_1000:
+            share = f"{package} has {len(vague)} such names in {len(bindings)}"
+            for path, line, name in vague:
+                message = f"{name!r} fits anything: take the noun of what it holds ({share})"
+                yield Violation(path, line, "house-vague-names", message)
+
+
 def check_words(root: Path, paths: list[Path], limits: Limits) -> Iterator[Violation]:
     """Words that gave way to better ones stay away: in code, where they may be part of a name, and in prose."""
     spellings = "|".join(re.escape(word).replace(r"\ ", r"[\s_]+") for word in limits.retired_words)
@@ -178,7 +213,14 @@ def check_tree(root: Path, paths: list[Path]) -> list[Violation]:
     limits = Limits.read(root / "setup.cfg")
     sources = [Source.read(root, path) for path in paths]
     found = [violation for source in sources for check in EVERY_FILE for violation in check(source, limits)]
-    return sorted([*found, *check_function_sizes_overall(sources, limits), *check_class_names(sources)])
+    return sorted(
+        [
+            *found,
+            *check_function_sizes_overall(sources, limits),
+            *check_class_names(sources),
+            *check_vague_names(sources, limits),
+        ]
+    )
 
 
 def _names(text: str) -> frozenset[str]:
@@ -201,3 +243,15 @@ def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.lineno, node.module
+
+
+def _bindings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Each place where a name is given to something: variables, parameters, fields and attributes, functions."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=str(name), ctx=ast.Store()) | ast.Attribute(attr=str(name), ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.arg(arg=str(name)) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield node.lineno, name
+            case ast.FunctionDef(name=str(name)) | ast.AsyncFunctionDef(name=str(name)):
+                yield node.lineno, name

@@ -1,5 +1,6 @@
 """Each rule of the house finds its violation, names itself and the place, and lets good code pass."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -98,3 +99,46 @@ def test_a_retired_word_is_refused_in_prose_and_in_names(tree, text):
 
 def test_a_part_of_another_word_is_none_of_the_retired_ones(tree):
     assert retired(tree, "the bold terms, old terminals") == []
+
+
+VAGUE = {
+    "assignment": "found = 1",
+    "parameter": "def f(*, wanted): ...",
+    "lambda": "key = lambda seen: seen",
+    "loop": "for _, known in (): ...",
+    "with": "with open('x') as given: ...",
+    "comprehension": "x = [y for asked in ()]",
+    "walrus": "print(made := 1)",
+    "field": "class A:\n    kept: int",
+    "attribute": "def f(self):\n    self._said = 1",
+    "exception": "try: ...\nexcept OSError as why: ...",
+    "match": "match 1:\n    case what: ...",
+    "function": "def shown(): ...",
+    "coroutine": "async def chosen(): ...",
+}
+
+
+@pytest.mark.parametrize("text", VAGUE.values(), ids=VAGUE)
+def test_a_name_that_fits_anything_is_refused(tree, monkeypatch, text):
+    monkeypatch.setattr(rules, "STILL_VAGUE", ())
+
+    (found,) = violations(tree, hack__x_py=text)
+
+    assert re.match(r"hack/x\.py:\d: house-vague-names: .* fits anything: ", found)
+
+
+@pytest.mark.parametrize(("share", "refused"), [(5, 0), (6, 6)])
+def test_a_package_may_have_a_few_vague_names(tree, monkeypatch, share, refused):
+    monkeypatch.setattr(rules, "STILL_VAGUE", ("test/",))
+    text = "found = 1\n" * share + "size = 1\n" * 200
+
+    lines = violations(
+        tree,
+        tf_operator__app__http__x_py=text,
+        tf_operator__app__options__x_py="size = 1\n" * 400,
+        tf_operator__app__options__y_py="size = 1\n" * (400 - share),
+        tf_operator__client__x_py="size = 1\n" * 400,
+        test__unit__x_py="found = 1",
+    )
+
+    assert len(lines) == refused
