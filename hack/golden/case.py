@@ -198,7 +198,7 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
         return None
     _refuse_others(entry, {"what", "message", "at", "code", "attempts", "cause"}, "rejected")
     return RejectedWrite(
-        what=entry["what"],
+        subject=entry["what"],
         message=entry["message"],
         at=_time(entry["at"], now),
         code=entry.get("code", 403),

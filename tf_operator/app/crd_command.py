@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     kind = " ".join(arguments.words[is_migration:])
     if kind.lower() == "tensorboard" and not (is_migration or arguments.older_versions or arguments.webhook):
         return _put(tensorboard.CRD.load(), arguments)
-    api = registry.named(kind) if kind else registry.DEFAULT
+    api = registry.find(kind) if kind else registry.DEFAULT
     if api is None:
         sys.stderr.write(f"tf-operator crd: KIND must be {registry.kinds()} or TensorBoard, is {kind!r}\n")
         return 2

@@ -119,7 +119,7 @@ def _rejected(seen: Situation) -> Wait | None:
     step = "fix what the message says: the operator tries again by itself"
     if "quota" in said:
         step = "raise the namespace's quota, or request less: the operator tries again by itself"
-    what = record.what if record and is_recorded else "a pod"
+    what = record.subject if record and is_recorded else "a pod"
     return Wait((f"{what}, which was rejected: {said}",), (step,))
 
 

@@ -104,7 +104,7 @@ def name_of(argument: str, jobs: AsyncTFJobs) -> str:
     ``NotPossible`` for anything else with a slash: in ``team/NAME`` a namespace may be meant.
     """
     prefix, slash, name = argument.rpartition("/")
-    if slash and registry.named(prefix) is not jobs.api:
+    if slash and registry.find(prefix) is not jobs.api:
         kind = f"{jobs.api.resource.kind}.{jobs.api.resource.group}".lower()
         raise NotPossible(f"{argument!r} names no {kind}: -n names a namespace, --kind another kind")
     return name

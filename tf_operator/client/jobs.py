@@ -62,7 +62,7 @@ class AsyncTFJobs:
         for kubectl, in any letter case; ``tfjob.kubeflow.org`` where several APIs have that kind. ``choice``: what
         ``cluster.choose`` has found. ``transport``: in place of a connection of its own.
         """
-        api = registry.named(kind)
+        api = registry.find(kind)
         if api is None:
             raise ValueError(f"there is no kind {kind!r}: it is one of {registry.kinds()}")
         self.api: ServedAPI = api

@@ -242,7 +242,7 @@ class Observer:
     def _rejected_extra(self, job: TrainingJob, what: str) -> RejectedWrite | None:
         """The last refusal of an extra, if it was of this one."""
         rejected = self.notes.rejected_extras.get(job.uid)
-        return rejected if rejected and what in rejected.what else None
+        return rejected if rejected and what in rejected.subject else None
 
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = job_of(stored, self.api)

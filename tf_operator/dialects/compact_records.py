@@ -23,10 +23,10 @@ _OTHER_UID: Final = "~"
 
 def write(restart_records: Iterable[RestartRecord]) -> dict[str, str]:
     """The texts by type."""
-    found: dict[str, list[str]] = {}
+    by_type: dict[str, list[str]] = {}
     for record in restart_records:
-        found.setdefault(str(record.type), []).append(_text(record))
-    return {kind: ",".join(texts) for kind, texts in found.items()}
+        by_type.setdefault(str(record.type), []).append(_text(record))
+    return {kind: ",".join(texts) for kind, texts in by_type.items()}
 
 
 def read(kind: ReplicaType, text: object) -> Iterator[RestartRecord]:

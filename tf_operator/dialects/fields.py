@@ -34,68 +34,68 @@ class Fields:
 
     def below(self, name: str) -> Self:
         """The reader of an object in a field; of an empty one, where there is none."""
-        found = self.body.get(name)
-        if found is not None and not isinstance(found, Mapping):
-            self.wrong(name, f"must be an object, is {kind_of(found)}")
-        return type(self)(found if isinstance(found, Mapping) else _NOTHING, self.at(name), self.problems)
+        value = self.body.get(name)
+        if value is not None and not isinstance(value, Mapping):
+            self.wrong(name, f"must be an object, is {kind_of(value)}")
+        return type(self)(value if isinstance(value, Mapping) else _NOTHING, self.at(name), self.problems)
 
     def items(self, name: str) -> list[Self]:
         """The readers of the objects in a list; none, where there is no list."""
-        found = self.body.get(name)
-        if found is not None and not isinstance(found, list):
-            self.wrong(name, f"must be a list, is {kind_of(found)}")
-        listed = found if isinstance(found, list) else []
+        value = self.body.get(name)
+        if value is not None and not isinstance(value, list):
+            self.wrong(name, f"must be a list, is {kind_of(value)}")
+        listed = value if isinstance(value, list) else []
         places = type(self)({f"{name}[{index}]": item for index, item in enumerate(listed)}, self.path, self.problems)
         return [places.below(place) for place in places.body]
 
     def text(self, name: str, default: str = "") -> str:
         """A string."""
-        found = self.body.get(name)
-        if found is None:
+        value = self.body.get(name)
+        if value is None:
             return default
-        if not isinstance(found, str):
-            self.wrong(name, f"must be a string, is {kind_of(found)}")
+        if not isinstance(value, str):
+            self.wrong(name, f"must be a string, is {kind_of(value)}")
             return default
-        return found
+        return value
 
     def integer(self, name: str) -> int | None:
         """A whole number, or ``None`` where there is none."""
-        found = self.body.get(name)
-        if found is None:
+        value = self.body.get(name)
+        if value is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int):
-            self.wrong(name, f"must be a whole number, is {kind_of(found)}")
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.wrong(name, f"must be a whole number, is {kind_of(value)}")
             return None
-        return found
+        return value
 
     def flag(self, name: str) -> bool:
         """True or false; false where there is none."""
-        found = self.body.get(name)
-        if found is not None and not isinstance(found, bool):
-            self.wrong(name, f"must be true or false, is {kind_of(found)}")
-        return found is True
+        value = self.body.get(name)
+        if value is not None and not isinstance(value, bool):
+            self.wrong(name, f"must be true or false, is {kind_of(value)}")
+        return value is True
 
     def one_of(self, name: str, kinds: Iterable[E], default: E, *, other: E | None = None) -> E:
         """One of these values of an enum; ``other`` is what training-operator 1.9 takes any other text for."""
-        found = self.body.get(name)
-        if found is None:
+        value = self.body.get(name)
+        if value is None:
             return default
         allowed = list(kinds)
-        if found in allowed:
-            return next(kind for kind in allowed if kind == found)
+        if value in allowed:
+            return next(kind for kind in allowed if kind == value)
         listed = ", ".join(repr(kind.value) for kind in allowed)
-        is_tolerated = other is not None and isinstance(found, str)
-        self.wrong(name, f"must be one of {listed}, is {kind_of(found)}", is_tolerated=is_tolerated)
+        is_tolerated = other is not None and isinstance(value, str)
+        self.wrong(name, f"must be one of {listed}, is {kind_of(value)}", is_tolerated=is_tolerated)
         return other if is_tolerated and other is not None else default
 
 
-def kind_of(found: object) -> str:
+def kind_of(value: object) -> str:
     """What was found, said shortly in messages: a tenant may have put anything there."""
-    match found:
+    match value:
         case bool() | int() | float():
-            return repr(found)
+            return repr(value)
         case str():
-            return repr(found if len(found) <= 40 else f"{found[:40]}...")
+            return repr(value if len(value) <= 40 else f"{value[:40]}...")
         case Mapping():
             return "an object"
         case Sequence():
@@ -104,6 +104,6 @@ def kind_of(found: object) -> str:
             return "something else"
 
 
-def entries(found: object) -> list[Body]:
+def entries(value: object) -> list[Body]:
     """The objects in a list; nothing, when it is none."""
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []

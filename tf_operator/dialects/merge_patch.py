@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def difference(stored: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """The patch from one to the other; empty when both are the same. ``None`` removes; lists are replaced whole."""
-    patch: dict[str, Any] = {name: None for name in stored if name not in wanted}
-    for name, value in wanted.items():
-        before = stored.get(name)
-        if isinstance(value, Mapping) and isinstance(before, Mapping):
-            if below := difference(before, value):
+    patch: dict[str, Any] = {name: None for name in stored if name not in target}
+    for name, value in target.items():
+        stored_value = stored.get(name)
+        if isinstance(value, Mapping) and isinstance(stored_value, Mapping):
+            if below := difference(stored_value, value):
                 patch[name] = below
-        elif before != value or name not in stored:
+        elif stored_value != value or name not in stored:
             patch[name] = value
     return patch

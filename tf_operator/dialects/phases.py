@@ -43,7 +43,7 @@ class TypeCounts:
     """The replicas of one type: how many are wanted, and how many have ended for good."""
 
     type: str
-    wanted: int
+    replicas: int
     succeeded: int = 0
     failed: int = 0
 
@@ -83,8 +83,8 @@ def end_in(status: Body) -> JobRecord:
 
 
 def _row(count: TypeCounts) -> dict[str, Any]:
-    running = count.wanted - count.succeeded - count.failed
+    running = count.replicas - count.succeeded - count.failed
     counts = {State.RUNNING: running, State.SUCCEEDED: count.succeeded, State.FAILED: count.failed}
-    found = {str(state): number for state, number in counts.items() if number > 0}
-    state = next((state for state in (State.FAILED, State.RUNNING) if state in found), State.SUCCEEDED)
-    return {"tf_replica_type": count.type, "state": str(state), "ReplicasStates": found}
+    by_state = {str(state): number for state, number in counts.items() if number > 0}
+    state = next((state for state in (State.FAILED, State.RUNNING) if state in by_state), State.SUCCEEDED)
+    return {"tf_replica_type": count.type, "state": str(state), "ReplicasStates": by_state}

@@ -32,9 +32,9 @@ E = TypeVar("E", bound=StrEnum)
 _NOTHING: Body = {}
 
 
-def read(found: object) -> JobRecord:
+def read(stored: object) -> JobRecord:
     """The record, as far as it can be understood."""
-    body = found if isinstance(found, Mapping) else _NOTHING
+    body = stored if isinstance(stored, Mapping) else _NOTHING
     replicas = object_of(body, "replicas")
     return JobRecord(
         phase=_one_of(JobPhase, body.get("phase")) or JobPhase.NEW,
@@ -72,7 +72,7 @@ def write(record: JobRecord) -> dict[str, Any]:
         resumedAt=write_time(record.resumed_at),
         admittedAt=write_time(record.admitted_at),
         observedGeneration=record.observed_generation,
-        replicas={str(kind): write_replica(known) for kind, known in record.replicas.items()},
+        replicas={str(kind): write_replica(replica) for kind, replica in record.replicas.items()},
         disruptions=record.disruptions,
         restarting=write_restarting(record.restarting),
         firstFailure=write_first_failure(record.first_failure),
@@ -96,36 +96,36 @@ def read_replica(entry: Body) -> ReplicaRecord:
     )
 
 
-def write_replica(known: ReplicaRecord) -> dict[str, Any]:
+def write_replica(replica: ReplicaRecord) -> dict[str, Any]:
     """The fields of one type."""
     return present(
-        restarts=known.restarts,
-        completedIndexes=str(known.completed),
-        startedIndexes=str(known.started),
-        failedIndexes=str(known.failed),
-        clusterSize=known.size,
+        restarts=replica.restarts,
+        completedIndexes=str(replica.completed),
+        startedIndexes=str(replica.started),
+        failedIndexes=str(replica.failed),
+        clusterSize=replica.size,
     )
 
 
-def read_restarting(found: object) -> Restarting | None:
+def read_restarting(stored: object) -> Restarting | None:
     """Which types restart."""
-    if not isinstance(found, Mapping):
+    if not isinstance(stored, Mapping):
         return None
-    types = found.get("types")
+    types = stored.get("types")
     listed = types if isinstance(types, list) else []
     return Restarting(
         tuple(kind for kind in ReplicaType if kind in listed),
-        after_failure=found.get("afterFailure") is True,
-        after_resize=found.get("afterResize") is True,
+        after_failure=stored.get("afterFailure") is True,
+        after_resize=stored.get("afterResize") is True,
     )
 
 
-def write_restarting(known: Restarting | None) -> dict[str, Any] | None:
+def write_restarting(restarting: Restarting | None) -> dict[str, Any] | None:
     """Which types restart."""
-    if known is None:
+    if restarting is None:
         return None
-    types = [str(kind) for kind in known.types]
-    return {"types": types} | present(afterFailure=known.after_failure, afterResize=known.after_resize)
+    types = [str(kind) for kind in restarting.types]
+    return {"types": types} | present(afterFailure=restarting.after_failure, afterResize=restarting.after_resize)
 
 
 def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:
@@ -147,11 +147,11 @@ def _read_restart_record(entry: Body) -> RestartRecord | None:
     """One record; ``None`` for an entry that names no replica."""
     kind, _, index = text_of(entry, "replica").rpartition("-")
     indexes = list(Indexes.parse(index))
-    known = _one_of(ReplicaType, kind)
-    if known is None or len(indexes) != 1:
+    replica_type = _one_of(ReplicaType, kind)
+    if replica_type is None or len(indexes) != 1:
         return None
     return RestartRecord(
-        type=known,
+        type=replica_type,
         index=indexes[0],
         uid=text_of(entry, "uid"),
         in_place=count_of(entry, "inPlace"),
@@ -191,14 +191,14 @@ def write_first_failure(failure: FirstFailure | None) -> dict[str, Any] | None:
     """The evidence. An exit code of 0 is written: the kubelet may have ended the pod after its program."""
     if failure is None:
         return None
-    found = present(
+    fields = present(
         pod=failure.pod,
         container=failure.container,
         reason=failure.reason,
         message=failure.message,
         time=write_time(failure.time),
     )
-    return found if failure.exit_code is None else found | {"exitCode": failure.exit_code}
+    return fields if failure.exit_code is None else fields | {"exitCode": failure.exit_code}
 
 
 def read_pending(entry: Body) -> PendingRecord | None:
@@ -208,23 +208,23 @@ def read_pending(entry: Body) -> PendingRecord | None:
         return None
     return PendingRecord(
         kind=kind,
-        what=text_of(entry, "object"),
+        subject=text_of(entry, "object"),
         reason=text_of(entry, "reason"),
         uid=text_of(entry, "uid"),
         since=parse_time(entry.get("since")),
     )
 
 
-def write_pending(known: PendingRecord | None) -> dict[str, Any] | None:
+def write_pending(pending: PendingRecord | None) -> dict[str, Any] | None:
     """The trouble that was reported."""
-    if known is None:
+    if pending is None:
         return None
     return present(
-        type=str(known.kind),
-        object=known.what,
-        uid=known.uid,
-        since=write_time(known.since),
-        reason=known.reason,
+        type=str(pending.kind),
+        object=pending.subject,
+        uid=pending.uid,
+        since=write_time(pending.since),
+        reason=pending.reason,
     )
 
 
@@ -241,16 +241,16 @@ def read_elastic(entry: Body) -> ElasticRecord:
     )
 
 
-def write_elastic(known: ElasticRecord) -> dict[str, Any]:
+def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
     """What the operator's own queue has decided; nothing without one."""
-    admitted = {} if known.admitted is None else {"admittedWorkers": known.admitted}
+    admitted = {} if elastic.admitted is None else {"admittedWorkers": elastic.admitted}
     return admitted | present(
-        workers=known.workers,
-        specWorkers=known.asked,
-        node=known.node,
-        queuedTime=write_time(known.queued_at),
-        admittedTime=write_time(known.admitted_at),
-        resizedTime=write_time(known.resized_at),
+        workers=elastic.workers,
+        specWorkers=elastic.asked,
+        node=elastic.node,
+        queuedTime=write_time(elastic.queued_at),
+        admittedTime=write_time(elastic.admitted_at),
+        resizedTime=write_time(elastic.resized_at),
     )
 
 
@@ -259,14 +259,14 @@ def write_elastic(known: ElasticRecord) -> dict[str, Any]:
 
 def object_of(body: Body, name: str) -> Body:
     """The object in a field; an empty one when there is none."""
-    found = body.get(name)
-    return found if isinstance(found, Mapping) else _NOTHING
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else _NOTHING
 
 
 def count_of(body: Body, name: str) -> int:
     """The number in a field; 0 when there is none."""
-    found = body.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+    value = body.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def write_time(moment: datetime | None) -> str | None:
@@ -279,5 +279,5 @@ def present(**fields: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", 0, False, [], {})}
 
 
-def _one_of(kinds: type[E], found: object) -> E | None:
-    return next((kind for kind in kinds if kind == found), None)
+def _one_of(kinds: type[E], value: object) -> E | None:
+    return next((kind for kind in kinds if kind == value), None)

@@ -48,14 +48,14 @@ def api_of(body: Body) -> ServedAPI | None:
     return next((api for api in SERVED if api.has(body)), None)
 
 
-def named(name: str) -> ServedAPI | None:
+def find(name: str) -> ServedAPI | None:
     """The API that a user names in any letter case: by kind, kind and group, or kind, version and group.
 
     ``tfjob`` is the first of that kind, as for ``kubectl get``; ``tfjob.kubeflow.org`` is that one.
     """
-    wanted = name.lower()
+    lower_name = name.lower()
     for api in (*SERVED, *ON_REQUEST):
         kind, group = api.resource.kind.lower(), api.resource.group
-        if wanted in {kind, f"{kind}.{group}", f"{kind}.{api.resource.version}.{group}"}:
+        if lower_name in {kind, f"{kind}.{group}", f"{kind}.{api.resource.version}.{group}"}:
             return api
     return None

@@ -104,11 +104,11 @@ def key_of(fields: Fields, camel: str, snake: str) -> str:
 def read_runtime_id(spec: Fields) -> str:
     """What is given; empty for none."""
     key = key_of(spec, "RuntimeId", "runtimeid")
-    found = spec.text(key)
-    if found and not _RUNTIME_ID.fullmatch(found):
+    runtime_id = spec.text(key)
+    if runtime_id and not _RUNTIME_ID.fullmatch(runtime_id):
         spec.wrong(key, "must be 1 to 8 lower-case letters and digits")
         return ""
-    return found
+    return runtime_id
 
 
 def read_clean_pods(spec: Fields, default: CleanPodPolicy) -> CleanPodPolicy:
@@ -160,16 +160,16 @@ def _tensorboard_volumes(fields: Fields) -> Iterator[Body]:
 
 def read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
     """The replica specs in canonical order. Two items of one type are a problem."""
-    found: dict[ReplicaType, ReplicaSpec] = {}
+    replicas: dict[ReplicaType, ReplicaSpec] = {}
     image = spec.text("tfImage", DEFAULT_IMAGE)
     for item in spec.items(key_of(spec, REPLICAS, "replica_specs")):
         key = key_of(item, "tfReplicaType", "tf_replica_type")
         replica = _read_replica(TYPES[item.one_of(key, _Type, _Type.MASTER)], item, image)
-        if replica.type in found:
+        if replica.type in replicas:
             item.wrong(key, f"is {replica.type.upper()} again: each type has one item")
         else:
-            found[replica.type] = replica
-    return tuple(found[kind] for kind in ReplicaType if kind in found)
+            replicas[replica.type] = replica
+    return tuple(replicas[kind] for kind in ReplicaType if kind in replicas)
 
 
 def _read_replica(kind: ReplicaType, item: Fields, image: str) -> ReplicaSpec:
@@ -202,8 +202,8 @@ def _with_default_server(replica: ReplicaSpec, image: str) -> ReplicaSpec:
 def with_default_server(template: Body, image: str) -> dict[str, Any]:
     """The template of parameter servers that bring no container, with one that runs a TensorFlow server."""
     server = {"name": CONTAINER, "image": image, "volumeMounts": [_SERVER_FILES]}
-    found = template.get("spec")
-    pod: Body = found if found and isinstance(found, Mapping) else {"restartPolicy": RestartPolicy.ON_FAILURE.value}
+    spec = template.get("spec")
+    pod: Body = spec if spec and isinstance(spec, Mapping) else {"restartPolicy": RestartPolicy.ON_FAILURE.value}
     containers = pod.get("containers")
     listed = containers if isinstance(containers, list) else []
     return {**template, "spec": {**pod, "containers": [*listed, server]}}
@@ -213,8 +213,8 @@ def is_default_server(template: Body) -> bool:
     """Whether the container of a template is one that was added here: it mounts a program that nobody has brought."""
     pod = template.get("spec")
     spec = pod if isinstance(pod, Mapping) else {}
-    main = next((found for found in _objects(spec.get("containers")) if found.get("name") == CONTAINER), {})
-    brought = [found.get("name") for found in _objects(spec.get("volumes"))]
+    main = next((container for container in _objects(spec.get("containers")) if container.get("name") == CONTAINER), {})
+    brought = [volume.get("name") for volume in _objects(spec.get("volumes"))]
     return _SERVER_FILES in _objects(main.get("volumeMounts")) and _SERVER_FILES["name"] not in brought
 
 
@@ -229,5 +229,5 @@ def _without_files(template: Body) -> dict[str, Any]:
     return {**template, "spec": {**template["spec"], "containers": containers}}
 
 
-def _objects(found: object) -> list[Mapping[str, Any]]:
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []

@@ -127,8 +127,8 @@ class ServedAPI:
 
     def in_own_version(self, body: Body) -> dict[str, Any]:
         """An object of the API in the version that is reconciled; raises ``ConversionError``."""
-        found = self.conversion.convert(body, self.resource.version)
-        return self.conversion.without_notes(found) if found["apiVersion"] != body["apiVersion"] else found
+        converted = self.conversion.convert(body, self.resource.version)
+        return self.conversion.without_notes(converted) if converted["apiVersion"] != body["apiVersion"] else converted
 
     def read_object(self, body: Body) -> TrainingJob:
         """The job that a whole object describes."""
@@ -143,8 +143,8 @@ class ServedAPI:
 
     def elastic_patch(self, job: TrainingJob, elastic: ElasticRecord) -> dict[str, Any]:
         """What to merge into the stored status so that only this part of the record is another."""
-        before, after = (record.write_elastic(found) for found in (job.record.elastic, elastic))
-        patch = {"elastic": merge_patch.difference(before, after)}
+        current, after = (record.write_elastic(entry) for entry in (job.record.elastic, elastic))
+        patch = {"elastic": merge_patch.difference(current, after)}
         return {self.record_in: patch} if self.record_in else patch
 
     def is_stored(self, report: JobReport, job: TrainingJob) -> bool:

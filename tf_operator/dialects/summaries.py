@@ -36,10 +36,10 @@ _STATUS: Final = msgspec.json.Decoder(_Status)
 def summarize(metadata: Mapping[str, Any], stored: bytes, end_in: Callable[[Body], JobPhase]) -> JobSummary:
     """Where a job stands; ``end_in`` reads ``phase`` and ``state`` of a status without a record."""
     try:
-        found = _STATUS.decode(stored)
+        status = _STATUS.decode(stored)
     except (msgspec.DecodeError, RecursionError):
         return JobSummary()
-    record = found.operator or _Record(str(end_in({"phase": found.phase, "state": found.state})))
+    record = status.operator or _Record(str(end_in({"phase": status.phase, "state": status.state})))
     return JobSummary(record.phase, _waits_since(record, metadata), is_finished=record.phase in ENDS)
 
 

@@ -47,11 +47,11 @@ def _opened(container: Mapping[str, Any], port: Body, *, uses_host: bool) -> Map
     ports = container.get("ports") or []
     if not isinstance(ports, list):
         return container
-    known = [found for found in ports if isinstance(found, Mapping)]
-    if any(found.get("name") == port["name"] or (uses_host and _is_same(found, port)) for found in known):
+    declared = [entry for entry in ports if isinstance(entry, Mapping)]
+    if any(entry.get("name") == port["name"] or (uses_host and _is_same(entry, port)) for entry in declared):
         return container
     return {**container, "ports": [*ports, port]}
 
 
-def _is_same(found: Mapping[str, Any], port: Body) -> bool:
-    return found.get("containerPort") == port["containerPort"] and (found.get("protocol") or "TCP") == "TCP"
+def _is_same(declared: Mapping[str, Any], port: Body) -> bool:
+    return declared.get("containerPort") == port["containerPort"] and (declared.get("protocol") or "TCP") == "TCP"

@@ -28,15 +28,15 @@ class Indexes:
     @classmethod
     def parse(cls, text: object) -> Self:
         """From the text in a status; what is no range of indexes in it is passed over."""
-        found: set[int] = set()
+        union: set[int] = set()
         left = MOST_REPLICAS  # as many as there can be; a text that repeats itself must not cost more
         for part in text.split(",") if isinstance(text, str) else ():
             if left > 0 and (match := _RANGE.fullmatch(part.strip())):
                 first = int(match[1])
                 indexes = range(first, min(int(match[2] or first), MOST_REPLICAS - 1) + 1)
                 left -= len(indexes)
-                found.update(indexes)
-        return cls(frozenset(found))
+                union.update(indexes)
+        return cls(frozenset(union))
 
     def below(self, count: int) -> Self:
         """Those that are indexes of ``count`` replicas."""

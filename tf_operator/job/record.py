@@ -150,7 +150,7 @@ class PendingRecord:
     """
 
     kind: PendingKind
-    what: str
+    subject: str
     """The name of the pod, or what could not be created."""
     reason: str = ""
     uid: str = ""
@@ -231,7 +231,7 @@ class JobRecord:
     @property
     def restarts(self) -> int:
         """Restarts after failures, of all types."""
-        return sum(found.restarts for found in self.replicas.values())
+        return sum(replica.restarts for replica in self.replicas.values())
 
     def of(self, kind: ReplicaType) -> ReplicaRecord:
         """What is remembered of a type; nothing when there is no such."""

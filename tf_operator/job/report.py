@@ -91,8 +91,8 @@ class JobReport:
     def ready(self) -> str:
         """Replicas that run or have succeeded, of all: ``2/3``. Of a job that has ended, those that have succeeded."""
         counts = (self.counts or {}).values()
-        running = 0 if self.record.phase in ENDS else sum(found.active - found.restarting for found in counts)
-        done = running + sum(found.succeeded for found in counts)
+        running = 0 if self.record.phase in ENDS else sum(count.active - count.restarting for count in counts)
+        done = running + sum(count.succeeded for count in counts)
         return f"{done}/{self.job.pod_count}"
 
 

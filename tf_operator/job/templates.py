@@ -30,5 +30,5 @@ def init_containers_of(spec: ReplicaSpec) -> list[Mapping[str, object]]:
     return _objects(pod.get("initContainers")) if isinstance(pod, Mapping) else []
 
 
-def _objects(found: object) -> list[Mapping[str, object]]:
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+def _objects(value: object) -> list[Mapping[str, object]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []

@@ -163,14 +163,14 @@ class ElasticPolicy:
     def down_to(self, workers: int) -> Self:
         """The same, where there may be as few workers as this."""
         ranges = (
-            replace(found, least=min(found.least, workers)) if found.type is ReplicaType.WORKER else found
-            for found in self.ranges
+            replace(limits, least=min(limits.least, workers)) if limits.type is ReplicaType.WORKER else limits
+            for limits in self.ranges
         )
         return replace(self, ranges=tuple(ranges))
 
     def range_of(self, kind: ReplicaType) -> ElasticRange | None:
         """Within which counts a type may be resized; ``None`` for not at all."""
-        return next((found for found in self.ranges if found.type is kind), None)
+        return next((limits for limits in self.ranges if limits.type is kind), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,15 +67,15 @@ def _has_counts_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
 
 
 def _has_counts_in_elastic_ranges(job: TrainingJob) -> Iterator[FieldError]:
-    for found in job.elastic.ranges if job.elastic else ():
-        spec = next((spec for spec in job.replicas if spec.type is found.type), None)
-        if not 0 < found.least <= found.most:
-            rule = f"must have 0 < minReplicas <= maxReplicas, has {found.least} and {found.most}"
-            yield FieldError(found.path, rule)
+    for limits in job.elastic.ranges if job.elastic else ():
+        spec = next((spec for spec in job.replicas if spec.type is limits.type), None)
+        if not 0 < limits.least <= limits.most:
+            rule = f"must have 0 < minReplicas <= maxReplicas, has {limits.least} and {limits.most}"
+            yield FieldError(limits.path, rule)
         elif spec is None:
-            yield FieldError(found.path, f"needs replicas of the type {found.type}, and there are none")
-        elif not found.least <= spec.count <= found.most:
-            rule = f"must be from {found.least} to {found.most}, as {found.path} has it, is {spec.count}"
+            yield FieldError(limits.path, f"needs replicas of the type {limits.type}, and there are none")
+        elif not limits.least <= spec.count <= limits.most:
+            rule = f"must be from {limits.least} to {limits.most}, as {limits.path} has it, is {spec.count}"
             yield FieldError(f"{spec.path}.replicas", rule)
 
 

@@ -48,23 +48,23 @@ def unavailable(scheduler: str, settings: Settings) -> str:
 def sentence(found: PendingRecord, view: JobView) -> str:
     """The record in words. They do not change with the time, so that a job that is stuck is quiet."""
     if found.kind is PendingKind.REJECTED:
-        return f"{found.what} was rejected: {found.reason}".rstrip()
+        return f"{found.subject} was rejected: {found.reason}".rstrip()
     why = found.reason
     if found.kind is PendingKind.STARTING:
         why = f"{why} for more than {view.snapshot.settings.report_starting_after // timedelta(minutes=1)} min"
     if found.kind is PendingKind.TERMINATING:
         why = "its last pod was deleted, and is still there; its node may be lost, or a finalizer holds it"
     job = view.snapshot.job
-    place = naming.replica_of(job.key.name, found.what, job.profile.names)
-    replica = f"{place[0].label}-{place[1]}" if place else found.what
-    return f"{replica} (pod {found.what}) waits: {why}".rstrip()
+    place = naming.replica_of(job.key.name, found.subject, job.profile.names)
+    replica = f"{place[0].label}-{place[1]}" if place else found.subject
+    return f"{replica} (pod {found.subject}) waits: {why}".rstrip()
 
 
 def next_record(view: JobView) -> PendingRecord | None:
     """What holds the job up now; ``None`` when nothing does, or not for long enough."""
     rejected = view.snapshot.rejected
     if rejected is not None:
-        return PendingRecord(PendingKind.REJECTED, rejected.what, rejected.message[:_MOST_TEXT])
+        return PendingRecord(PendingKind.REJECTED, rejected.subject, rejected.message[:_MOST_TEXT])
     if known := _reported_before(view):
         return known
     stuck = next((stuck for stuck in view.stuck if stuck.reported_at <= view.snapshot.now), None)

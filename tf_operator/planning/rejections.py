@@ -41,4 +41,4 @@ def tells_more(rejected: RejectedWrite, known: RejectedWrite) -> bool:
     """Of two of one attempt: what is final, or else the first by name, so that the same is reported each time."""
     if is_final(rejected) is not is_final(known):
         return is_final(rejected)
-    return rejected.what < known.what
+    return rejected.subject < known.subject

@@ -175,7 +175,7 @@ class Cause(Enum):
 class RejectedWrite:
     """A create, or a change, that the apiserver refused: what it said and when. ``rejections`` knows what follows."""
 
-    what: str
+    subject: str
     message: str
     at: datetime
     code: int = 403

@@ -138,7 +138,7 @@ def _is_refused_for_good(view: JobView) -> Verdict | None:
     rejected = view.snapshot.rejected
     if rejected is None or not rejections.is_final(rejected):
         return None
-    return Verdict(Phase.FAILED, f"{rejected.what} was rejected: {rejected.message}", FailureCause.INVALID_SPEC)
+    return Verdict(Phase.FAILED, f"{rejected.subject} was rejected: {rejected.message}", FailureCause.INVALID_SPEC)
 
 
 def _has_failed_for_good(view: JobView) -> Verdict | None:

@@ -14,7 +14,7 @@ from tf_operator.dialects.t9k.conditions import T9kPhase
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = yaml.safe_load((ROOT / "manifests/monitoring/kube-state-metrics.yaml").read_text())
 RESOURCES = {entry["groupVersionKind"]["kind"]: entry for entry in CONFIG["spec"]["resources"]}
-APIS = {kind: registry.named(f"{kind}.{entry['groupVersionKind']['group']}") for kind, entry in RESOURCES.items()}
+APIS = {kind: registry.find(f"{kind}.{entry['groupVersionKind']['group']}") for kind, entry in RESOURCES.items()}
 # The fields of its Go types; what it does not know it refuses.
 LABELS = {"commonLabels", "labelsFromPath"}
 FIELDS = {

@@ -137,7 +137,7 @@ async def test_a_webhook_that_does_not_answer_is_a_refusal_that_is_told(harness)
     await harness.reconcile()
 
     refusal = harness.notes.rejections.get(harness.job["metadata"]["uid"])
-    assert (refusal.what, rejections.is_final(refusal)) == ("pod j-worker-0", False)
+    assert (refusal.subject, rejections.is_final(refusal)) == ("pod j-worker-0", False)
     assert refusal.message == 'failed calling webhook "istio": connection refused'
 
 
@@ -223,7 +223,7 @@ async def test_a_pod_group_that_cannot_be_changed_holds_up_no_pod_and_ends_no_jo
     harness.sync()
     assert len(harness.api.of(resources.PODS)) == 3
     refusal = harness.notes.rejections.get(harness.job["metadata"]["uid"])
-    assert (refusal.what, rejections.is_final(refusal)) == ("the change of its PodGroup", False)
+    assert (refusal.subject, rejections.is_final(refusal)) == ("the change of its PodGroup", False)
 
     await harness.settle()
     assert harness.api.calls.count("patch podgroups.scheduling.x-k8s.io j") == 4, "one that was accepted"
@@ -319,7 +319,7 @@ async def test_after_a_dependency_that_is_refused_no_pod_is_created(harness):
     await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
 
     assert harness.api.calls == ["create services board"]
-    assert harness.notes.rejections.get(harness.job["metadata"]["uid"]).what == "Service board"
+    assert harness.notes.rejections.get(harness.job["metadata"]["uid"]).subject == "Service board"
 
 
 async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_is_noted_apart(harness):
@@ -365,7 +365,7 @@ async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod_and_is_reported(h
     result = await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, POD)))
     assert harness.api.calls == ["create pods p", "delete tensorboards.tensorstack.dev x"]
     refusal = harness.notes.rejected_extras.get(uid)
-    assert (result.after, refusal.what, refusal.message) == (0, "the deletion of the extra", "not allowed")
+    assert (result.after, refusal.subject, refusal.message) == (0, "the deletion of the extra", "not allowed")
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone,)))
     assert (harness.api.of(RESOURCE), harness.notes.rejected_extras.get(uid)) == ([], None)

@@ -47,7 +47,7 @@ def test_refusals_of_one_batch_are_one_attempt_and_reported_of_the_same_child(re
         rejections.note("u", f"pod {name}", refused(403, "Forbidden", name))
 
     found = rejections.get("u")
-    assert (found.what, found.attempts) == ("pod a", 1)
+    assert (found.subject, found.attempts) == ("pod a", 1)
 
 
 @pytest.mark.parametrize("code", [400, 403, 409, 413, 422])

@@ -63,4 +63,4 @@ def test_it_does_not_wait_for_a_clock_that_went_back(seconds, waits):
 )
 def test_of_one_attempt_the_same_is_told_whatever_the_order(one, other, told):
     for found, known in ((one, other), (other, one)):
-        assert (found if rejections.tells_more(found, known) else known).what == told
+        assert (found if rejections.tells_more(found, known) else known).subject == told

@@ -206,7 +206,7 @@ def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: M
 
 
 def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
-    chosen = [api for kind in found["enable-scheme"] if (api := registry.named(kind))]
+    chosen = [api for kind in found["enable-scheme"] if (api := registry.find(kind))]
     apis = tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,)
     if len({api.controller for api in apis}) < len(apis):
         raise OptionError("--enable-scheme: names a kind in two versions; it is reconciled in one")
@@ -217,7 +217,7 @@ def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
 def _unknown(kinds: Iterable[str]) -> Iterator[str]:
     """Warnings of kinds that other operators run."""
     for kind in kinds:
-        if registry.named(kind) is None:
+        if registry.find(kind) is None:
             yield f"--enable-scheme={kind} changes nothing: this operator does not know the kind"
 
 

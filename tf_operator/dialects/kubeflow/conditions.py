@@ -64,10 +64,10 @@ _PRECEDENCE = (
 
 def phase_of(conditions: Conditions) -> JobPhase:
     """The phase of which conditions tell."""
-    found = {entry.type for entry in conditions if entry.is_true}
+    true_types = {entry.type for entry in conditions if entry.is_true}
     # Created says that the job is known, also if somebody has written it False.
-    known = found | {entry.type for entry in conditions if entry.type == ConditionType.CREATED}
-    return next((phase for phase in _PRECEDENCE if phase in known), JobPhase.NEW)
+    types = true_types | {entry.type for entry in conditions if entry.type == ConditionType.CREATED}
+    return next((phase for phase in _PRECEDENCE if phase in types), JobPhase.NEW)
 
 
 def find(conditions: Iterable[Condition], kind: ConditionType) -> Condition | None:
@@ -75,65 +75,71 @@ def find(conditions: Iterable[Condition], kind: ConditionType) -> Condition | No
     return next((entry for entry in conditions if entry.type == kind), None)
 
 
-def after(report: JobReport, known: Conditions) -> Conditions:
+def after(report: JobReport, stored: Conditions) -> Conditions:
     """The conditions of a report, made from the stored ones."""
     phase = report.record.phase
     if phase is JobPhase.NEW:
-        return known
-    said = _ended if phase in ENDS else _idle if phase in IDLE else _going_on
-    added = said(report, _begun(report, known))
+        return stored
+    update = _at_end if phase in ENDS else _while_idle if phase in IDLE else _while_active
+    added = update(report, _at_start(report, stored))
     return in_order(added, _TYPES[phase])
 
 
-def _begun(report: JobReport, known: Conditions) -> Conditions:
+def _at_start(report: JobReport, conditions: Conditions) -> Conditions:
     """A job is Created from the first time on; one that goes on is no longer Suspended, or Queued."""
     job, resumed_at, admitted_at = report.job, report.record.resumed_at, report.record.admitted_at
-    if find(known, ConditionType.CREATED) is None:
+    if find(conditions, ConditionType.CREATED) is None:
         message = words.created(job)
-        known = with_condition(known, ConditionType.CREATED, reason=Reason.CREATED, message=message, now=report.now)
-    suspended = find(known, ConditionType.SUSPENDED)
+        conditions = with_condition(
+            conditions, ConditionType.CREATED, reason=Reason.CREATED, message=message, now=report.now
+        )
+    suspended = find(conditions, ConditionType.SUSPENDED)
     if resumed_at and (suspended is None or suspended.is_true):
         kind, message = ConditionType.SUSPENDED, words.resumed(job)
-        known = with_condition(known, kind, is_true=False, reason=Reason.RESUMED, message=message, now=resumed_at)
-    queued = find(known, ConditionType.QUEUED)
+        conditions = with_condition(
+            conditions, kind, is_true=False, reason=Reason.RESUMED, message=message, now=resumed_at
+        )
+    queued = find(conditions, ConditionType.QUEUED)
     if admitted_at and (queued is None or queued.is_true):
         kind, message = ConditionType.QUEUED, words.admitted(job)
-        known = with_condition(known, kind, is_true=False, reason=Reason.ADMITTED, message=message, now=admitted_at)
-    return known
+        conditions = with_condition(
+            conditions, kind, is_true=False, reason=Reason.ADMITTED, message=message, now=admitted_at
+        )
+    return conditions
 
 
-def _going_on(report: JobReport, known: Conditions) -> Conditions:
+def _while_active(report: JobReport, conditions: Conditions) -> Conditions:
     """The current state, with the note; and Created without a note that is over."""
-    job, phase, said = report.job, report.record.phase, partial(with_condition, now=report.now)
+    job, phase, put = report.job, report.record.phase, partial(with_condition, now=report.now)
     note = report.note if phase is JobPhase.CREATED else ""
-    known = said(known, ConditionType.CREATED, reason=Reason.CREATED, message=words.created(job) + note)
+    conditions = put(conditions, ConditionType.CREATED, reason=Reason.CREATED, message=words.created(job) + note)
     if phase is JobPhase.RUNNING:
-        return said(known, ConditionType.RUNNING, reason=Reason.RUNNING, message=words.running(job) + report.note)
+        return put(conditions, ConditionType.RUNNING, reason=Reason.RUNNING, message=words.running(job) + report.note)
     if phase is JobPhase.RESTARTING:
         message = words.restarting(job, report.record.restarting or Restarting()) + report.note
-        return said(known, ConditionType.RESTARTING, reason=Reason.RESTARTING, message=message)
-    return known
+        return put(conditions, ConditionType.RESTARTING, reason=Reason.RESTARTING, message=message)
+    return conditions
 
 
-def _idle(report: JobReport, known: Conditions) -> Conditions:
+def _while_idle(report: JobReport, conditions: Conditions) -> Conditions:
     """Suspended or Queued is True, and what would be true of a job with pods is not."""
     is_queued = report.record.phase is JobPhase.QUEUED
     kind, reason = (ConditionType.QUEUED if is_queued else ConditionType.SUSPENDED), report.hold or Reason.SUSPENDED
-    said = partial(with_condition, reason=reason, message=report.message, now=report.now)
-    current = {entry.type for entry in known if entry.is_true}
+    put = partial(with_condition, reason=reason, message=report.message, now=report.now)
+    current = {entry.type for entry in conditions if entry.is_true}
     if {ConditionType.RUNNING, ConditionType.RESTARTING} & current:
-        known = said(known, ConditionType.RUNNING, is_true=False)
+        conditions = put(conditions, ConditionType.RUNNING, is_true=False)
     if not is_queued and ConditionType.QUEUED in current:
-        known = said(known, ConditionType.QUEUED, is_true=False)
-    return said(known, kind)
+        conditions = put(conditions, ConditionType.QUEUED, is_true=False)
+    return put(conditions, kind)
 
 
-def _ended(report: JobReport, known: Conditions) -> Conditions:
-    record, said = report.record, partial(with_condition, message=report.message, now=report.now)
+def _at_end(report: JobReport, conditions: Conditions) -> Conditions:
+    record, put = report.record, partial(with_condition, message=report.message, now=report.now)
     if record.phase is JobPhase.SUCCEEDED:
-        return said(known, ConditionType.SUCCEEDED, reason=Reason.SUCCEEDED)
+        return put(conditions, ConditionType.SUCCEEDED, reason=Reason.SUCCEEDED)
     cause = record.failure or FailureCause.PERMANENT_FAILURE
-    return said(known, ConditionType.FAILED, reason=words.FAILURE_REASONS[cause])
+    return put(conditions, ConditionType.FAILED, reason=words.FAILURE_REASONS[cause])
 
 
 # --- The rules of the list -----------------------------------------------------------------------------------------
@@ -143,15 +149,15 @@ def with_condition(
     conditions: Conditions, kind: ConditionType, *, is_true: bool = True, reason: str, message: str, now: datetime
 ) -> Conditions:
     """The list after a condition has been set. Saying the same again changes nothing, also no time."""
-    known = find(conditions, kind)
-    if known and (known.is_true, known.reason) == (is_true, reason):
-        if known.message == message:
+    stored = find(conditions, kind)
+    if stored and (stored.is_true, stored.reason) == (is_true, reason):
+        if stored.message == message:
             return conditions
-        changed = replace(known, message=message, last_update=now)
-        return tuple(changed if entry is known else entry for entry in conditions)
-    since = known.last_transition if known and known.is_true == is_true else now
+        changed = replace(stored, message=message, last_update=now)
+        return tuple(changed if entry is stored else entry for entry in conditions)
+    since = stored.last_transition if stored and stored.is_true == is_true else now
     fresh = Condition(kind, is_true, reason, message, now, since)
-    others = tuple(entry for entry in conditions if entry is not known and entry.type != _REPLACES.get(kind))
+    others = tuple(entry for entry in conditions if entry is not stored and entry.type != _REPLACES.get(kind))
     return (*(_without_current(others, now) if kind in _ENDS else others), fresh)
 
 

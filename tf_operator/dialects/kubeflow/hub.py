@@ -18,8 +18,8 @@ RESOURCE: Final = replace(v1.RESOURCE, version="hub")
 
 def convert(body: Body, version: str) -> dict[str, Any]:
     """As for v1, which is in no object here."""
-    found = v1.API.conversion.convert(_renamed(body, RESOURCE, v1.RESOURCE), _version(version))
-    return _renamed(found, v1.RESOURCE, RESOURCE)
+    converted = v1.API.conversion.convert(_renamed(body, RESOURCE, v1.RESOURCE), _version(version))
+    return _renamed(converted, v1.RESOURCE, RESOURCE)
 
 
 def _version(name: str) -> str:
@@ -32,7 +32,7 @@ def _renamed(body: Body, old: GroupVersionResource, new: GroupVersionResource) -
 
 
 def _under_this_name(api: ServedAPI) -> ServedAPI:
-    profiles = {found: replace(found, api_version=RESOURCE.api_version) for found in api.profiles}
+    profiles = {profile: replace(profile, api_version=RESOURCE.api_version) for profile in api.profiles}
 
     def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         job = api.read(metadata, spec, stored)

@@ -54,13 +54,13 @@ _COUNTS: Final = frozenset(
 )
 
 
-def read(found: object) -> JobRecord:
+def read(stored: object) -> JobRecord:
     """What is remembered in a status, as far as it can be understood."""
-    body = found if isinstance(found, Mapping) else _NOTHING
-    known = _read_conditions(body)
+    body = stored if isinstance(stored, Mapping) else _NOTHING
+    stored_conditions = _read_conditions(body)
     replicas = object_of(body, "replicaStatuses")
     record = JobRecord(
-        phase=conditions.phase_of(known),
+        phase=conditions.phase_of(stored_conditions),
         start_time=parse_time(body.get("startTime")),
         completion_time=parse_time(body.get("completionTime")),
         all_running_time=parse_time(body.get("allRunningTime")),
@@ -77,7 +77,7 @@ def read(found: object) -> JobRecord:
         pending=codec.read_pending(object_of(body, "pending")),
         elastic=codec.read_elastic(object_of(body, "elastic")),
     )
-    return _with_conditions(record, known)
+    return _with_conditions(record, stored_conditions)
 
 
 def write(report: JobReport, stored: Body) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         has_moved = record.completion_time != report.job.record.completion_time
         ended = write_time(record.completion_time) if has_moved else None
         return dict(stored) | present(completionTime=ended, cleanUpTime=write_time(record.clean_up_time))
-    said = present(
+    fields = present(
         conditions=_conditions(report, stored),
         replicaStatuses=_replicas(report, object_of(stored, "replicaStatuses")),
         startTime=write_time(record.start_time),
@@ -105,13 +105,13 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         elastic=codec.write_elastic(record.elastic),
         **codec.write_restart_records(record.restart_records),
     )
-    kept = {name: value for name, value in stored.items() if name not in _FIELDS}
-    return said | kept
+    foreign = {name: value for name, value in stored.items() if name not in _FIELDS}
+    return fields | foreign
 
 
-def _with_conditions(record: JobRecord, known: Conditions) -> JobRecord:
+def _with_conditions(record: JobRecord, stored: Conditions) -> JobRecord:
     """The record with what only conditions tell."""
-    end = conditions.find(known, ConditionType.FAILED if record.phase is JobPhase.FAILED else ConditionType.SUCCEEDED)
+    end = conditions.find(stored, ConditionType.FAILED if record.phase is JobPhase.FAILED else ConditionType.SUCCEEDED)
     if record.is_finished and end:
         # 1.9 loses the time of completion of some jobs.
         record = replace(record, completion_time=record.completion_time or end.last_transition)
@@ -121,15 +121,15 @@ def _with_conditions(record: JobRecord, known: Conditions) -> JobRecord:
         record = replace(record, phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
     return replace(
         record,
-        resumed_at=_left_at(known, ConditionType.SUSPENDED),
-        admitted_at=_left_at(known, ConditionType.QUEUED),
+        resumed_at=_left_at(stored, ConditionType.SUSPENDED),
+        admitted_at=_left_at(stored, ConditionType.QUEUED),
     )
 
 
-def _left_at(known: Conditions, kind: ConditionType) -> datetime | None:
+def _left_at(stored: Conditions, kind: ConditionType) -> datetime | None:
     """Since when this condition is False, if it was ever True."""
-    found = conditions.find(known, kind)
-    return found.last_transition if found and not found.is_true else None
+    condition = conditions.find(stored, kind)
+    return condition.last_transition if condition and not condition.is_true else None
 
 
 def _conditions(report: JobReport, stored: Body) -> list[dict[str, Any]]:
@@ -143,17 +143,17 @@ def _conditions(report: JobReport, stored: Body) -> list[dict[str, Any]]:
 
 def _replicas(report: JobReport, stored: Body) -> dict[str, Any]:
     """The counts by type, beside types and fields of others."""
-    found: dict[str, Any] = {}
-    for kind, known in report.record.replicas.items():
-        before = object_of(stored, kind)
-        kept = {name: value for name, value in before.items() if name not in _COUNTS}
-        found[str(kind)] = _write_replica(report, kind, known, before=before) | kept
-    return found | {name: value for name, value in stored.items() if name not in _REPLICA_TYPES}
+    counts: dict[str, Any] = {}
+    for kind, replica in report.record.replicas.items():
+        entry = object_of(stored, kind)
+        foreign = {name: value for name, value in entry.items() if name not in _COUNTS}
+        counts[str(kind)] = _write_replica(report, kind, replica, stored=entry) | foreign
+    return counts | {name: value for name, value in stored.items() if name not in _REPLICA_TYPES}
 
 
-def _write_replica(report: JobReport, kind: ReplicaType, known: ReplicaRecord, *, before: Body) -> dict[str, Any]:
+def _write_replica(report: JobReport, kind: ReplicaType, replica: ReplicaRecord, *, stored: Body) -> dict[str, Any]:
     if report.counts is None:  # nothing was counted
-        counts = ReplicaCounts(*(count_of(before, name) for name in ("active", "succeeded", "failed", "pending")))
+        counts = ReplicaCounts(*(count_of(stored, name) for name in ("active", "succeeded", "failed", "pending")))
     else:
         counts = report.counts.get(kind, ReplicaCounts())
     return present(
@@ -161,18 +161,18 @@ def _write_replica(report: JobReport, kind: ReplicaType, known: ReplicaRecord, *
         succeeded=counts.succeeded,
         failed=counts.failed,
         pending=counts.pending,
-        **codec.write_replica(known),
+        **codec.write_replica(replica),
         selector=report.selectors.get(kind, ""),
     )
 
 
 def _read_conditions(body: Body) -> Conditions:
     """Of each type of ours the last: nothing keeps others from storing one twice."""
-    found = [_read_condition(entry) for entry in entries(body.get("conditions"))]
-    last = {condition.type: index for index, condition in enumerate(found)}
+    listed = [_read_condition(entry) for entry in entries(body.get("conditions"))]
+    last = {condition.type: index for index, condition in enumerate(listed)}
     return tuple(
         condition
-        for index, condition in enumerate(found)
+        for index, condition in enumerate(listed)
         if condition.type not in _TYPES or last[condition.type] == index
     )
 
@@ -207,5 +207,5 @@ def _renamed(body: Body) -> Body:
     old = [dict(entry) for entry in entries(body.get("replicaAccounts"))]
     if not old:
         return body
-    kept = {name: value for name, value in body.items() if name != "compactRestartRecords"}
-    return {**kept, "restartRecords": [entry | {"inPlace": entry.get("counted")} for entry in old]}
+    others = {name: value for name, value in body.items() if name != "compactRestartRecords"}
+    return {**others, "restartRecords": [entry | {"inPlace": entry.get("counted")} for entry in old]}

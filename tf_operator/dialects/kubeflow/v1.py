@@ -85,8 +85,8 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         record=status.read(stored),
         problems=tuple(problems),
     )
-    if asked := job.annotations.get(GANG_SCHEDULER_ANNOTATION):
-        scheduling = replace(job.run_policy.scheduling, scheduler=asked.lower())
+    if scheduler := job.annotations.get(GANG_SCHEDULER_ANNOTATION):
+        scheduling = replace(job.run_policy.scheduling, scheduler=scheduler.lower())
         job = replace(job, run_policy=replace(job.run_policy, scheduling=scheduling))
     body = {"metadata": metadata, "spec": spec, "status": stored}
     return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
@@ -94,23 +94,23 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
 
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
-    found = status.write(report, stored)
-    return found | v1alpha1_rules.pinned(report.job) if report.job.runtime_id else found
+    fields = status.write(report, stored)
+    return fields | v1alpha1_rules.pinned(report.job) if report.job.runtime_id else fields
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
     """The replica specs in canonical order. Two keys for one type, and unknown ones, are problems."""
     specs = spec.below("tfReplicaSpecs")
-    found: dict[ReplicaType, ReplicaSpec] = {}
+    replicas: dict[ReplicaType, ReplicaSpec] = {}
     for key in specs.body:
         kind = _TYPES.get(key.lower())
         if kind is None:
             specs.wrong(key, f"is no replica type; there are {', '.join(ReplicaType)}")
-        elif kind in found:
+        elif kind in replicas:
             specs.wrong(key, f"is {kind} again, in another letter case")
         else:
-            found[kind] = _read_replica(kind, specs, key)
-    return tuple(found[kind] for kind in ReplicaType if kind in found)
+            replicas[kind] = _read_replica(kind, specs, key)
+    return tuple(replicas[kind] for kind in ReplicaType if kind in replicas)
 
 
 def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:
@@ -131,10 +131,10 @@ def _read_elastic(spec: Fields) -> ElasticPolicy | None:
     if spec.body.get("elasticPolicy") is None:
         return None
     policy = spec.below("elasticPolicy")
-    found = {ReplicaType.WORKER: policy}
+    policies = {ReplicaType.WORKER: policy}
     if policy.body.get("parameterServers") is not None:
-        found[ReplicaType.PS] = policy.below("parameterServers")
-    ranges = tuple(_read_range(kind, fields) for kind, fields in found.items())
+        policies[ReplicaType.PS] = policy.below("parameterServers")
+    ranges = tuple(_read_range(kind, fields) for kind, fields in policies.items())
     metrics = tuple(metric.body for metric in policy.items("metrics"))
     return ElasticPolicy(ranges, metrics=metrics, restarts_in_place=policy.flag("restartInPlace"))
 
@@ -149,10 +149,12 @@ def _read_range(kind: ReplicaType, policy: Fields) -> ElasticRange:
 def _outdated(spec: Fields) -> list[str]:
     """The policies that stand where releases before 1.0 had them, and nowhere else."""
     policy = spec.body.get("runPolicy")
-    known = policy if isinstance(policy, Mapping) else {}
+    run_policy = policy if isinstance(policy, Mapping) else {}
     # The schema writes None where nothing is said.
-    said = {name for name, value in known.items() if value is not None and (name, value) != ("cleanPodPolicy", "None")}
-    return [name for name in _ONCE_IN_SPEC if spec.body.get(name) is not None and name not in said]
+    names = {
+        name for name, value in run_policy.items() if value is not None and (name, value) != ("cleanPodPolicy", "None")
+    }
+    return [name for name in _ONCE_IN_SPEC if spec.body.get(name) is not None and name not in names]
 
 
 def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
@@ -213,21 +215,21 @@ def summarize(metadata: Mapping[str, Any], spec: bytes, stored: bytes) -> JobSum
     """Where a TFJob stands: the last of our conditions that is true. Reads only the heads of both parts."""
     is_ours = _is_ours(spec)
     try:
-        found = _STATUS.decode(stored)
+        head = _STATUS.decode(stored)
     except (msgspec.DecodeError, RecursionError):
         return JobSummary(is_ours=is_ours)
-    ours = (entry for entry in reversed(found.conditions) if entry.type in _CONDITIONS)
+    ours = (entry for entry in reversed(head.conditions) if entry.type in _CONDITIONS)
     last = next((entry for entry in ours if entry.status == "True"), _NO_CONDITION)
-    waits_since = _waits_since(last, metadata, found) if is_ours else None
+    waits_since = _waits_since(last, metadata, head) if is_ours else None
     return JobSummary(last.type, waits_since, is_ours, is_finished=last.type in _ENDS)
 
 
-def _waits_since(last: _Condition, metadata: Mapping[str, Any], found: _Status) -> datetime | None:
+def _waits_since(last: _Condition, metadata: Mapping[str, Any], head: _Status) -> datetime | None:
     match last.type:
         case "":
             return parse_time(metadata.get("creationTimestamp"))
         case ConditionType.CREATED:
-            return parse_time(found.start_time)  # there is none as long as it waits for its gang
+            return parse_time(head.start_time)  # there is none as long as it waits for its gang
         case ConditionType.RESTARTING:
             return parse_time(last.last_transition_time)
     return None

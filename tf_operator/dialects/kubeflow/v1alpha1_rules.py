@@ -38,13 +38,13 @@ def has(body: Body) -> bool:
 
 def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     """The job, as it was read in v1, by the rules of v1alpha1."""
-    problems = [found for found in job.problems if not found.field.startswith(job.profile.replicas_field)]
+    problems = [problem for problem in job.problems if not problem.field.startswith(job.profile.replicas_field)]
     view = conversion.spec_in(body, NAME)
     fields = Fields({"spec": body.get("spec") if view is None else view}, "", problems).below("spec")
-    given = replica_lists.read_runtime_id(fields)
+    spec_id = replica_lists.read_runtime_id(fields)
     replica_lists.read_clean_pods(fields, CleanPodPolicy.RUNNING)  # v1 has it, too
-    runtime_id = conversion.runtime_id_of(body, given)
-    found = replace(
+    runtime_id = conversion.runtime_id_of(body, spec_id)
+    adapted = replace(
         job,
         profile=profile,
         replicas=replica_lists.read_replicas(fields),
@@ -52,7 +52,7 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
         tensorboard=replica_lists.read_tensorboard(fields, runtime_id),
         deciding=replica_lists.read_deciding(fields),
     )
-    return defaults.with_defaults(replace(found, problems=(*problems, *_not_listed(body, job.profile))))
+    return defaults.with_defaults(replace(adapted, problems=(*problems, *_not_listed(body, job.profile))))
 
 
 def pinned(job: TrainingJob) -> dict[str, str]:

@@ -73,10 +73,10 @@ def running(job: TrainingJob) -> str:
     return f"{job.profile.kind} {job.key} is running."
 
 
-def restarting(job: TrainingJob, what: Restarting) -> str:
+def restarting(job: TrainingJob, restart: Restarting) -> str:
     """The message of Restarting: which replicas, and whether one of them had failed; or that the job was resized."""
-    if what.after_resize:
+    if restart.after_resize:
         return f"job {job.key.name} is restarting because it was resized."
-    kinds = ", ".join(what.types) or "some"
-    why = "failed" if what.after_failure else "were disrupted"
-    return f"job {job.key.name} is restarting because {kinds} replica(s) {why}."
+    kinds = ", ".join(restart.types) or "some"
+    cause = "failed" if restart.after_failure else "were disrupted"
+    return f"job {job.key.name} is restarting because {kinds} replica(s) {cause}."

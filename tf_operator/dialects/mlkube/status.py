@@ -27,16 +27,16 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
     record = report.record
     if record.phase is JobPhase.NEW:
         return dict(stored)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "phase": str(phases.phase_of(record)),
         "state": str(phases.state_of(record)),
         "operator": codec.write(record),
     }
     if not report.job.record.is_finished:  # after the end nothing is said any more but that the clean-up is done
-        said["reason"] = _reason(report)
+        fields["reason"] = _reason(report)
         if report.counts is not None:
-            said["replicaStatuses"] = phases.rows(_count(report, spec) for spec in _in_order_of_spec(report))
-    return dict(stored) | said
+            fields["replicaStatuses"] = phases.rows(_count(report, spec) for spec in _in_order_of_spec(report))
+    return dict(stored) | fields
 
 
 def _reason(report: JobReport) -> str:
@@ -50,5 +50,5 @@ def _in_order_of_spec(report: JobReport) -> list[ReplicaSpec]:
 
 
 def _count(report: JobReport, spec: ReplicaSpec) -> TypeCounts:
-    known = report.record.of(spec.type)
-    return TypeCounts(_NAMES[spec.type], spec.count, len(known.completed), len(known.failed))
+    record = report.record.of(spec.type)
+    return TypeCounts(_NAMES[spec.type], spec.count, len(record.completed), len(record.failed))

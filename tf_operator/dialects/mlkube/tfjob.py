@@ -34,10 +34,10 @@ def translate(job: TrainingJob, body: Body) -> Translation:
     return Translation({**head, **parts}, (changed,) if stops else ())
 
 
-def _respelled(found: Any) -> Any:  # noqa: ANN401 (any piece of JSON)
-    if isinstance(found, list):
-        return [_respelled(entry) for entry in found]
-    if not isinstance(found, Mapping):
-        return found
-    named = {_SPELLINGS.get(name, name): value for name, value in found.items()}
+def _respelled(part: Any) -> Any:  # noqa: ANN401 (any piece of JSON)
+    if isinstance(part, list):
+        return [_respelled(entry) for entry in part]
+    if not isinstance(part, Mapping):
+        return part
+    named = {_SPELLINGS.get(name, name): value for name, value in part.items()}
     return {name: value if name in _OPEN else _respelled(value) for name, value in named.items()}

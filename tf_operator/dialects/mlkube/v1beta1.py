@@ -52,7 +52,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
 
 def summarize(metadata: Mapping[str, Any], _spec: bytes, stored: bytes) -> JobSummary:
     """Where a TfJob stands. Reads only the head of the status."""
-    return summaries.summarize(metadata, stored, lambda found: phases.end_in(found).phase)
+    return summaries.summarize(metadata, stored, lambda body: phases.end_in(body).phase)
 
 
 API: Final = ServedAPI(

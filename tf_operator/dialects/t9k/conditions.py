@@ -42,7 +42,7 @@ class T9kConditionType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statement:
     """What a condition says."""
 
     reason: str
@@ -62,8 +62,8 @@ _MOST_NAMES = 5
 def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> T9kPhase:
     """The phase. A job is Running from the moment that its main replica runs, whatever happens to that then."""
     record = report.record
-    if found := _PHASES.get(record.phase):
-        return found
+    if phase := _PHASES.get(record.phase):
+        return phase
     leader = report.job.leader
     kind = leader.type if leader else ReplicaType.WORKER
     if any(line.type is kind and line.index == 0 and line.uid and line.phase == T9kPhase.UNKNOWN for line in lines):
@@ -75,51 +75,52 @@ def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> T9kPhase:
 
 def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, stored: Body) -> list[dict[str, Any]]:
     """The list; what others keep in it stands behind ours."""
-    known = entries(stored.get("conditions"))
-    before = {text_of(entry, "type"): entry for entry in known}
+    conditions = entries(stored.get("conditions"))
+    by_type = {text_of(entry, "type"): entry for entry in conditions}
     ours = [
-        _entry(kind, said, before.get(kind), report.now) for kind, said in _said(report, lines, phase, before=before)
+        _entry(kind, statement, by_type.get(kind), report.now)
+        for kind, statement in _statements(report, lines, phase, by_type=by_type)
     ]
-    return ours + [dict(entry) for entry in known if text_of(entry, "type") not in _TYPES]
+    return ours + [dict(entry) for entry in conditions if text_of(entry, "type") not in _TYPES]
 
 
-def _said(
-    report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, *, before: Mapping[str, Body]
-) -> Iterator[tuple[T9kConditionType, Said]]:
+def _statements(
+    report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, *, by_type: Mapping[str, Body]
+) -> Iterator[tuple[T9kConditionType, Statement]]:
     initialized = _initialized(report)
     failed, completed = _ends(report)
     yield T9kConditionType.INITIALIZED, initialized
     yield T9kConditionType.RUNNING, _running(report, phase, initialized, failed if failed.is_true else completed)
     yield T9kConditionType.FAILED, failed
     yield T9kConditionType.COMPLETED, completed
-    yield T9kConditionType.REPLICA_FAILURE, _replica_failure(lines, before.get(T9kConditionType.REPLICA_FAILURE))
-    if paused := _paused(report, before.get(T9kConditionType.PAUSED)):
+    yield T9kConditionType.REPLICA_FAILURE, _replica_failure(lines, by_type.get(T9kConditionType.REPLICA_FAILURE))
+    if paused := _paused(report, by_type.get(T9kConditionType.PAUSED)):
         yield T9kConditionType.PAUSED, paused
 
 
-def _initialized(report: JobReport) -> Said:
+def _initialized(report: JobReport) -> Statement:
     """Whether all children of this run have been made: since the start, or since the last resume."""
     if report.record.phase is JobPhase.SUSPENDED:
-        return Said(words.PAUSED, words.IS_PAUSED)
+        return Statement(words.PAUSED, words.IS_PAUSED)
     if report.record.all_created_time:
-        return Said(words.NO_REASON, words.IS_INITIALIZED, is_true=True)
-    return Said(words.NO_REASON, words.INITIALIZES + report.note)
+        return Statement(words.NO_REASON, words.IS_INITIALIZED, is_true=True)
+    return Statement(words.NO_REASON, words.INITIALIZES + report.note)
 
 
-def _running(report: JobReport, phase: T9kPhase, initialized: Said, end: Said) -> Said:
+def _running(report: JobReport, phase: T9kPhase, initialized: Statement, end: Statement) -> Statement:
     """While it does not run, or not all of it, the message says why; before that, the one of Initialized does."""
     if phase in {T9kPhase.SUCCEEDED, T9kPhase.FAILED}:
-        return Said(end.reason, end.message)
+        return Statement(end.reason, end.message)
     if phase is T9kPhase.PAUSED:
-        return Said(words.PAUSED, words.IS_PAUSED)
+        return Statement(words.PAUSED, words.IS_PAUSED)
     note = report.note if initialized.is_true else ""
     if phase is T9kPhase.RUNNING:
-        return Said(words.NO_REASON, words.MAIN_RUNS + note if note else words.ALL_RUN, is_true=True)
+        return Statement(words.NO_REASON, words.MAIN_RUNS + note if note else words.ALL_RUN, is_true=True)
     sentence = words.IS_UNKNOWN if phase is T9kPhase.UNKNOWN else words.WAITS
-    return Said(words.NO_REASON, sentence + note)
+    return Statement(words.NO_REASON, sentence + note)
 
 
-def _ends(report: JobReport) -> tuple[Said, Said]:
+def _ends(report: JobReport) -> tuple[Statement, Statement]:
     """Failed and Completed."""
     record = report.record
     if record.phase is JobPhase.SUCCEEDED:
@@ -129,39 +130,41 @@ def _ends(report: JobReport) -> tuple[Said, Said]:
         message = report.message
     else:
         reason, message = words.NO_REASON, words.GOES_ON
-    failed = Said(reason, message, is_true=record.phase is JobPhase.FAILED)
-    return failed, Said(reason, message, is_true=record.phase is JobPhase.SUCCEEDED)
+    failed = Statement(reason, message, is_true=record.phase is JobPhase.FAILED)
+    return failed, Statement(reason, message, is_true=record.phase is JobPhase.SUCCEEDED)
 
 
-def _replica_failure(lines: tuple[ReplicaLine, ...], known: Body | None) -> Said:
+def _replica_failure(lines: tuple[ReplicaLine, ...], condition: Body | None) -> Statement:
     """From the end of a replica that failed until its next pod runs, or for ever if there is none."""
     if not any(line.has_failed for line in lines):
-        return Said(words.NO_REASON, words.ALL_RUN)
+        return Statement(words.NO_REASON, words.ALL_RUN)
     who = [line.failure for line in lines if line.has_failed and line.failure]
     more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
-    before = text_of(known, "message") if known is not None and known.get("status") == "True" else ""
-    return Said(words.POD_FAILED, "; ".join(who[:_MOST_NAMES]) + more or before, is_true=True)
+    last_message = text_of(condition, "message") if condition is not None and condition.get("status") == "True" else ""
+    return Statement(words.POD_FAILED, "; ".join(who[:_MOST_NAMES]) + more or last_message, is_true=True)
 
 
-def _paused(report: JobReport, known: Body | None) -> Said | None:
+def _paused(report: JobReport, condition: Body | None) -> Statement | None:
     if report.record.phase is JobPhase.SUSPENDED:
-        return Said(words.PAUSED, words.IS_PAUSED, is_true=True)
+        return Statement(words.PAUSED, words.IS_PAUSED, is_true=True)
     if report.record.resumed_at:
-        return Said(words.RESUMED, words.IS_RESUMED)
-    if known is None:
+        return Statement(words.RESUMED, words.IS_RESUMED)
+    if condition is None:
         return None
-    return Said(text_of(known, "reason"), text_of(known, "message"), is_true=known.get("status") == "True")
+    return Statement(
+        text_of(condition, "reason"), text_of(condition, "message"), is_true=condition.get("status") == "True"
+    )
 
 
-def _entry(kind: T9kConditionType, said: Said, known: Body | None, now: datetime) -> dict[str, Any]:
-    status = "True" if said.is_true else "False"
-    stays = known is not None and (known.get("status"), known.get("reason")) == (status, said.reason)
-    before = text_of(known, "lastTransitionTime") if known is not None and stays else ""
-    since = before if parse_time(before) else ""  # the API server would refuse anything else
+def _entry(kind: T9kConditionType, statement: Statement, condition: Body | None, now: datetime) -> dict[str, Any]:
+    status = "True" if statement.is_true else "False"
+    stays = condition is not None and (condition.get("status"), condition.get("reason")) == (status, statement.reason)
+    last_change = text_of(condition, "lastTransitionTime") if condition is not None and stays else ""
+    since = last_change if parse_time(last_change) else ""  # the API server would refuse anything else
     return {
         "type": str(kind),
         "status": status,
-        "reason": said.reason,
-        "message": said.message,
+        "reason": statement.reason,
+        "message": statement.message,
         "lastTransitionTime": since or rfc3339(now),
     }

@@ -50,10 +50,10 @@ def _items(mode: Fields, name: str) -> Iterator[tuple[str, Fields]]:
 
 def _texts(item: Fields, name: str) -> tuple[str, ...] | None:
     """A list of texts; ``None`` where there is none, and for an empty one, which Kubernetes takes for none."""
-    found = item.body.get(name)
-    if not found:
+    texts = item.body.get(name)
+    if not texts:
         return None
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         item.wrong(name, "must be a list of strings")
         return None
-    return tuple(found)
+    return tuple(texts)

@@ -22,23 +22,23 @@ _ENDS: Final = {JobPhase.FAILED: T9kPhase.FAILED, JobPhase.SUCCEEDED: T9kPhase.S
 _NOTHING: Body = {}
 
 
-def read(found: object) -> JobRecord:
+def read(stored: object) -> JobRecord:
     """What is remembered in a status, as far as it can be understood."""
-    body = found if isinstance(found, Mapping) else _NOTHING
+    body = stored if isinstance(stored, Mapping) else _NOTHING
     return codec.read(body[RECORD]) if RECORD in body else _read_foreign(body)
 
 
 def write(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status: what is to be said, and what others keep in the stored one."""
-    kept = {name: value for name, value in stored.items() if name not in _FIELDS}
+    foreign = {name: value for name, value in stored.items() if name not in _FIELDS}
     if report.job.record.is_finished and RECORD not in stored:
         return dict(stored)
     lines = tuple(report.lines())
     if report.job.record.is_finished:  # only its replicas, its TensorBoard and its record still change
-        found = {**stored, **tasks.write(report, lines), RECORD: codec.write(report.record)}
-        return found | _tensorboard(report, stored)
+        fields = {**stored, **tasks.write(report, lines), RECORD: codec.write(report.record)}
+        return fields | _tensorboard(report, stored)
     phase = conditions.phase_of(report, lines)
-    return kept | {
+    return foreign | {
         "conditions": conditions.write(report, lines, phase, stored),
         "phase": str(phase),
         **_replicas(report, lines, stored),
@@ -52,20 +52,20 @@ def _tensorboard(report: JobReport, stored: Body) -> dict[str, Any]:
     """How the TensorBoard stands; of one that nothing is known of, what is stored."""
     line, job = report.tensorboard, report.job
     if line is None:
-        kept = job.tensorboard_spec is not None and _TENSORBOARD in stored
-        return {_TENSORBOARD: stored[_TENSORBOARD]} if kept else {}
-    kind, said = ("Warning" if line.is_refused else "Normal"), f"TensorBoard [{line.name}] is"
+        is_stored = job.tensorboard_spec is not None and _TENSORBOARD in stored
+        return {_TENSORBOARD: stored[_TENSORBOARD]} if is_stored else {}
+    kind, subject = ("Warning" if line.is_refused else "Normal"), f"TensorBoard [{line.name}] is"
     if not line.uid:
         reason = words.DEPENDENT_CREATE_FAILED if line.is_refused else words.DEPENDENT_NOT_FOUND
         note = {"note": line.message} if line.message else {}
         return {_TENSORBOARD: {"action": "Create", "ready": False, "reason": reason, "type": kind, **note}}
     reason = words.DEPENDENT_READY if line.is_ready else words.DEPENDENT_NOT_READY
-    note = {"note": f"{said} ready" if line.is_ready else f"{said} not ready"}
+    note = {"note": f"{subject} ready" if line.is_ready else f"{subject} not ready"}
     if line.message:
         note = {"note": f"{note['note']}: {line.message}"}
     dependent = {**line.dependent, "namespace": job.key.namespace}
-    said_of_it = {"action": "NOP", "dependent": dependent, "ready": line.is_ready, "reason": reason, "type": kind}
-    return {_TENSORBOARD: said_of_it | note}
+    fields = {"action": "NOP", "dependent": dependent, "ready": line.is_ready, "reason": reason, "type": kind}
+    return {_TENSORBOARD: fields | note}
 
 
 def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -> dict[str, Any]:
@@ -78,9 +78,9 @@ def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -
 
 def _read_foreign(body: Body) -> JobRecord:
     """How the job ended; one that has not ended is a new job."""
-    found = {text_of(entry, "type"): entry for entry in entries(body.get("conditions"))}
+    by_type = {text_of(entry, "type"): entry for entry in entries(body.get("conditions"))}
     for kind, phase in ((T9kConditionType.FAILED, JobPhase.FAILED), (T9kConditionType.COMPLETED, JobPhase.SUCCEEDED)):
-        entry = found.get(kind, _NOTHING)
+        entry = by_type.get(kind, _NOTHING)
         if entry.get("status") == "True" or body.get("phase") == _ENDS[phase]:
             cause = words.cause_of(text_of(entry, "reason")) if phase is JobPhase.FAILED else None
             ended = parse_time(entry.get("lastTransitionTime"))

@@ -45,14 +45,14 @@ def _restarts(count: int) -> dict[str, int]:
 
 def _replica(line: ReplicaLine, phase: str, only: str) -> dict[str, Any]:
     """``only``: the container that is shown; empty for all of them."""
-    found: dict[str, Any] = {"name": line.pod, "phase": phase}
+    fields: dict[str, Any] = {"name": line.pod, "phase": phase}
     if line.uid:
-        found["uid"] = line.uid
+        fields["uid"] = line.uid
     if line.uid and line.containers:
-        found["containers"] = [
+        fields["containers"] = [
             {"name": entry.name, "state": entry.state}
             | ({} if entry.exit_code is None else {"exitCode": entry.exit_code})
             for entry in line.containers
             if only in {"", entry.name}
         ]
-    return found
+    return fields

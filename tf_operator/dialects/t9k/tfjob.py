@@ -13,7 +13,7 @@ from tf_operator.meta import Body, metadata_of
 def translate(job: TrainingJob, body: Body) -> Translation:
     """The TFJob; a paused job is a suspended one."""
     templates = {item["type"]: item["template"] for item in body["spec"]["replicaSpecs"]}
-    replicas = {str(found.type): _replica(found, templates[found.type.label]) for found in job.replicas}
+    replicas = {str(replica.type): _replica(replica, templates[replica.type.label]) for replica in job.replicas}
     spec = {"tfReplicaSpecs": replicas, "runPolicy": dict(_run_policy(job.run_policy))}
     head = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": metadata.portable(metadata_of(body))}
     return Translation({**head, "spec": spec}, tuple(_left_out(Fields(body).below("spec"))))

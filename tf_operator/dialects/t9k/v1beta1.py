@@ -88,17 +88,17 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
 
 def _read_replicas(spec: Fields, overrides: Mapping[str, Override]) -> tuple[ReplicaSpec, ...]:
     """The replica specs in the order of the list. Two items for one type, and unknown types, are problems."""
-    found: dict[ReplicaType, ReplicaSpec] = {}
+    replicas: dict[ReplicaType, ReplicaSpec] = {}
     for index, entry in enumerate(entries(spec.body.get("replicaSpecs"))):
         item = Fields(entry, f"{spec.at('replicaSpecs')}[{index}]", spec.problems)
         kind = _TYPES.get(item.text("type"))
         if kind is None:
             item.wrong("type", f"is no replica type; there are {', '.join(_TYPES)}")
-        elif kind in found:
+        elif kind in replicas:
             item.wrong("type", f"is {kind.label} again")
         else:
-            found[kind] = replace(_read_replica(kind, item), override=overrides.get(kind.label))
-    return tuple(found.values())
+            replicas[kind] = replace(_read_replica(kind, item), override=overrides.get(kind.label))
+    return tuple(replicas.values())
 
 
 def _read_replica(kind: ReplicaType, item: Fields) -> ReplicaSpec:

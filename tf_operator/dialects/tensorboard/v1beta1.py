@@ -44,9 +44,9 @@ def read(name: str, spec: object) -> TensorBoard:
 
 def status(phase: TensorBoardPhase, *, url: str, message: str, stored: Body) -> dict[str, Any]:
     """The whole status. What others keep in it stays."""
-    said: dict[str, str] = {"phase": phase, "url": url, "message": message}
+    fields: dict[str, str] = {"phase": phase, "url": url, "message": message}
     return {name: value for name, value in stored.items() if name not in _FIELDS} | {
-        name: text for name, text in said.items() if text
+        name: text for name, text in fields.items() if text
     }
 
 

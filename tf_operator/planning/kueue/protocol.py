@@ -102,7 +102,7 @@ def retry_at(snapshot: Snapshot) -> datetime | None:
 def _was_refused(snapshot: Snapshot) -> bool:
     """Whether a write to the Workload was refused a moment ago. What else was refused keeps no quota from anybody."""
     rejected = snapshot.rejected
-    return rejected is not None and rejected.what.endswith(WHAT) and rejections.is_waiting(rejected, snapshot.now)
+    return rejected is not None and rejected.subject.endswith(WHAT) and rejections.is_waiting(rejected, snapshot.now)
 
 
 def _held(snapshot: Snapshot, why: str) -> Snapshot:

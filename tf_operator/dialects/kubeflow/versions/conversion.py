@@ -46,7 +46,7 @@ class Version(Protocol):
     def normalized(self, spec: Body, uid: str, /) -> dict[str, Any]:
         """The spec without what is shown although nobody gave it."""
 
-    def shown(self, spec: Body, runtime_id: str | None, /) -> dict[str, Any]:
+    def with_implied_fields(self, spec: Body, runtime_id: str | None, /) -> dict[str, Any]:
         """The spec with what is shown although nobody gave it; without an id of a job that has the rules of v1."""
 
     def spec_to_v1(self, spec: Body, /) -> dict[str, Any]:
@@ -113,12 +113,12 @@ def origin_of(body: Body) -> str:
     """
     status = object_of(body, "status")
     if v1alpha1_status.ORIGIN in status:
-        found = status[v1alpha1_status.ORIGIN]
+        origin = status[v1alpha1_status.ORIGIN]
     elif "conditions" in status and v1alpha1_status.BEFORE not in status:
-        found = STORED
+        origin = STORED
     else:
-        found = _annotations(body).get(ORIGIN)
-    return v1alpha1.NAME if found == v1alpha1.NAME else STORED
+        origin = _annotations(body).get(ORIGIN)
+    return v1alpha1.NAME if origin == v1alpha1.NAME else STORED
 
 
 def spec_in(body: Body, version: str) -> dict[str, Any] | None:
@@ -126,29 +126,31 @@ def spec_in(body: Body, version: str) -> dict[str, Any] | None:
     return _spec_from_v1(body, OLDER[version])
 
 
-def runtime_id_of(body: Body, given: str = "") -> str:
+def runtime_id_of(body: Body, spec_id: str = "") -> str:
     """The ``RuntimeId`` of a job in v1: what the status has, or is given, or else what follows from the UID."""
     uid = text_of(metadata_of(body), "uid")
     pinned = text_of(object_of(body, "status"), v1alpha1_status.RUNTIME_ID)
-    return pinned or given or (generated_runtime_id(uid) if uid else "")
+    return pinned or spec_id or (generated_runtime_id(uid) if uid else "")
 
 
 def _to_v1(body: Body, version: Version) -> dict[str, Any]:
-    annotations, told = _annotations(body), fixed.of(body)
-    if INCOMPLETE in annotations or (told and told.get(fixed.INCOMPLETE)):
+    annotations, fixed_fields = _annotations(body), fixed.of(body)
+    if INCOMPLETE in annotations or (fixed_fields and fixed_fields.get(fixed.INCOMPLETE)):
         raise ConversionError(
             f"metadata.annotations[{INCOMPLETE}]: parts of this job have no place in {version.name}; change it in v1"
         )
     parts = fixed.removed(_parts(body))
     notes: dict[str, str | None] = {_fields_of(STORED): None, _fields_of(version.name): ""}
     if isinstance(spec := parts.get("spec"), Mapping):
-        given = version.normalized(spec, text_of(metadata_of(body), "uid"))
-        found = version.spec_to_v1(given)
-        noted = annotations.get(_fields_of(STORED)) if told is None else told.get(fixed.FIELDS)
-        own = _restored(version.split_v1(found), noted)
-        parts["spec"] = found = version.join_v1(found, own)
+        normalized = version.normalized(spec, text_of(metadata_of(body), "uid"))
+        converted = version.spec_to_v1(normalized)
+        noted = annotations.get(_fields_of(STORED)) if fixed_fields is None else fixed_fields.get(fixed.FIELDS)
+        own = _restored(version.split_v1(converted), noted)
+        parts["spec"] = converted = version.join_v1(converted, own)
         # What a malformed object has there is not worth an annotation that is too large.
-        notes[_fields_of(version.name)] = _lost(version.split(given), version.split(version.spec_from_v1(found)))
+        notes[_fields_of(version.name)] = _lost(
+            version.split(normalized), version.split(version.spec_from_v1(converted))
+        )
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if annotations.get(ORIGIN) == STORED else version.name
     for name in notes:  # the object may be stored as it is, so it has to be read
@@ -161,18 +163,20 @@ def _from_v1(body: Body, version: Version) -> dict[str, Any]:
     parts = _parts(body)
     notes: dict[str, str | None] = {_fields_of(version.name): None}
     lost: str | None = ""
-    found = _spec_from_v1(body, version)
-    if found is not None:
-        came_back = version.spec_to_v1(version.normalized(found, ""))
+    spec = _spec_from_v1(body, version)
+    if spec is not None:
+        came_back = version.spec_to_v1(version.normalized(spec, ""))
         lost = _lost(version.split_v1(parts["spec"]), version.split_v1(came_back))
         notes |= {_fields_of(STORED): lost, INCOMPLETE: "true" if lost is None else None}
-        parts["spec"] = version.shown(found, runtime_id_of(body) if origin_of(body) == version.name else None)
+        parts["spec"] = version.with_implied_fields(
+            spec, runtime_id_of(body) if origin_of(body) == version.name else None
+        )
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if _annotations(body).get(ORIGIN) == version.name else STORED
     if not remainder.fit(_annotated(body, notes)):
         lost = None
         notes |= _without_the_largest(body, notes | {_fields_of(STORED): None, INCOMPLETE: "true"})
-    status = fixed.added(version.status_from_v1(parts, found), body, lost)
+    status = fixed.added(version.status_from_v1(parts, spec), body, lost)
     return _assembled(body, version.name, _without_status(parts) | status, notes)
 
 
@@ -180,8 +184,10 @@ def _spec_from_v1(body: Body, version: Version) -> dict[str, Any] | None:
     spec = body.get("spec")
     if not isinstance(spec, Mapping):
         return None
-    found = version.spec_from_v1(spec)
-    return version.join(found, _restored(version.split(found), _annotations(body).get(_fields_of(version.name))))
+    converted = version.spec_from_v1(spec)
+    return version.join(
+        converted, _restored(version.split(converted), _annotations(body).get(_fields_of(version.name)))
+    )
 
 
 def _restored(own: Body, text: object) -> dict[str, Any]:
@@ -208,26 +214,28 @@ def _fields_of(version: str) -> str:
 
 
 def _annotations(body: Body) -> Body:
-    found = metadata_of(body).get("annotations")
-    return found if isinstance(found, Mapping) else {}
+    value = metadata_of(body).get("annotations")
+    return value if isinstance(value, Mapping) else {}
 
 
 def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[str, str | None]:
     """The changes, and annotations of the user left out until there is room for them."""
-    found = dict(changes)
-    kept = {name: remainder.size_of({name: value}) for name, value in _annotations(body).items() if name not in changes}
-    beyond = remainder.size_of(_annotated(body, found)) - remainder.ROOM
-    for name in sorted(kept, key=lambda name: kept[name], reverse=True):
+    remaining = dict(changes)
+    sizes = {
+        name: remainder.size_of({name: value}) for name, value in _annotations(body).items() if name not in changes
+    }
+    beyond = remainder.size_of(_annotated(body, remaining)) - remainder.ROOM
+    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
         if beyond > 0:
-            beyond -= kept[name]
-            found[name] = None
-    return found
+            beyond -= sizes[name]
+            remaining[name] = None
+    return remaining
 
 
 def _annotated(body: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
     """The annotations of an object after these changes."""
-    kept = {name: value for name, value in _annotations(body).items() if name not in changes}
-    return kept | {name: value for name, value in changes.items() if value}
+    others = {name: value for name, value in _annotations(body).items() if name not in changes}
+    return others | {name: value for name, value in changes.items() if value}
 
 
 def _assembled(body: Body, version: str, parts: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
@@ -236,8 +244,8 @@ def _assembled(body: Body, version: str, parts: Body, changes: Mapping[str, str 
     metadata = {name: value for name, value in metadata_of(body).items() if name != "annotations"}
     if annotations:
         metadata["annotations"] = annotations
-    kept = {name: value for name, value in body.items() if name not in _PARTS}
-    return kept | {"apiVersion": f"{GROUP}/{version}", "metadata": metadata} | dict(parts)
+    others = {name: value for name, value in body.items() if name not in _PARTS}
+    return others | {"apiVersion": f"{GROUP}/{version}", "metadata": metadata} | dict(parts)
 
 
 CONVERSION: Final = Conversion(tuple(OLDER), convert, without_notes)

@@ -24,8 +24,8 @@ _ELASTIC: Final = "elasticPolicy"
 
 def of(body: Body) -> Body | None:
     """What is fixed of an object in an older version; ``None`` for one that is being created."""
-    found = object_of(body, "status").get(FIELD)
-    return found if isinstance(found, Mapping) else None
+    value = object_of(body, "status").get(FIELD)
+    return value if isinstance(value, Mapping) else None
 
 
 def added(status: Body, job: Body, fields: str | None) -> dict[str, Any]:
@@ -33,25 +33,25 @@ def added(status: Body, job: Body, fields: str | None) -> dict[str, Any]:
 
     ``fields``: ``None`` when it is too large to be kept. What is no status stays as it is.
     """
-    found = status.get("status", {})
-    if not isinstance(found, Mapping):
+    body = status.get("status", {})
+    if not isinstance(body, Mapping):
         return dict(status)
     spec = object_of(job, "spec")
-    told = present(
-        **{FIELDS: fields, INCOMPLETE: fields is None, _EMPTY: found == {} and "status" in status},
+    note = present(
+        **{FIELDS: fields, INCOMPLETE: fields is None, _EMPTY: body == {} and "status" in status},
         counts=dict(_counts(spec, text_of(metadata_of(job), "name"))),
         noOtherTypes=not _is_suspended(spec),
     )
-    return {"status": {**found, FIELD: told}}
+    return {"status": {**body, FIELD: note}}
 
 
 def removed(parts: Body) -> dict[str, Any]:
     """The parts of an object without it."""
-    found = parts.get("status")
-    if not isinstance(found, Mapping) or FIELD not in found:
+    whole = parts.get("status")
+    if not isinstance(whole, Mapping) or FIELD not in whole:
         return dict(parts)
-    status = {name: value for name, value in found.items() if name != FIELD}
-    if status or object_of(found, FIELD).get(_EMPTY) is True:
+    status = {name: value for name, value in whole.items() if name != FIELD}
+    if status or object_of(whole, FIELD).get(_EMPTY) is True:
         return {**parts, "status": status}
     return {name: value for name, value in parts.items() if name != "status"}
 

@@ -40,23 +40,23 @@ class Difference:
 def differences(original: Body, came_back: Body, path: tuple[str, ...] = ()) -> Iterator[Difference]:
     """The places in which two objects differ; the fields of an object before the object itself."""
     for name in sorted({*original, *came_back}):
-        before, after = original.get(name, _ABSENT), came_back.get(name, _ABSENT)
-        if _is_same(before, after):
+        value, returned = original.get(name, _ABSENT), came_back.get(name, _ABSENT)
+        if _is_same(value, returned):
             continue
         place = (*path, name)
-        if len(place) == DEEPEST or not _may_descend(before, after):
-            yield Difference(place, after, before)
+        if len(place) == DEEPEST or not _may_descend(value, returned):
+            yield Difference(place, returned, value)
             continue
-        yield from differences(_object(before), _object(after), place)
-        if before is _ABSENT:  # when all its fields are gone
+        yield from differences(_object(value), _object(returned), place)
+        if value is _ABSENT:  # when all its fields are gone
             yield Difference(place, {}, _ABSENT)
 
 
-def restore(came_back: Body, found: list[Difference], depth: int = 0) -> dict[str, Any]:
+def restore(came_back: Body, changes: list[Difference], depth: int = 0) -> dict[str, Any]:
     """The object with the original values in all places that nobody has changed since."""
     restored: dict[str, Any] = dict(came_back)
     places: dict[str, list[Difference]] = {}
-    for entry in found:
+    for entry in changes:
         places.setdefault(entry.path[depth], []).append(entry)
     for name, group in places.items():
         below = [entry for entry in group if len(entry.path) > depth + 1]
@@ -71,24 +71,24 @@ def restore(came_back: Body, found: list[Difference], depth: int = 0) -> dict[st
     return restored
 
 
-def encode(found: list[Difference]) -> str | None:
+def encode(changes: list[Difference]) -> str | None:
     """The text for an annotation; ``None`` when ``decode`` would not read all of it: it is too large, or too deep."""
     try:
-        text = msgspec.json.encode([_encoded(entry) for entry in found], order="sorted").decode()
+        text = msgspec.json.encode([_encoded(entry) for entry in changes], order="sorted").decode()
     except RecursionError:
         return None
-    return text if len(decode(text)) == len(found) else None
+    return text if len(decode(text)) == len(changes) else None
 
 
 def decode(text: object) -> list[Difference]:
     """The differences in an annotation. A user may have written anything there: what is none is ignored."""
     try:
-        found = msgspec.json.decode(text) if isinstance(text, str) and len(text) <= LARGEST else []
+        listed = msgspec.json.decode(text) if isinstance(text, str) and len(text) <= LARGEST else []
     except (msgspec.DecodeError, RecursionError):
         return []
     return [
         Difference(tuple(entry["path"]), entry.get("back", _ABSENT), entry.get("original", _ABSENT))
-        for entry in entries(found)
+        for entry in entries(listed)
         if _is_path(entry.get("path")) and _is_storable(entry.get("original"))
     ]
 
@@ -112,15 +112,15 @@ def _put_back(body: dict[str, Any], name: str, entry: Difference) -> None:
         body[name] = entry.original
 
 
-def _may_descend(before: object, after: object) -> bool:
+def _may_descend(value: object, returned: object) -> bool:
     """Whether the difference of two values is that of their fields; an object that is absent has none."""
-    if before is _ABSENT or after is _ABSENT:
-        return bool(_object(before) or _object(after))
-    return isinstance(before, Mapping) and isinstance(after, Mapping)
+    if value is _ABSENT or returned is _ABSENT:
+        return bool(_object(value) or _object(returned))
+    return isinstance(value, Mapping) and isinstance(returned, Mapping)
 
 
-def _object(found: object) -> Body:
-    return found if isinstance(found, Mapping) else {}
+def _object(value: object) -> Body:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _is_same(one: object, other: object) -> bool:
@@ -133,16 +133,16 @@ def _is_same(one: object, other: object) -> bool:
         return False
 
 
-def _sorted(found: object) -> bytes:
-    return msgspec.json.encode(found, order="sorted")
+def _sorted(value: object) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
 
 
-def _is_storable(found: object, levels: int = _LEVELS) -> bool:
+def _is_storable(content: object, levels: int = _LEVELS) -> bool:
     """Whether the API server can read it: it fails on a number that is too large, and nothing may be too deep."""
-    if isinstance(found, dict | list):
-        inner = found.values() if isinstance(found, dict) else found
+    if isinstance(content, dict | list):
+        inner = content.values() if isinstance(content, dict) else content
         return levels > 0 and all(_is_storable(value, levels - 1) for value in inner)
-    return not isinstance(found, int) or abs(found) < 2**63
+    return not isinstance(content, int) or abs(content) < 2**63
 
 
 def _encoded(entry: Difference) -> dict[str, object]:
@@ -150,5 +150,5 @@ def _encoded(entry: Difference) -> dict[str, object]:
     return {"path": list(entry.path)} | {side: value for side, value in sides.items() if value is not _ABSENT}
 
 
-def _is_path(found: object) -> bool:
-    return isinstance(found, list) and 0 < len(found) <= DEEPEST and all(isinstance(name, str) for name in found)
+def _is_path(value: object) -> bool:
+    return isinstance(value, list) and 0 < len(value) <= DEEPEST and all(isinstance(name, str) for name in value)

@@ -43,18 +43,18 @@ _POLICIES: Final = frozenset({RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, Re
 
 def normalized(spec: Body, uid: str) -> dict[str, Any]:
     """The spec with what is in force, and without what is shown in it although nobody gave it."""
-    found = {name: value for name, value in spec.items() if name != "runtimeid" or RUNTIME_ID in spec}
+    fields = {name: value for name, value in spec.items() if name != "runtimeid" or RUNTIME_ID in spec}
     if "runtimeid" in spec and RUNTIME_ID not in spec:
-        found[RUNTIME_ID] = spec["runtimeid"]
-    if uid and found.get(RUNTIME_ID) == replica_lists.generated_runtime_id(uid):
-        del found[RUNTIME_ID]
-    if found.get(_IMAGE) == DEFAULT_IMAGE:
-        del found[_IMAGE]
-    items = _items(found)
-    return found if items is None else found | {LIST: items}
+        fields[RUNTIME_ID] = spec["runtimeid"]
+    if uid and fields.get(RUNTIME_ID) == replica_lists.generated_runtime_id(uid):
+        del fields[RUNTIME_ID]
+    if fields.get(_IMAGE) == DEFAULT_IMAGE:
+        del fields[_IMAGE]
+    items = _items(fields)
+    return fields if items is None else fields | {LIST: items}
 
 
-def shown(spec: Body, runtime_id: str | None) -> dict[str, Any]:
+def with_implied_fields(spec: Body, runtime_id: str | None) -> dict[str, Any]:
     """The spec as users read it, with what nobody gave, unless the job has the rules of v1."""
     if runtime_id is None:
         return dict(spec)
@@ -64,27 +64,27 @@ def shown(spec: Body, runtime_id: str | None) -> dict[str, Any]:
 
 def to_v1(spec: Body) -> dict[str, Any]:
     """The spec in v1."""
-    found: dict[str, Any] = {"runPolicy": {**ADDED_BY_V1, CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
+    converted: dict[str, Any] = {"runPolicy": {**ADDED_BY_V1, CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
     items = _items(spec)
     if (counts := _elastic(spec)) and items is not None:
-        found[_ELASTIC] = counts
+        converted[_ELASTIC] = counts
     if items is None:
-        return found
-    return found | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items}}
+        return converted
+    return converted | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items}}
 
 
 def from_v1(spec: Body) -> dict[str, Any]:
     """The spec in v1alpha1, as far as v1 knows it."""
-    found: dict[str, Any] = {_CLEAN_UP: object_of(spec, "runPolicy").get(CLEAN, str(CleanPodPolicy.NONE))}
+    converted: dict[str, Any] = {_CLEAN_UP: object_of(spec, "runPolicy").get(CLEAN, str(CleanPodPolicy.NONE))}
     replicas = spec.get(REPLICAS)
     if not isinstance(replicas, Mapping):
-        return found
-    found[LIST] = [_item(kind, replicas[key]) for kind, key in _keys(replicas).items()]
-    schedulers = [_pod(item).get(_SCHEDULER) for item in found[LIST]]
+        return converted
+    converted[LIST] = [_item(kind, replicas[key]) for kind, key in _keys(replicas).items()]
+    schedulers = [_pod(item).get(_SCHEDULER) for item in converted[LIST]]
     scheduler = schedulers[0] if schedulers and schedulers[1:] == schedulers[:-1] else None
     elastic = object_of(spec, _ELASTIC)
-    found |= {name: elastic[field] for name, field in _COUNTS.items() if _is_count(elastic.get(field))}
-    return found | ({_SCHEDULER: scheduler} if scheduler and isinstance(scheduler, str) else {})
+    converted |= {name: elastic[field] for name, field in _COUNTS.items() if _is_count(elastic.get(field))}
+    return converted | ({_SCHEDULER: scheduler} if scheduler and isinstance(scheduler, str) else {})
 
 
 # --- What may be noted of a spec -----------------------------------------------------------------------------------
@@ -105,17 +105,17 @@ def join(spec: Body, own: Body) -> dict[str, Any]:
 
     How many workers there may be is for v1 to say: no note gives a policy to a job that has none, or a wider one.
     """
-    found = _without(own, _ITEMS, LIST)
+    fields = _without(own, _ITEMS, LIST)
     items = _items(spec)
     if items is None:
-        return found | ({LIST: own[LIST]} if LIST in own and _items(own) is None else {})
-    if _elastic({**found, LIST: items}) != _elastic(spec):
-        found = _without(found, *_COUNTS) | {name: spec[name] for name in _COUNTS if name in spec}
+        return fields | ({LIST: own[LIST]} if LIST in own and _items(own) is None else {})
+    if _elastic({**fields, LIST: items}) != _elastic(spec):
+        fields = _without(fields, *_COUNTS) | {name: spec[name] for name in _COUNTS if name in spec}
     noted = object_of(own, _ITEMS)
     order = noted.get(_ORDER)
     by_type: dict[str, Any] = {item[_TYPE]: _restored_item(item, object_of(noted, item[_TYPE])) for item in items}
-    wanted = order if isinstance(order, list) and sorted(map(str, order)) == sorted(by_type) else by_type
-    return found | {LIST: [by_type[kind] for kind in wanted]}
+    types = order if isinstance(order, list) and sorted(map(str, order)) == sorted(by_type) else by_type
+    return fields | {LIST: [by_type[kind] for kind in types]}
 
 
 def split_v1(spec: Body) -> dict[str, Any]:
@@ -131,10 +131,12 @@ def split_v1(spec: Body) -> dict[str, Any]:
 
 def join_v1(spec: Body, own: Body) -> dict[str, Any]:
     """The spec of v1 with what was noted; whatever is noted, counts and templates of what is listed stay."""
-    found = _without(own, _ENTRIES, REPLICAS)
+    fields = _without(own, _ENTRIES, REPLICAS)
     replicas = spec.get(REPLICAS)
     if not isinstance(replicas, Mapping):
-        return found | ({REPLICAS: own[REPLICAS]} if REPLICAS in own and not isinstance(own[REPLICAS], Mapping) else {})
+        return fields | (
+            {REPLICAS: own[REPLICAS]} if REPLICAS in own and not isinstance(own[REPLICAS], Mapping) else {}
+        )
     noted = object_of(own, _ENTRIES)
     names = object_of(noted, _KEYS)
     listed = _keys(replicas)
@@ -145,7 +147,7 @@ def join_v1(spec: Body, own: Body) -> dict[str, Any]:
         joined[name if is_name else key] = _restored_entry(replicas[key], object_of(noted, kind))
     noted_others = {key: entry for key, entry in object_of(noted, OTHERS).items() if isinstance(entry, list)}
     others = {key: entry[0] for key, entry in noted_others.items() if entry and _may_be_other(key, entry[0], listed)}
-    return found | {REPLICAS: others | joined}
+    return fields | {REPLICAS: others | joined}
 
 
 def _may_be_other(key: str, entry: object, listed: Mapping[str, str]) -> bool:
@@ -155,14 +157,14 @@ def _may_be_other(key: str, entry: object, listed: Mapping[str, str]) -> bool:
 
 
 def _restored_item(item: Body, noted: Body) -> dict[str, Any]:
-    kept = {name: item[name] for name in (_TYPE, "replicas", "template") if name in item}
-    return _without(noted, _TYPE, "replicas", "template") | kept
+    current = {name: item[name] for name in (_TYPE, "replicas", "template") if name in item}
+    return _without(noted, _TYPE, "replicas", "template") | current
 
 
 def _restored_entry(entry: Body, noted: Body) -> dict[str, Any]:
-    found = _without(noted, "template") | {name: entry[name] for name in ("template",) if name in entry}
+    restored = _without(noted, "template") | {name: entry[name] for name in ("template",) if name in entry}
     # A count that v1 does not give, or gives as null, is 1 in the list.
-    return found | ({"replicas": entry["replicas"]} if noted.get("replicas") is not None else {})
+    return restored | ({"replicas": entry["replicas"]} if noted.get("replicas") is not None else {})
 
 
 # --- The replicas --------------------------------------------------------------------------------------------------
@@ -170,10 +172,10 @@ def _restored_entry(entry: Body, noted: Body) -> dict[str, Any]:
 
 def _items(spec: Body) -> list[dict[str, Any]] | None:
     """The items of a well-formed list, with type, count and port; ``None`` when there is none."""
-    found = spec.get(LIST)
-    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+    listed = spec.get(LIST)
+    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
         return None
-    items = [_with_defaults(item) for item in found]
+    items = [_with_defaults(item) for item in listed]
     types = {text_of(item, _TYPE) for item in items}
     return items if len(types) == len(items) and types <= TYPES.keys() else None
 
@@ -185,11 +187,11 @@ def _with_defaults(item: Body) -> dict[str, Any]:
 
 def _keys(replicas: Body) -> dict[str, str]:
     """The key of each type that is listed, in the order of the list; of several keys for one type the first."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for key in sorted(replicas):
         if (kind := _SHOWN_AS.get(key.lower())) and isinstance(replicas[key], Mapping):
-            found.setdefault(kind, key)
-    return {kind: found[kind] for kind in TYPES if kind in found}
+            keys.setdefault(kind, key)
+    return {kind: keys[kind] for kind in TYPES if kind in keys}
 
 
 def not_listed(replicas: Body) -> list[str]:
@@ -200,35 +202,35 @@ def not_listed(replicas: Body) -> list[str]:
 
 def _entry(item: Body, spec: Body) -> dict[str, Any]:
     """An item as the replicas of one type in v1."""
-    found: dict[str, Any] = {"replicas": item["replicas"]}
+    entry: dict[str, Any] = {"replicas": item["replicas"]}
     template = item.get("template")
     if item[_TYPE] == "PS" and _needs_server(item):
         image = text_of(spec, _IMAGE) or DEFAULT_IMAGE
         template = replica_lists.with_default_server(template if isinstance(template, Mapping) else {}, image)
     if "template" in item or template:
-        found["template"] = _adapted(template, item, text_of(spec, _SCHEDULER))
-    policy = _pod(found).get("restartPolicy")
-    return found | {"restartPolicy": policy if policy in _POLICIES else str(RestartPolicy.ALWAYS)}
+        entry["template"] = _adapted(template, item, text_of(spec, _SCHEDULER))
+    policy = _pod(entry).get("restartPolicy")
+    return entry | {"restartPolicy": policy if policy in _POLICIES else str(RestartPolicy.ALWAYS)}
 
 
 def _item(kind: str, entry: Body) -> dict[str, Any]:
     """The replicas of one type in v1 as an item."""
     count, template = entry.get("replicas"), entry.get("template")
-    found = {_TYPE: kind, "replicas": defaults.REPLICAS if count is None else count, _PORT: _port_of(template)}
+    item = {_TYPE: kind, "replicas": defaults.REPLICAS if count is None else count, _PORT: _port_of(template)}
     if "template" in entry:
-        found["template"] = template
-    return found | ({_DEFAULT_PS: False} if kind == "PS" and _needs_server(found) else {})
+        item["template"] = template
+    return item | ({_DEFAULT_PS: False} if kind == "PS" and _needs_server(item) else {})
 
 
 def _elastic(spec: Body) -> dict[str, Any]:
     """The elastic policy of v1, of a job that says the most workers and has any; the fewest are 1 without a word."""
-    found = {field: spec[name] for name, field in _COUNTS.items() if _is_count(spec.get(name))}
+    counts = {field: spec[name] for name, field in _COUNTS.items() if _is_count(spec.get(name))}
     has_workers = any(item[_TYPE] == "WORKER" for item in _items(spec) or ())
-    return found if has_workers and "maxReplicas" in found else {}
+    return counts if has_workers and "maxReplicas" in counts else {}
 
 
-def _is_count(found: object) -> bool:
-    return isinstance(found, int) and not isinstance(found, bool)
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _needs_server(item: Body) -> bool:
@@ -274,8 +276,8 @@ def _is_ours(port: object) -> bool:
 
 
 def _main_containers(template: object) -> Iterator[Body]:
-    found = _pod({"template": template}).get("containers")
-    for entry in found if isinstance(found, list) else []:
+    containers = _pod({"template": template}).get("containers")
+    for entry in containers if isinstance(containers, list) else []:
         if isinstance(entry, Mapping) and entry.get("name") == CONTAINER:
             yield entry
 
@@ -297,7 +299,7 @@ class V1Alpha1:
     status_to_v1 = staticmethod(v1alpha1_status.to_v1)
     status_from_v1 = staticmethod(v1alpha1_status.from_v1)
     normalized = staticmethod(normalized)
-    shown = staticmethod(shown)
+    with_implied_fields = staticmethod(with_implied_fields)
     split = staticmethod(split)
     join = staticmethod(join)
     split_v1 = staticmethod(split_v1)

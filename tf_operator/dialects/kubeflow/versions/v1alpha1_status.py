@@ -35,11 +35,13 @@ _ABSENT: Final = object()
 
 def to_v1(parts: Body) -> dict[str, Any]:
     """The status in v1, as a field of the object; nothing when there is none."""
-    found = parts.get("status", _ABSENT)
-    if isinstance(found, Mapping) and _WHOLE in found:
-        return {"status": found[_WHOLE]}
-    before = {name: value for name, value in found.items() if name != _KINDS} if isinstance(found, Mapping) else found
-    return {} if before is _ABSENT or before == {} else {"status": {**_end_in(before), BEFORE: before}}
+    status = parts.get("status", _ABSENT)
+    if isinstance(status, Mapping) and _WHOLE in status:
+        return {"status": status[_WHOLE]}
+    original = (
+        {name: value for name, value in status.items() if name != _KINDS} if isinstance(status, Mapping) else status
+    )
+    return {} if original is _ABSENT or original == {} else {"status": {**_end_in(original), BEFORE: original}}
 
 
 def from_v1(parts: Body, spec: object) -> dict[str, Any]:
@@ -47,34 +49,34 @@ def from_v1(parts: Body, spec: object) -> dict[str, Any]:
     if "status" not in parts:
         return {"status": {_KINDS: KINDS}}
     status = parts["status"]
-    known = status if isinstance(status, Mapping) else {}
-    before = known.get(BEFORE, _ABSENT)
-    is_same = before is not _ABSENT and to_v1({"status": before}) == {"status": known}
-    if is_same and not (isinstance(before, Mapping) and _WHOLE in before):
-        return {"status": {_KINDS: KINDS, **before} if isinstance(before, Mapping) else before}
-    kept = before if isinstance(before, Mapping) else {}
-    return {"status": {**kept, _KINDS: KINDS, **_said(known, spec), _WHOLE: status}}
+    body = status if isinstance(status, Mapping) else {}
+    original = body.get(BEFORE, _ABSENT)
+    is_same = original is not _ABSENT and to_v1({"status": original}) == {"status": body}
+    if is_same and not (isinstance(original, Mapping) and _WHOLE in original):
+        return {"status": {_KINDS: KINDS, **original} if isinstance(original, Mapping) else original}
+    others = original if isinstance(original, Mapping) else {}
+    return {"status": {**others, _KINDS: KINDS, **_fields(body, spec), _WHOLE: status}}
 
 
-def _end_in(before: object) -> dict[str, Any]:
+def _end_in(status: object) -> dict[str, Any]:
     """The end of a job as a condition: one that has ended is never started again."""
-    record = phases.end_in(before) if isinstance(before, Mapping) else JobRecord()
+    record = phases.end_in(status) if isinstance(status, Mapping) else JobRecord()
     if not record.is_finished:
         return {}
     kind = ConditionType.FAILED if record.failure else ConditionType.SUCCEEDED
     reason = FAILURE_REASONS[record.failure] if record.failure else Reason.SUCCEEDED
-    message = text_of(before if isinstance(before, Mapping) else {}, "reason")
+    message = text_of(status if isinstance(status, Mapping) else {}, "reason")
     return {"conditions": [{"type": kind.value, "status": "True", "reason": reason, "message": message}]}
 
 
-def _said(status: Body, spec: object) -> dict[str, Any]:
+def _fields(status: Body, spec: object) -> dict[str, Any]:
     record = v1_status.read(status)
     if record.phase is JobPhase.NEW:
         return {}
     is_own = ORIGIN in status
     if record.phase in {JobPhase.RUNNING, JobPhase.RESTARTING} and not is_own:
         record = record.changed(first_run_time=record.first_run_time or record.start_time)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "phase": str(phases.phase_of(record, has_clean_up=is_own)),
         "state": str(phases.state_of(record)),
         "reason": _reason(status, record),
@@ -82,8 +84,8 @@ def _said(status: Body, spec: object) -> dict[str, Any]:
         "controlPaused": record.phase is JobPhase.SUSPENDED,
     }
     if record.replicas:
-        said["replicaStatuses"] = phases.rows(_counts(status, record, spec))
-    return said | (_of_queue(status, record) if record.elastic.queued_at else {})
+        fields["replicaStatuses"] = phases.rows(_counts(status, record, spec))
+    return fields | (_of_queue(status, record) if record.elastic.queued_at else {})
 
 
 def _of_queue(status: Body, record: JobRecord) -> dict[str, Any]:
@@ -96,31 +98,33 @@ def _of_queue(status: Body, record: JobRecord) -> dict[str, Any]:
     }
     workers = object_of(object_of(status, "replicaStatuses"), ReplicaType.WORKER)
     running = 0 if record.is_finished else count_of(workers, "active")
-    said = {name: moment.astimezone(UTC).strftime(_TIME) for name, moment in times.items() if moment}
-    return said | {"runningReplicas": running}
+    fields = {name: moment.astimezone(UTC).strftime(_TIME) for name, moment in times.items() if moment}
+    return fields | {"runningReplicas": running}
 
 
 def _reason(status: Body, record: JobRecord) -> str:
     """How it failed, or what it waits for: a sentence after the first one of the current condition."""
-    said = [text_of(entry, "message") for entry in entries(status.get("conditions")) if entry.get("status") == "True"]
-    if not said or record.phase is JobPhase.SUCCEEDED:
+    messages = [
+        text_of(entry, "message") for entry in entries(status.get("conditions")) if entry.get("status") == "True"
+    ]
+    if not messages or record.phase is JobPhase.SUCCEEDED:
         return ""
     if record.phase is JobPhase.FAILED or record.is_idle:
-        return said[-1]
-    return said[-1].partition(". ")[2]
+        return messages[-1]
+    return messages[-1].partition(". ")[2]
 
 
 def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[TypeCounts]:
     replicas = object_of(status, "replicaStatuses")
     for item in entries(object_of({"spec": spec}, "spec").get("replicaSpecs")):
-        name, wanted = text_of(item, "tfReplicaType"), item.get("replicas")
-        if name not in TYPES or not isinstance(wanted, int):
+        name, count = text_of(item, "tfReplicaType"), item.get("replicas")
+        if name not in TYPES or not isinstance(count, int):
             continue
         kind = TYPES[name]
         if kind is ReplicaType.MASTER and kind not in record.replicas:
             kind = ReplicaType.CHIEF
-        if kind is ReplicaType.WORKER and record.elastic.asked == wanted:
-            wanted = record.elastic.workers or wanted
-        known = record.of(kind)
-        failed = len(known.failed) or (0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed"))
-        yield TypeCounts(name, wanted, len(known.completed), failed)
+        if kind is ReplicaType.WORKER and record.elastic.asked == count:
+            count = record.elastic.workers or count
+        counted = record.of(kind)
+        failed = len(counted.failed) or (0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed"))
+        yield TypeCounts(name, count, len(counted.completed), failed)

@@ -57,7 +57,7 @@ class FlatVersion:
         """The spec: nothing is shown in it that nobody gave."""
         return dict(spec)
 
-    def shown(self, spec: Body, _runtime_id: str | None) -> dict[str, Any]:
+    def with_implied_fields(self, spec: Body, _runtime_id: str | None) -> dict[str, Any]:
         """The spec: nothing is shown in it that nobody gave."""
         return dict(spec)
 
@@ -75,10 +75,10 @@ class FlatVersion:
     def _renamed(self, parts: Body) -> dict[str, Any]:
         """The two names change places, so that nothing is lost of a status that has both. What is none stays."""
         other = {self.replica_statuses: _REPLICA_STATUSES, _REPLICA_STATUSES: self.replica_statuses}
-        found = parts.get("status")
-        if not isinstance(found, Mapping):
+        status = parts.get("status")
+        if not isinstance(status, Mapping):
             return _only(parts, ("status",))
-        return {"status": {other.get(name, name): value for name, value in found.items()}}
+        return {"status": {other.get(name, name): value for name, value in status.items()}}
 
 
 V1ALPHA2: Final = FlatVersion("v1alpha2", _POLICIES, replica_statuses="tfReplicaStatuses")
