@@ -76,7 +76,7 @@ def _is_own(owner: Body) -> bool:
 
 
 async def _keys(client: ApiClient, resource: Resource, clock: Clock) -> AsyncGenerator[ObjectKey, None]:
-    parts = pager.parts(pager.repeated(client.send), resource, EVERYWHERE, clock=clock)
+    parts = pager.parts(pager.in_one_piece(client.send), resource, EVERYWHERE, clock=clock)
     async with aclosing(parts):
         async for part in parts:
             for item in part.items:

@@ -23,7 +23,7 @@ _MOST_DOUBLINGS = 64
 """Leads from a nanosecond past five centuries; ``2.0 ** 1024`` would raise ``OverflowError``."""
 
 
-def _doubled(base: float, cap: float, *, times: int) -> float:
+def _double(base: float, cap: float, *, times: int) -> float:
     """``base`` doubled ``times`` times, but at most ``cap``, however often it has been."""
     return min(cap, base * 2.0 ** min(times, _MOST_DOUBLINGS))
 
@@ -57,7 +57,7 @@ class ExponentialBackoff(Generic[K]):
         """Seconds until the key may be tried again; the next answer is twice as long."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        return _doubled(self._base, self._cap, times=failures)
+        return _double(self._base, self._cap, times=failures)
 
     def forget(self, key: K, /) -> None:
         """Start at ``base`` again; a key that never failed is fine."""
@@ -150,7 +150,7 @@ class Backoff:
         now = self._clock.monotonic()
         if now >= self._calm_at:
             self._failures = 0
-        seconds = self._chance() * _doubled(self._base, self._cap, times=self._failures)
+        seconds = self._chance() * _double(self._base, self._cap, times=self._failures)
         self._failures += 1
         self._calm_at = now + seconds + self._quiet
         return seconds

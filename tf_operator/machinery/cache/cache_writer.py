@@ -78,11 +78,11 @@ class CacheWriter(Generic[T]):
         if kind != "DELETED" and item is not None:
             self._notify(self._put(item, {}))
             return metadata.resource_version
-        known = self._store.get(metadata.key)
-        if known is not None and known.metadata.uid == metadata.uid:
+        cached = self._store.get(metadata.key)
+        if cached is not None and cached.metadata.uid == metadata.uid:
             # Gone; or there, but in a state that cannot be decoded: what was known of it is no longer so.
             self._store.remove(metadata.key)
-            self._notify([Deleted(known if item is None else item, final_state_known=item is not None)])
+            self._notify([Deleted(cached if item is None else item, final_state_known=item is not None)])
         return metadata.resource_version
 
     def on_bookmark(self, version: str) -> bool:
@@ -98,11 +98,11 @@ class CacheWriter(Generic[T]):
         First everything changes, then all are notified: a handler never sees half a list.
         """
         changes: list[Change[T]] = []
-        for known in self._store:
-            key = known.metadata.key
+        for cached in self._store:
+            key = cached.metadata.key
             if key not in items and self._namespace in {"", key.namespace}:
                 self._store.remove(key)
-                changes.append(_deleted(known, gone))
+                changes.append(_deletion_of(cached, gone))
         for key, item in items.items():
             if self._store.get(key) is not item:
                 changes += self._put(item, gone)
@@ -117,7 +117,7 @@ class CacheWriter(Generic[T]):
             return [Added(item)]
         if old.metadata.uid == item.metadata.uid:
             return [Updated(old, item)]
-        return [_deleted(old, gone), Added(item)]
+        return [_deletion_of(old, gone), Added(item)]
 
     def _advance(self, version: str) -> None:
         self._resource_version = version
@@ -148,19 +148,19 @@ class Relist(Generic[T]):
             if item is not None:
                 self._gone[metadata.uid] = item
             return
-        known = self._store.get(metadata.key)
+        cached = self._store.get(metadata.key)
         # What has not changed is no news, and not kept twice while the list is read. Compared by value: in a
         # restored etcd the same version may come to stand for something else.
-        self._items[metadata.key] = known if known == item and known is not None else item
+        self._items[metadata.key] = cached if cached == item and cached is not None else item
 
     def finish(self, version: str) -> None:
         """The list is complete as of ``version``: it replaces the old one in one step."""
         self._writer.replace(self._items, self._gone, version)
 
 
-def _deleted(known: T, gone: Mapping[str, T]) -> Deleted[T]:
-    final = gone.get(known.metadata.uid)
-    return Deleted(known if final is None else final, final_state_known=final is not None)
+def _deletion_of(cached: T, gone: Mapping[str, T]) -> Deleted[T]:
+    final = gone.get(cached.metadata.uid)
+    return Deleted(cached if final is None else final, final_state_known=final is not None)
 
 
 def _is_past(version: str, reached: str) -> bool:

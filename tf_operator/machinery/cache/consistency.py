@@ -91,7 +91,7 @@ class PendingWrites:
 
         The reply may come after the event: then nothing is awaited.
         """
-        if awaited := self._awaited(owner, resource):
+        if awaited := self._record_of(owner, resource):
             awaited.change(uid, version)
 
     def deleted(self, owner: OwnerKey, resource: str, *, uid: str, version: str = "") -> None:
@@ -100,7 +100,7 @@ class PendingWrites:
         ``version`` comes from the reply, which carries that of the deletion, or of the change that began it.
         A reply without one is fine (``Status``): then the object has to vanish from the cache.
         """
-        if awaited := self._awaited(owner, resource):
+        if awaited := self._record_of(owner, resource):
             awaited.deleted[uid] = resource_version.parse(version)
 
     def outcome_unknown(self, owner: OwnerKey, resource: str) -> None:
@@ -109,7 +109,7 @@ class PendingWrites:
         The next reconcile reads live. A write that the apiserver carries out later still is not seen by that either;
         deterministic names and preconditions must make it harmless.
         """
-        if awaited := self._awaited(owner, resource):
+        if awaited := self._record_of(owner, resource):
             awaited.in_doubt = True
 
     def read_live(self, owner: OwnerKey, resource: str, *, version: str, uid: str | None = None) -> None:
@@ -153,7 +153,7 @@ class PendingWrites:
         """How many owners have a record: what was written and not been asked about since, or is behind."""
         return sum(len(records) for records in self._records.values())
 
-    def _awaited(self, owner: OwnerKey, resource: str) -> "_Awaited | None":
+    def _record_of(self, owner: OwnerKey, resource: str) -> "_Awaited | None":
         """Where a write is recorded, if it is. The time starts again with each one, unless it has already run out."""
         if resource in self._uncached:
             return None

@@ -41,7 +41,7 @@ class ObjectDecoder(Generic[T]):
     def read(self, raw: msgspec.Raw) -> tuple[ObjectMeta, T | None]:
         """The metadata, and the object or ``None``. No object makes it raise."""
         try:
-            item = self._checked(self._decode(raw))
+            item = self._check(self._decode(raw))
         except MemoryError:
             raise  # nothing is wrong with the object, which must not seem to be gone
         except Exception as error:  # noqa: BLE001 (whatever a tenant stores, and whatever it does to the decoder)
@@ -52,7 +52,7 @@ class ObjectDecoder(Generic[T]):
             return metadata, None
         return item.metadata, item
 
-    def _checked(self, item: T) -> T:
+    def _check(self, item: T) -> T:
         """The object, if it can be stored: it has an identity, and every index can place it."""
         metadata = item.metadata
         if not (metadata.name and metadata.uid and metadata.resource_version):

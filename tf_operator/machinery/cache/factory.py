@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple, TypeVar
 
 from tf_operator.machinery.cache.decoding import Decode
-from tf_operator.machinery.cache.informer import Informer, checked_scopes
+from tf_operator.machinery.cache.informer import Informer, check_scopes
 from tf_operator.machinery.cache.reflector import Timing, WatchClient
 from tf_operator.machinery.cache.store import Index, Item
 from tf_operator.machinery.clock import Clock
@@ -57,7 +57,7 @@ class SharedInformerFactory:
         self._instruments = instruments
         self._timing = timing
         self._chance = chance
-        self._made: dict[str, _Entry] = {}
+        self._entries: dict[str, _Entry] = {}
         self._has_run = False
 
     def get(
@@ -75,11 +75,11 @@ class SharedInformerFactory:
         All its users must use the same projection; indexes are added to those that it has. One that all of them want
         ``on_demand`` does nothing before the first of them calls ``Informer.demand``.
         """
-        scopes = checked_scopes(scopes)
+        scopes = check_scopes(scopes)
         name = name_of(resource, scopes)
-        if name not in self._made:
-            self._made[name] = _Entry(self._make(name, resource, scopes=scopes, decode=decode), decode, set())
-        informer, same_decode, needs = self._made[name]
+        if name not in self._entries:
+            self._entries[name] = _Entry(self._make(name, resource, scopes=scopes, decode=decode), decode, set())
+        informer, same_decode, needs = self._entries[name]
         needs.add(need)
         if not on_demand:
             informer.demand()
@@ -93,7 +93,7 @@ class SharedInformerFactory:
         """Fill all stores until cancelled. A bug in one reflector ends all informers, loudly."""
         self._has_run = True
         async with asyncio.TaskGroup() as tasks:
-            for name, entry in self._made.items():
+            for name, entry in self._entries.items():
                 tasks.create_task(entry.informer.run(), name=f"informer of {name}")
 
     @property
@@ -103,7 +103,7 @@ class SharedInformerFactory:
 
     def unsynced(self) -> list[str]:
         """The names of those that are waited for."""
-        return [name for name, entry in self._made.items() if self._is_waited_for(entry)]
+        return [name for name, entry in self._entries.items() if self._is_waited_for(entry)]
 
     async def wait_synced(self) -> None:
         """Return once every store that is waited for is synced."""
@@ -123,13 +123,13 @@ class SharedInformerFactory:
         a namespace asks ``Informer.is_stale`` first: what is refused there must not keep all others waiting.
         """
         async with asyncio.TaskGroup() as tasks:
-            for informer, _, needs in self._made.values():
+            for informer, _, needs in self._entries.values():
                 if needs != {Need.OPTIONAL} or informer.has_synced:
                     tasks.create_task(informer.refresh())
 
     def awaited(self) -> list[str]:
         """The names of those that somebody waits for in ``refresh`` now."""
-        return [name for name, entry in self._made.items() if entry.informer.is_awaited]
+        return [name for name, entry in self._entries.items() if entry.informer.is_awaited]
 
     def idle_seconds(self) -> dict[str, float]:
         """For each informer, by name, how long the quietest of its watches has heard nothing.
@@ -138,19 +138,19 @@ class SharedInformerFactory:
         """
         return {
             name: 0.0 if self._is_dispensable(entry) else entry.informer.idle_seconds
-            for name, entry in self._made.items()
+            for name, entry in self._entries.items()
         }
 
     def stuck_seconds(self) -> dict[str, float]:
         """For each informer, by name, how long one of its reflectors has neither heard nor tried anything."""
-        return {name: entry.informer.stuck_seconds for name, entry in self._made.items()}
+        return {name: entry.informer.stuck_seconds for name, entry in self._entries.items()}
 
     def sizes(self) -> dict[str, int]:
         """For each informer, by name, how many objects are in its store."""
-        return {name: len(entry.informer.store) for name, entry in self._made.items()}
+        return {name: len(entry.informer.store) for name, entry in self._entries.items()}
 
     def _of(self, need: Need) -> list[Informer[Any]]:
-        return [entry.informer for entry in self._made.values() if need in entry.needs]
+        return [entry.informer for entry in self._entries.values() if need in entry.needs]
 
     def _is_waited_for(self, entry: _Entry) -> bool:
         informer, _, needs = entry
@@ -208,11 +208,11 @@ def name_of(resource: Resource, scopes: Iterable[Scope]) -> str:
 
     No two resources and scopes have the same name: a version is named unless it is ``v1``.
     """
-    what = str(resource) if resource.version == "v1" else f"{resource} {resource.version}"
+    kind = str(resource) if resource.version == "v1" else f"{resource} {resource.version}"
     parts = []
     for scope in sorted(scopes, key=lambda scope: scope.namespace):
         by_fields = scope.field_selector and f"fields {scope.field_selector}"
         selectors = "; ".join(selector for selector in (scope.label_selector, by_fields) if selector)
         parts.append(" ".join(part for part in (scope.namespace, selectors and f"({selectors})") if part))
-    where = ", ".join(part for part in parts if part)
-    return f"{what} in {where}" if where else what
+    places = ", ".join(part for part in parts if part)
+    return f"{kind} in {places}" if places else kind

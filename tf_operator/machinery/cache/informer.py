@@ -62,7 +62,7 @@ class Informer(Generic[T]):
         on_demand: bool = False,
     ) -> None:
         """``on_demand``: nothing is listed or watched before somebody has called ``demand``."""
-        scopes = checked_scopes(scopes)
+        scopes = check_scopes(scopes)
         self._demanded = asyncio.Event()
         if not on_demand:
             self._demanded.set()
@@ -84,7 +84,7 @@ class Informer(Generic[T]):
                 chance=chance,
                 instruments=self._instruments,
                 timing=timing,
-                refused=self._no_longer_awaited,
+                refused=self._stop_waiting_for,
             )
             for scope in scopes
         ]
@@ -165,14 +165,14 @@ class Informer(Generic[T]):
 
     def _make_writer(self, scope: Scope) -> CacheWriter[T]:
         return CacheWriter(
-            self.store, self._reader, namespace=scope.namespace, notify=self._notify, completed=self._completed
+            self.store, self._reader, namespace=scope.namespace, notify=self._notify, completed=self._on_listed
         )
 
-    def _completed(self, namespace: str) -> None:
+    def _on_listed(self, namespace: str) -> None:
         self._has_listed = True
-        self._no_longer_awaited(namespace)
+        self._stop_waiting_for(namespace)
 
-    def _no_longer_awaited(self, namespace: str) -> None:
+    def _stop_waiting_for(self, namespace: str) -> None:
         """One namespace that cannot be read must not keep the others waiting; all of them together may."""
         self._waits_for.discard(namespace)
         if not self._waits_for:
@@ -207,13 +207,13 @@ async def _kept_up(reflector: Reflector) -> None:
         raise
 
 
-def checked_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
+def check_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
     """The scopes, if no object can be in two of them; else ``ValueError``."""
-    found = tuple(scopes)
-    namespaces = [scope.namespace for scope in found]
-    if not found or len(set(namespaces)) < len(found) or ("" in namespaces and len(found) > 1):
+    listed = tuple(scopes)
+    namespaces = [scope.namespace for scope in listed]
+    if not listed or len(set(namespaces)) < len(listed) or ("" in namespaces and len(listed) > 1):
         raise ValueError(f"one scope for everything, or one for each namespace; not {namespaces}")
-    return found
+    return listed
 
 
 def _call(handler: Handler[T], change: Change[T]) -> None:

@@ -47,8 +47,8 @@ class InternedLabels(Mapping[str, str]):
         self._pairs = pairs
 
     def __getitem__(self, name: str) -> str:
-        for known, value in self._pairs:
-            if known == name:
+        for label, value in self._pairs:
+            if label == name:
                 return value
         raise KeyError(name)
 
@@ -126,16 +126,16 @@ def decoder(kind: type[S], *, keeps: Callable[[str], bool] = lambda _name: True)
     fields = _fields_of(kind, path=kind.__name__)
     pairs = InternPool()
 
-    def read_labels(_kind: type, found: Mapping[str, str]) -> InternedLabels:
-        return InternedLabels(tuple(pairs.intern(pair) for pair in found.items() if keeps(pair[0])))
+    def read_labels(_kind: type, labels: Mapping[str, str]) -> InternedLabels:
+        return InternedLabels(tuple(pairs.intern(pair) for pair in labels.items() if keeps(pair[0])))
 
     decode = msgspec.json.Decoder(kind, dec_hook=read_labels).decode
 
     def read(raw: msgspec.Raw | bytes) -> S:
-        found = decode(raw)
+        item = decode(raw)
         for field in fields:
-            field.intern(found)
-        return found
+            field.intern(item)
+        return item
 
     return read
 
@@ -144,13 +144,13 @@ def _fields_of(kind: type[msgspec.Struct], *, path: str) -> tuple[_Field, ...]:
     """The fields of a struct to which something is to be done; refuses a type that could be changed."""
     if not kind.__struct_config__.frozen:
         raise TypeError(f"{path} is not frozen: a reader of the cache could change it for all")
-    found = []
+    interned = []
     for name, hint in typing.get_type_hints(kind, include_extras=True).items():
         inside = tuple(field for fields in _parts_of(hint, path=f"{path}.{name}") for field in fields)
         pool = InternPool() if _INTERNED in getattr(hint, "__metadata__", ()) else None
         if inside or pool is not None or hint is msgspec.Raw:
-            found.append(_Field(name, inside, pool))
-    return tuple(found)
+            interned.append(_Field(name, inside, pool))
+    return tuple(interned)
 
 
 def _parts_of(hint: object, *, path: str) -> Iterator[tuple[_Field, ...]]:

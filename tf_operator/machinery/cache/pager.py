@@ -57,7 +57,7 @@ async def parts(open_page: Open, resource: Resource, scope: Scope, *, clock: Clo
         body = ListBody()
         request = requests.list_page(resource, scope, limit=limit, token=token)
         try:
-            async with open_page(request) as chunks, aclosing(_timed(chunks, clock)) as timed:
+            async with open_page(request) as chunks, aclosing(_within_time(chunks, clock)) as timed:
                 async for chunk in timed:
                     if items := body.feed(chunk):
                         yield ListedPart(items, is_first)
@@ -76,7 +76,7 @@ async def parts(open_page: Open, resource: Resource, scope: Scope, *, clock: Clo
         token, is_first, limit = page.token, False, _limit(body, limit, factor)
 
 
-def repeated(send: Callable[[Request], Awaitable[bytes]]) -> Open:
+def in_one_piece(send: Callable[[Request], Awaitable[bytes]]) -> Open:
     """Pages that are read in one piece, so that ``send`` can repeat them."""
 
     @asynccontextmanager
@@ -97,11 +97,11 @@ def _limit(body: ListBody, limit: int, factor: int) -> int:
     return max(2, min(most, factor * TARGET * body.count // body.size) if body.count else most)
 
 
-async def _timed(chunks: AsyncIterator[bytes], clock: Clock) -> AsyncGenerator[bytes, None]:
+async def _within_time(chunks: AsyncIterator[bytes], clock: Clock) -> AsyncGenerator[bytes, None]:
     """The chunks, as long as waiting for them takes no longer than it may. What the reader does does not count."""
     left, received = PAGE_WITHIN, 0
     while True:
-        asked = clock.monotonic()
+        began = clock.monotonic()
         try:
             async with clock.timeout(left):
                 chunk = await anext(chunks, None)
@@ -109,7 +109,7 @@ async def _timed(chunks: AsyncIterator[bytes], clock: Clock) -> AsyncGenerator[b
             raise errors.ReplyLost(f"no complete page within {PAGE_WITHIN:g} s") from error
         if chunk is None:
             return
-        left, received = max(left - (clock.monotonic() - asked), 0.0), received + len(chunk)
+        left, received = max(left - (clock.monotonic() - began), 0.0), received + len(chunk)
         if received >= TARGET:
             left, received = PAGE_WITHIN, 0
         yield chunk

@@ -114,7 +114,7 @@ class Reflector:
         """When the server is to end the watch."""
         self._turn_began = clock.monotonic()
         self._scope_of_turn: asyncio.Timeout | None = None
-        self._asked: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[None]] = []
         """Who waits for a list that has not been begun yet."""
         self._promised: list[asyncio.Future[None]] = []
         """Who waits for the list that is being read, or for the next one if it fails."""
@@ -151,7 +151,7 @@ class Reflector:
     @property
     def is_awaited(self) -> bool:
         """Whether somebody waits for a list now."""
-        return any(not taken.done() for taken in (*self._asked, *self._promised))
+        return any(not taken.done() for taken in (*self._waiters, *self._promised))
 
     def covers(self, namespace: str) -> bool:
         """Whether objects of this namespace are in the scope."""
@@ -178,7 +178,7 @@ class Reflector:
         list, so that others need not wait; the reflector goes on trying, and ``is_behind`` until it has one.
         """
         taken = asyncio.get_running_loop().create_future()
-        self._asked.append(taken)
+        self._waiters.append(taken)
         self._relist_pending, self._waiting_since = True, self._clock.monotonic()
         if self._scope_of_turn is not None:
             with suppress(RuntimeError):  # somebody else has interrupted it just now
@@ -204,8 +204,8 @@ class Reflector:
 
     def _promise(self) -> None:
         """Who asked before the list is begun will find in it what they want."""
-        if self._asked:
-            self._promised, self._asked = self._promised + self._asked, []
+        if self._waiters:
+            self._promised, self._waiters = self._promised + self._waiters, []
             if self._version is not None:
                 self._version = None
                 self._instruments.relisted("asked")
@@ -216,7 +216,7 @@ class Reflector:
         self._instruments.watch_ended(kind)
         self._moved_at = self._clock.monotonic()
         self._was_cut_off = self._was_cut_off or ending is not None or self._moved_at < self._ends_at - 1
-        if self._is_hopeless(ending):
+        if self._should_stop_waiting(ending):
             if self._promised and not self.is_absent:
                 self._log.warning("the list failed; the cache is not used until a list succeeds", cause=kind)
             self._release()
@@ -240,9 +240,9 @@ class Reflector:
         """Lists that break off are read page by page for once; those that are refused or silent, for a while."""
         return self._clock.monotonic() >= self._streams_from and self._unfinished_streams < MOST_UNFINISHED_STREAMS
 
-    def _is_hopeless(self, ending: errors.ApiError | None) -> bool:
+    def _should_stop_waiting(self, ending: errors.ApiError | None) -> bool:
         """Whether those who wait for a list should go on without it: the others can be read meanwhile."""
-        if not self._relist_pending or self._asked or not isinstance(ending, errors.Refused):
+        if not self._relist_pending or self._waiters or not isinstance(ending, errors.Refused):
             return False
         has_waited = self._clock.monotonic() - self._waiting_since
         return isinstance(ending, errors.Forbidden | errors.NotFound) or has_waited >= self._timing.patience
@@ -271,7 +271,7 @@ class Reflector:
         self._relist.finish(version)
         self._instruments.listed(len(self._relist), self._clock.monotonic() - self._turn_began)
         self._version, self._relist, self._was_cut_off = version, None, False
-        self._relist_pending = bool(self._asked)
+        self._relist_pending = bool(self._waiters)
         self._release()
 
     def _release(self) -> None:
@@ -325,9 +325,9 @@ class Reflector:
         """
         if self._version is None or not self._was_cut_off:
             return
-        found = await pager.current_resource_version(self._client.send_once, self._resource, self._scope)
-        if (resource_version.parse(found) or 0) < (resource_version.parse(self._version) or 0):
-            raise _went_back(found, self._version)
+        current = await pager.current_resource_version(self._client.send_once, self._resource, self._scope)
+        if (resource_version.parse(current) or 0) < (resource_version.parse(self._version) or 0):
+            raise _went_back(current, self._version)
         self._was_cut_off = False
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:

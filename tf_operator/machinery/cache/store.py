@@ -76,11 +76,11 @@ class Store(Generic[T]):
         """Find objects in one more way, also those that are already there. The same index again is fine."""
         if self._indexes.get(name, index) != index:
             raise ValueError(f"there is another index {name!r} already")
-        found: dict[str, dict[str, T]] = {}
+        by_value: dict[str, dict[str, T]] = {}
         for uid, item in self._uids.items():
             for value in index(item):
-                found.setdefault(value, {})[uid] = item
-        self._indexes[name], self._indexed[name] = index, found
+                by_value.setdefault(value, {})[uid] = item
+        self._indexes[name], self._indexed[name] = index, by_value
 
     def places_of(self, item: T) -> list[tuple[str, str]]:
         """Every index and value under which an object is to be found; raises what an index raises."""
@@ -115,7 +115,7 @@ class Store(Generic[T]):
         uid = old.metadata.uid
         self._uids.pop(uid, None)
         for name, value in set(self.places_of(old)).difference(but):
-            found = self._indexed[name][value]
-            del found[uid]
-            if not found:
+            entries = self._indexed[name][value]
+            del entries[uid]
+            if not entries:
                 del self._indexed[name][value]

@@ -52,8 +52,8 @@ class WatchRetryPolicy:
         if served >= self._healthy and isinstance(ending, None | errors.ReplyLost | errors.Expired):
             return 0.0
         kind = ending.name if ending is not None else "closed"
-        asked = ending.retry_after if ending is not None else None
-        return max(self._backoff_of(kind).delay(), asked or 0.0, SHORTEST)
+        retry_after = ending.retry_after if ending is not None else None
+        return max(self._backoff_of(kind).delay(), retry_after or 0.0, SHORTEST)
 
     def _backoff_of(self, kind: str) -> Backoff:
         """As many as there are kinds of errors, made when they are needed."""

@@ -139,7 +139,7 @@ class _Candidacy:
         """All of the thread's life. A lack of file descriptors for its event loop is reported, too."""
         try:
             with asyncio.Runner() as runner:
-                runner.run(self._stand())
+                runner.run(self._serve_until_over())
         except BaseException as failure:  # noqa: BLE001 (it is raised again on the main loop)
             self._report(self._break_off, failure)
 
@@ -149,7 +149,7 @@ class _Candidacy:
             self.over.set_exception(failure)
         self._ended.set()
 
-    async def _stand(self) -> None:
+    async def _serve_until_over(self) -> None:
         """Serve until it is over or this process resigns, and report to the main loop how it ended."""
         loop, task = asyncio.get_running_loop(), cast("asyncio.Task[None]", asyncio.current_task())
         # In this order, against the opposite one in resign: whichever is first, one of the two is noticed.

@@ -118,7 +118,7 @@ class LeaderElector:
         self._config = config or ElectionConfig()
         self._instruments = instruments or ElectionInstruments()
         self._chance = chance
-        self._seen: Observation | None = None
+        self._observation: Observation | None = None
         """The Lease as it last was; also after it was deleted."""
         self._own: LeaseRecord | None = None
         """What was last confirmed as ours, as long as nothing contradicts it."""
@@ -176,9 +176,9 @@ class LeaderElector:
 
     def _time_to_look(self, next_try: float) -> float:
         """A candidate does not miss the moment in which the Lease runs out."""
-        if self._seen is None:
+        if self._observation is None:
             return next_try
-        expiry = self._seen.expires_at(self._config.lease_duration) + _AFTER
+        expiry = self._observation.expires_at(self._config.lease_duration) + _AFTER
         return min(expiry, next_try) if expiry > self._clock.monotonic() else next_try
 
     def _is_stalled(self) -> bool:
@@ -200,9 +200,9 @@ class LeaderElector:
         return answer
 
     async def _get_or_keep(self) -> AcquireResult:
-        if self._own and self._seen:
+        if self._own and self._observation:
             try:
-                return await self._take(self._seen.lease)
+                return await self._take(self._observation.lease)
             except errors.Conflict:
                 self._instruments.slow_path()
         lease = await self._lock.read()
@@ -215,18 +215,19 @@ class LeaderElector:
 
     def _may_take(self) -> bool:
         """Whether the Lease, as it was seen just now, is ours or free; a deleted one counts as it was last seen."""
-        if self._seen is None:
+        if self._observation is None:
             return True
-        record = self._seen.lease.record
+        record = self._observation.lease.record
         is_mine_or_nobodys = record.holder in {"", self._identity}
         if self._own:
             # A term has no gaps: the number shows whether somebody else has held the Lease since.
             return is_mine_or_nobodys and record.transitions == self._own.transitions
-        return is_mine_or_nobodys or self._clock.monotonic() >= self._seen.expires_at(self._config.lease_duration)
+        expiry = self._observation.expires_at(self._config.lease_duration)
+        return is_mine_or_nobodys or self._clock.monotonic() >= expiry
 
     async def _take(self, lease: Lease | None) -> AcquireResult:
-        known = self._seen.lease.record if self._seen else LeaseRecord(self._identity)
-        record = known.held(self._identity, seconds=self._config.lease_duration, now=self._clock.now())
+        previous = self._observation.lease.record if self._observation else LeaseRecord(self._identity)
+        record = previous.held(self._identity, seconds=self._config.lease_duration, now=self._clock.now())
         self._may_be_ours = True
         sent_at = self._clock.monotonic()
         taken = await (self._lock.update(lease, record) if lease else self._lock.create(record))
@@ -239,7 +240,7 @@ class LeaderElector:
 
     def _observe(self, lease: Lease) -> None:
         now, holder = self._clock.monotonic(), lease.record.holder
-        self._seen = self._seen.followed_by(lease, now) if self._seen else Observation(lease, now)
+        self._observation = self._observation.followed_by(lease, now) if self._observation else Observation(lease, now)
         if holder and holder != self._leader:
             self._log.info("the Lease is held", by=holder)
             if self._leader:
@@ -248,7 +249,7 @@ class LeaderElector:
 
     async def _release(self) -> None:
         """Let the Lease go if it is ours, or may be: the outcome of the last write need not be known."""
-        lease = self._seen.lease if self._own and self._seen else None
+        lease = self._observation.lease if self._own and self._observation else None
         try:
             async with self._clock.timeout(self._config.try_within):
                 while self._may_be_ours and not await self._is_released(lease):

@@ -82,8 +82,8 @@ class Lease:
     @property
     def spec(self) -> Body:
         """The raw ``spec``, whatever is in it."""
-        found = self.body.get("spec")
-        return found if isinstance(found, Mapping) else {}
+        value = self.body.get("spec")
+        return value if isinstance(value, Mapping) else {}
 
 
 def read_lease(body: Body) -> Lease:
@@ -102,8 +102,8 @@ def read_lease(body: Body) -> Lease:
 
 
 def _number(spec: Body, name: str, *, least: int, most: int) -> int | None:
-    found = spec.get(name)
-    return found if type(found) is int and least <= found <= most else None
+    value = spec.get(name)
+    return value if type(value) is int and least <= value <= most else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Lock(Protocol):
     async def create(self, record: LeaseRecord) -> Lease:
         """Make the Lease; ``AlreadyExists`` when somebody was faster."""
 
-    async def update(self, seen: Lease, record: LeaseRecord) -> Lease:
+    async def update(self, observed: Lease, record: LeaseRecord) -> Lease:
         """Change the Lease if it still is as it was seen; ``Conflict`` otherwise."""
 
 
@@ -145,7 +145,7 @@ class LeaseLock:
     async def read(self) -> Lease | None:
         """Read the Lease; always a consistent read."""
         try:
-            return _checked(await self._client.get(LEASES, self._key))
+            return _read_reply(await self._client.get(LEASES, self._key))
         except errors.NotFound as missing:
             if not missing.reason:  # a page of some proxy: nothing was said about our Lease
                 raise
@@ -154,13 +154,13 @@ class LeaseLock:
     async def create(self, record: LeaseRecord) -> Lease:
         """Make the Lease."""
         body = {"metadata": {"namespace": self._key.namespace, "name": self._key.name}, "spec": record.spec()}
-        return _checked(await self._client.create(LEASES, self._key.namespace, body))
+        return _read_reply(await self._client.create(LEASES, self._key.namespace, body))
 
-    async def update(self, seen: Lease, record: LeaseRecord) -> Lease:
+    async def update(self, observed: Lease, record: LeaseRecord) -> Lease:
         """Replace the Lease, if it is still the same object at the same version."""
-        metadata = {name: value for name, value in metadata_of(seen.body).items() if name != "managedFields"}
-        body = {"metadata": metadata, "spec": {**seen.spec, **record.spec()}}
-        return _checked(await self._client.update(LEASES, self._key, body))
+        metadata = {name: value for name, value in metadata_of(observed.body).items() if name != "managedFields"}
+        body = {"metadata": metadata, "spec": {**observed.spec, **record.spec()}}
+        return _read_reply(await self._client.update(LEASES, self._key, body))
 
 
 @asynccontextmanager
@@ -181,7 +181,7 @@ async def open_lock(
         yield LeaseLock(client, key)
 
 
-def _checked(body: Body) -> Lease:
+def _read_reply(body: Body) -> Lease:
     """Take only what the next update can be guarded with; ``Garbled`` for everything else."""
     if not uid_of(body) or not resource_version_of(body):
         raise errors.Garbled("the reply is no Lease: it has no UID or no resourceVersion")

@@ -122,16 +122,16 @@ def make_patch(tally: EventSeries, reporter: Reporter) -> dict[str, Any]:
     }
 
 
-def counted_before(found: Body, tally: EventSeries, reporter: Reporter) -> int:
+def counted_before(event: Body, tally: EventSeries, reporter: Reporter) -> int:
     """How often an Event that exists already has happened before ``tally`` began; 0 when it *is* the tally's own.
 
     That is so when a create was carried out and its reply lost. An invalid count, as another program may have
     left it, counts as one.
     """
-    is_own = (text_of(found, "firstTimestamp"), text_of(found, "reportingInstance"))
+    is_own = (text_of(event, "firstTimestamp"), text_of(event, "reportingInstance"))
     if is_own == (rfc3339(tally.first), reporter.instance):
         return 0
-    counted = found.get("count")
+    counted = event.get("count")
     return counted if type(counted) is int and counted > 0 else 1
 
 

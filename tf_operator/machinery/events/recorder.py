@@ -61,7 +61,7 @@ class _Entry:
     tally: EventSeries
     posted: int = 0
     """How many of the tally have reached the apiserver."""
-    before: int = 0
+    earlier: int = 0
     """How many it had counted before the tally began."""
     failures: int = 0
     posted_at: float = 0.0
@@ -135,13 +135,13 @@ class EventRecorder:
         elif cause := self._refusal(regarding):
             self._instruments.lost(cause)
         else:
-            entry = self._recalled(topic)
+            entry = self._recall(topic)
             self._waiting[topic] = entry or _Entry(topic, tally)
             self._waiting_in[regarding.key.namespace] += 1
             if entry:
                 entry.tally = entry.tally.followed_by(tally)
             self._idle.clear()
-            self._put_in_line(self._waiting[topic], self._paced(regarding.uid))
+            self._put_in_line(self._waiting[topic], self._take_turn(regarding.uid))
 
     async def run(self) -> None:
         """Post events until cancelled."""
@@ -161,16 +161,16 @@ class EventRecorder:
 
     def _topic(self, alike: EventKey, text: str) -> EventKey:
         """The Event of a text: its own, or after the first few that of all further ones."""
-        now, known = self._clock.monotonic(), self._texts.pop(alike, None)
-        if known is None or now - known.at >= self._limits.remembered_for:
-            known = _Texts()
-        known.at, digest = now, hash(text)
-        if len(known.digests) < self._limits.texts:
-            known.digests.add(digest)
-        self._texts[alike] = known
+        now, texts = self._clock.monotonic(), self._texts.pop(alike, None)
+        if texts is None or now - texts.at >= self._limits.remembered_for:
+            texts = _Texts()
+        texts.at, digest = now, hash(text)
+        if len(texts.digests) < self._limits.texts:
+            texts.digests.add(digest)
+        self._texts[alike] = texts
         if len(self._texts) > self._limits.remembered:
             self._texts.popitem(last=False)
-        return replace(alike, text=text) if digest in known.digests else alike
+        return replace(alike, text=text) if digest in texts.digests else alike
 
     def _refusal(self, regarding: Reference) -> str:
         """Why no further event about this object is taken; empty when it is."""
@@ -184,7 +184,7 @@ class EventRecorder:
         now, slack = self._clock.monotonic(), (self._limits.burst - 1) * self._limits.interval
         return max(0.0, self._pace.get(uid, now) - slack - now)
 
-    def _paced(self, uid: str) -> float:
+    def _take_turn(self, uid: str) -> float:
         """Take the object's next turn; when it is."""
         now, delay = self._clock.monotonic(), self._delay(uid)
         self._pace[uid] = max(self._pace.pop(uid, now), now) + self._limits.interval
@@ -192,7 +192,7 @@ class EventRecorder:
             self._pace.popitem(last=False)
         return now + delay
 
-    def _recalled(self, topic: EventKey) -> _Entry | None:
+    def _recall(self, topic: EventKey) -> _Entry | None:
         """What is known of an Event that was posted before."""
         entry = self._posted.pop(topic, None)
         is_fresh = entry and self._clock.monotonic() - entry.posted_at < self._limits.remembered_for
@@ -221,7 +221,7 @@ class EventRecorder:
         try:
             await self._write(entry, tally)
         except Exception as error:  # noqa: BLE001 (one event is not worth more than the event)
-            self._failed(entry, error)
+            self._on_failure(entry, error)
             return
         self._instruments.sent()
         self._complaint = ""
@@ -229,7 +229,7 @@ class EventRecorder:
         if self._waiting.get(entry.topic) is not entry:
             return  # given up in the meantime
         if entry.tally.count > entry.posted:
-            self._put_in_line(entry, self._paced(entry.topic.regarding.uid))
+            self._put_in_line(entry, self._take_turn(entry.topic.regarding.uid))
             return
         self._remove(entry)
         self._posted[entry.topic] = entry
@@ -243,22 +243,22 @@ class EventRecorder:
                 await self._count_up(entry, tally)
                 return
         try:
-            event = event_object.make_event(entry.topic, _grown(tally, entry.before), self._reporter)
+            event = event_object.make_event(entry.topic, _with_earlier(tally, entry.earlier), self._reporter)
             await self._client.create(EVENTS, key.namespace, event)
         except errors.AlreadyExists:
             # A patch that changes nothing writes nothing, and returns the object: we have no right to get events.
-            found = await self._client.merge_patch(EVENTS, key, {})
-            entry.before = event_object.counted_before(found, tally, self._reporter)
+            existing = await self._client.merge_patch(EVENTS, key, {})
+            entry.earlier = event_object.counted_before(existing, tally, self._reporter)
             await self._count_up(entry, tally)
 
     async def _count_up(self, entry: _Entry, tally: EventSeries) -> None:
         """Say how often it has happened, not that it has happened again: so it can be repeated."""
-        patch = event_object.make_patch(_grown(tally, entry.before), self._reporter)
+        patch = event_object.make_patch(_with_earlier(tally, entry.earlier), self._reporter)
         await self._client.merge_patch(EVENTS, entry.topic.event_key(self._reporter), patch)
 
-    def _failed(self, entry: _Entry, error: Exception) -> None:
+    def _on_failure(self, entry: _Entry, error: Exception) -> None:
         entry.failures += 1
-        if _is_hopeless(error) or entry.failures >= self._limits.tries:
+        if _is_permanent(error) or entry.failures >= self._limits.tries:
             self._give_up(entry, type(error).__name__)
             self._complain(entry, error)
         elif self._waiting.get(entry.topic) is entry:
@@ -288,12 +288,12 @@ class EventRecorder:
             self._idle.set()
 
 
-def _grown(tally: EventSeries, before: int) -> EventSeries:
-    return replace(tally, count=tally.count + before)
+def _with_earlier(tally: EventSeries, earlier: int) -> EventSeries:
+    return replace(tally, count=tally.count + earlier)
 
 
-def _is_hopeless(error: Exception) -> bool:
+def _is_permanent(error: Exception) -> bool:
     """Whether trying again cannot help: no right, no quota, no such namespace, or nothing that an apiserver takes."""
-    hopeless = errors.NotFound | errors.Forbidden | errors.Invalid | errors.TooLarge
+    permanent = errors.NotFound | errors.Forbidden | errors.Invalid | errors.TooLarge
     is_plain_4xx = type(error) is errors.Refused
-    return isinstance(error, hopeless) or is_plain_4xx or not isinstance(error, errors.ApiError)
+    return isinstance(error, permanent) or is_plain_4xx or not isinstance(error, errors.ApiError)

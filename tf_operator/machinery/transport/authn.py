@@ -38,16 +38,16 @@ async def review_token(client: ApiClient, token: str) -> User | None:
     """The user that a token stands for; ``None`` when it is nobody's, or not meant for the apiserver."""
     reply = await client.create(TOKEN_REVIEWS, "", {"spec": {"token": token}})
     status = _mapping(reply, "status")
-    found = _mapping(status, "user")
-    name = text_of(found, "username")
+    user = _mapping(status, "user")
+    name = text_of(user, "username")
     if status.get("authenticated") is not True or not name:
         return None
-    groups = found.get("groups")
+    groups = user.get("groups")
     return User(
         name=name,
-        uid=text_of(found, "uid"),
+        uid=text_of(user, "uid"),
         groups=tuple(group for group in groups if isinstance(group, str)) if isinstance(groups, list) else (),
-        extra=_mapping(found, "extra"),
+        extra=_mapping(user, "extra"),
     )
 
 
@@ -66,5 +66,5 @@ async def is_allowed(client: ApiClient, user: User, *, verb: str, path: str) -> 
 
 
 def _mapping(body: Body, name: str) -> Body:
-    found = body.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}

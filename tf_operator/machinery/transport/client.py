@@ -127,10 +127,10 @@ class ApiClient:
         """As ``send``, but whatever it ends in, it is not repeated: for callers that have a pause of their own."""
         await self._take_turn(request)
         try:
-            async with self._clock.timeout(self._reply_within), self._replied(request) as reply:
+            async with self._clock.timeout(self._reply_within), self._reply_to(request) as reply:
                 return await reply.read()
         except TimeoutError as error:
-            raise self._lost() from error
+            raise self._time_limit_error() from error
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -143,9 +143,9 @@ class ApiClient:
             await self._take_turn(request)
             try:
                 async with self._clock.timeout(self._reply_within):
-                    reply = await stack.enter_async_context(self._replied(request))
+                    reply = await stack.enter_async_context(self._reply_to(request))
             except TimeoutError as error:
-                raise self._lost() from error
+                raise self._time_limit_error() from error
             yield aiter(reply)
 
     async def _call(self, request: Request, read: Callable[[bytes], T]) -> T:
@@ -178,13 +178,13 @@ class ApiClient:
     async def _take_turn(self, request: Request) -> None:
         """Wait for the budget. Not part of the time limit: what has not been sent cannot have been lost."""
         self._guard()
-        asked = self._clock.monotonic()
+        began = self._clock.monotonic()
         await self._budget.wait()
         self._guard()
-        self._instruments.throttled(request.verb, self._clock.monotonic() - asked)
+        self._instruments.throttled(request.verb, self._clock.monotonic() - began)
 
     @asynccontextmanager
-    async def _replied(self, request: Request) -> AsyncIterator[Reply]:
+    async def _reply_to(self, request: Request) -> AsyncIterator[Reply]:
         """Send, measure, and turn whatever is no success into its error. A call that the guard stopped is none."""
         sent = self._clock.monotonic()
         code = "<error>"
@@ -200,7 +200,7 @@ class ApiClient:
                 self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
             raise
 
-    def _lost(self) -> errors.ReplyLost:
+    def _time_limit_error(self) -> errors.ReplyLost:
         """What the time limit says of a call that ran into it."""
         return errors.ReplyLost(f"no reply within {self._reply_within:g} s")
 
@@ -209,7 +209,7 @@ class ApiClient:
         if reply.status >= 400:
             wait = errors.retry_after(reply.header("Retry-After"), self._clock.now())
             error = errors.refused(reply.status, await self._words(reply), retry_after=wait)
-            raise _explained(error, self._transport.problem)
+            raise _explain(error, self._transport.problem)
         if reply.status >= 300:
             raise errors.Redirected(
                 f"HTTP {reply.status} from {self._transport.host}: not followed, the token would go along"
@@ -223,12 +223,12 @@ class ApiClient:
         """
         if reply.status >= 500:
             return await reply.read()
-        found = bytearray()
+        text = bytearray()
         with suppress(TimeoutError):
             async with self._clock.timeout(WORDS_WITHIN):
                 async for chunk in reply:
-                    found += chunk
-        return bytes(found)
+                    text += chunk
+        return bytes(text)
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:
@@ -247,8 +247,8 @@ def _may_repeat(request: Request, error: BaseException) -> bool:
 def _wait_before_repeating(state: tenacity.RetryCallState) -> float:
     """A growing, random time; but no less than the server asked for."""
     error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, errors.ApiError) else None
-    return max(asked or 0.0, _GROWING(state))
+    retry_after = error.retry_after if isinstance(error, errors.ApiError) else None
+    return max(retry_after or 0.0, _GROWING(state))
 
 
 def _cause(state: tenacity.RetryCallState) -> str:
@@ -256,7 +256,7 @@ def _cause(state: tenacity.RetryCallState) -> str:
     return error.name if isinstance(error, errors.ApiError) else "<error>"
 
 
-def _explained(refusal: errors.Refused, problem: str) -> errors.Refused:
+def _explain(refusal: errors.Refused, problem: str) -> errors.Refused:
     """The same error; a 401 with the reason why we have no better credentials."""
     if not problem or not isinstance(refusal, errors.Unauthorized):
         return refusal

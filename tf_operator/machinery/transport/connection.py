@@ -231,16 +231,16 @@ class Connection:
         raises is raised here, and nothing is sent.
         """
         config = await self._config.get()
-        reply = await self._replied(request, config, before_send)
+        reply = await self._reply_to(request, config, before_send)
         try:
             if reply.status == 401 and (fresh := await self._config.renewed(config)) is not config:
                 await reply.close()
-                reply = await self._replied(request, fresh, before_send)
+                reply = await self._reply_to(request, fresh, before_send)
             yield reply
         finally:
             await reply.close()
 
-    async def _replied(self, request: Request, config: ClientConfig, before_send: Callable[[], object]) -> _Reply:
+    async def _reply_to(self, request: Request, config: ClientConfig, before_send: Callable[[], object]) -> _Reply:
         """Send a request once, with these credentials; the reply has to be closed."""
         if self._session is None:
             raise RuntimeError("the Connection is used outside of its 'async with'")
@@ -280,9 +280,9 @@ def _payload(body: bytes | None, before_send: Callable[[], object]) -> _GuardedP
     """A body that asks before it is written."""
     if body is None:
         return None
-    found = _StreamedPayload(BytesIO(body)) if len(body) > LARGE else _BytesPayload(body)
-    found.before_send = before_send
-    return found
+    payload = _StreamedPayload(BytesIO(body)) if len(body) > LARGE else _BytesPayload(body)
+    payload.before_send = before_send
+    return payload
 
 
 _UNREACHABLE = (
@@ -298,21 +298,21 @@ _FAILURES = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError, Val
 def _api_error(error: Exception) -> errors.ApiError:
     """What it means: what matters is whether the request was sent, and whether a reply is one."""
     if isinstance(error, _UNREACHABLE):
-        return errors.Unreachable(_described(error))
+        return errors.Unreachable(_describe(error))
     if isinstance(error, aiohttp.ClientResponseError):
         # It shows what was sent, with the token, and where: for a proxy with the password.
         error.request_info = aiohttp.RequestInfo(URL(), "", CIMultiDictProxy(CIMultiDict()), URL())
         error.args = ()
         is_of_proxy = isinstance(error, aiohttp.ClientHttpProxyError)
-        return (errors.Unreachable if is_of_proxy else errors.Garbled)(_described(error))
+        return (errors.Unreachable if is_of_proxy else errors.Garbled)(_describe(error))
     if isinstance(error, aiohttp.http.HttpProcessingError):
-        return errors.Garbled(_described(error))
+        return errors.Garbled(_describe(error))
     if isinstance(error, aiohttp.ClientPayloadError) and isinstance(error.__cause__, ContentEncodingError):
-        return errors.Garbled(_described(error))
-    return errors.ReplyLost(_described(error))
+        return errors.Garbled(_describe(error))
+    return errors.ReplyLost(_describe(error))
 
 
-def _described(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """What happened, on one line. Without addresses of TLS contexts and passwords of proxies, which aiohttp adds."""
     if isinstance(error, aiohttp.ClientResponseError):
         return errors.one_line(f"{type(error).__name__}: {error.status} {error.message}")

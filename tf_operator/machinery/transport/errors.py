@@ -118,8 +118,8 @@ class Refused(ApiError):
         self.code = code
         self.status = status
         self.reason = status.reason or ""
-        asked = status.details.retry_after_seconds if status.details else None
-        self.retry_after = retry_after if retry_after is not None else capped(asked)
+        seconds = status.details.retry_after_seconds if status.details else None
+        self.retry_after = retry_after if retry_after is not None else capped(seconds)
 
 
 class Unauthorized(Refused):

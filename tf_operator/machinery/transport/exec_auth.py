@@ -99,21 +99,23 @@ async def _run(spec: Mapping[str, Any], folder: Path, cluster: Mapping[str, Any]
     if code != 0:
         raise ConfigurationError(f"exec: {command} ended with code {code}: {errors.excerpt(complaint)}")
     try:
-        found = msgspec.json.decode(output, type=_ExecCredential)
+        credential = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(f"exec: what {command} printed is no ExecCredential: {error}") from None
-    if (found.kind, found.api_version) != ("ExecCredential", version):
+    if (credential.kind, credential.api_version) != ("ExecCredential", version):
         raise ConfigurationError(f"exec: {command} printed no ExecCredential of {version}")
-    if not (found.status.token or (found.status.client_certificate_data and found.status.client_key_data)):
+    if not (
+        credential.status.token or (credential.status.client_certificate_data and credential.status.client_key_data)
+    ):
         raise ConfigurationError(f"exec: {command} printed neither a token nor a certificate with its key")
-    return found.status
+    return credential.status
 
 
 def _environment(
     spec: Mapping[str, Any], version: str, cluster: Mapping[str, Any], *, is_interactive: bool
 ) -> dict[str, str]:
-    wanted = {"cluster": cluster} if spec.get("provideClusterInfo") else {}
-    info = {"apiVersion": version, "kind": "ExecCredential", "spec": {**wanted, "interactive": is_interactive}}
+    cluster_info = {"cluster": cluster} if spec.get("provideClusterInfo") else {}
+    info = {"apiVersion": version, "kind": "ExecCredential", "spec": {**cluster_info, "interactive": is_interactive}}
     extra = {str(entry["name"]): str(entry["value"]) for entry in spec.get("env") or ()}
     return {**os.environ, **extra, "KUBERNETES_EXEC_INFO": json.dumps(info)}
 

@@ -44,12 +44,18 @@ class KubeConfig:
             from tf_operator.machinery.transport.kubeconfig_files import KubeConfigFiles  # noqa: PLC0415
 
             self._files = KubeConfigFiles(self._paths(), context=self._context, clock=self._clock)
-        found = await self._files.read(refused=refused)
-        tls = self._context_for(found)
+        settings = await self._files.read(refused=refused)
+        tls = self._context_for(settings)
         # What the file says holds for every address; the variables spare some.
-        proxy = found.proxy or proxies.from_environment(found.host, self._environment)
+        proxy = settings.proxy or proxies.from_environment(settings.host, self._environment)
         return ClientConfig(
-            found.host, found.authorization, tls, found.server_name, proxy, found.namespace, found.context
+            settings.host,
+            settings.authorization,
+            tls,
+            settings.server_name,
+            proxy,
+            settings.namespace,
+            settings.context,
         )
 
     def _paths(self) -> tuple[Path, ...]:
@@ -58,14 +64,14 @@ class KubeConfig:
         listed = self._environment.get("KUBECONFIG", "").split(os.pathsep)
         return tuple(Path(path).expanduser() for path in listed if path) or (Path("~/.kube/config").expanduser(),)
 
-    def _context_for(self, found: "KubeConfigSettings") -> ssl.SSLContext:
+    def _context_for(self, settings: "KubeConfigSettings") -> ssl.SSLContext:
         """The TLS context: the same one until a certificate changes, since connections are pooled by it."""
-        made_from = (found.authorities, found.certificate, found.key, found.is_verified)
+        made_from = (settings.authorities, settings.certificate, settings.key, settings.is_verified)
         if self._tls is None or made_from != self._tls_from:
             try:
-                context = make_tls(found.authorities or None, is_verified=found.is_verified)
-                if found.certificate:
-                    _present(context, found.certificate, found.key)
+                context = make_tls(settings.authorities or None, is_verified=settings.is_verified)
+                if settings.certificate:
+                    _present(context, settings.certificate, settings.key)
             except (OSError, ValueError) as error:
                 raise ConfigurationError(f"the kubeconfig's certificates cannot be used: {error}") from error
             self._tls, self._tls_from = context, made_from

@@ -76,7 +76,7 @@ class KubeConfigFiles:
 
     async def read(self, *, refused: bool) -> KubeConfigSettings:
         """Read everything again; ``refused`` when the apiserver did not accept what was read last."""
-        files = {path: found for path in self._paths if (found := _parsed(path)) is not None}
+        files = {path: content for path in self._paths if (content := _parse(path)) is not None}
         if not files:
             raise ConfigurationError(f"there is no kubeconfig at {' or '.join(map(str, self._paths))}")
         name = self._context or _current_context(files.values())
@@ -91,15 +91,15 @@ class KubeConfigFiles:
 
     async def _settings(self, cluster: _Entry, user: _Entry, *, refused: bool) -> KubeConfigSettings:
         try:
-            given = await self._log_in(user, cluster, refused=refused)
+            credentials = await self._log_in(user, cluster, refused=refused)
             authorization = await _authorization(user.body)
             return KubeConfigSettings(
                 host=_host(cluster.body.get("server")),
                 # Editors and shells leave a newline at the end of a token file.
                 authorization=checked(authorization.strip(), "user"),
                 authorities=cluster.pem("certificate-authority"),
-                certificate=given.certificate or user.pem("client-certificate"),
-                key=given.key or user.pem("client-key"),
+                certificate=credentials.certificate or user.pem("client-certificate"),
+                key=credentials.key or user.pem("client-key"),
                 is_verified=not cluster.body.get("insecure-skip-tls-verify"),
                 server_name=cluster.body.get("tls-server-name"),
                 proxy=_proxy(cluster.body),
@@ -117,14 +117,14 @@ class KubeConfigFiles:
 
     async def _log_in(self, user: _Entry, cluster: _Entry, *, refused: bool) -> exec_auth.Credentials:
         """Run what has to be run, and leave in ``user`` what the package is to read: a plain token."""
-        if found := next((name for name in _IMPERSONATIONS if user.body.get(name)), None):
+        if impersonation := next((name for name in _IMPERSONATIONS if user.body.get(name)), None):
             # To ignore it would mean to act with more rights than the file asks for.
-            raise ConfigurationError(f"the user's {found!r} asks for impersonation, which is not supported")
+            raise ConfigurationError(f"the user's {impersonation!r} asks for impersonation, which is not supported")
         folder = user.path.parent.absolute()
         provider = user.body.get("auth-provider") or {}
         if plugin := user.body.pop("exec", None):
-            known = _cluster_info(cluster)
-            credentials = await self._plugin.credentials(plugin, folder=folder, cluster=known, refused=refused)
+            cluster_info = _cluster_info(cluster)
+            credentials = await self._plugin.credentials(plugin, folder=folder, cluster=cluster_info, refused=refused)
         elif provider.get("name") == "oidc":
             config = provider.get("config") or {}
             credentials = exec_auth.Credentials(await self._oidc.token(config, folder=folder, refused=refused))
@@ -141,7 +141,7 @@ class KubeConfigFiles:
 def current_context(path: Path) -> str:
     """The context that a file means where none is named; empty when it does not say."""
     try:
-        return str(_current_context([_parsed(path) or {}]) or "")
+        return str(_current_context([_parse(path) or {}]) or "")
     except ConfigurationError:
         return ""
 
@@ -152,21 +152,21 @@ def _current_context(files: Iterable[Mapping[str, Any]]) -> object:
 
 async def _authorization(user: Mapping[str, Any]) -> str:
     """The header of one user, whose plugins were run; empty for one without a token or a password."""
-    found = await _provided(user) if user.get("auth-provider") else _given(user)
-    if not found and any(user.get(name) for name in _LOGINS):
+    header = await _provider_header(user) if user.get("auth-provider") else _own_header(user)
+    if not header and any(user.get(name) for name in _LOGINS):
         raise ConfigurationError("the user's token is empty")
-    return found
+    return header
 
 
-def _given(user: Mapping[str, Any]) -> str:
+def _own_header(user: Mapping[str, Any]) -> str:
     """The header that the entry itself has: a token wins over a password, and a file over a token that it renews."""
-    if token := _renewed(user.get("tokenFile"), str(user.get("token") or "")).strip():
+    if token := _renewed_token(user.get("tokenFile"), str(user.get("token") or "")).strip():
         return f"Bearer {token}"
     name, password = user.get("username"), user.get("password")
     return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}" if name and password else ""
 
 
-def _renewed(path: str | None, token: str) -> str:
+def _renewed_token(path: str | None, token: str) -> str:
     """The token of a file; where there is none, or nothing in it, the one that was given."""
     if not path:
         return token
@@ -193,7 +193,7 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value} | {"config": extensions.get(_PLUGINS_OWN)}
 
 
-async def _provided(user: Mapping[str, Any]) -> str:
+async def _provider_header(user: Mapping[str, Any]) -> str:
     """The header that the ``kubernetes`` package finds for an auth-provider."""
     try:
         # Imported here: half a second, and 50 MB. The operator's image does without.
@@ -205,7 +205,7 @@ async def _provided(user: Mapping[str, Any]) -> str:
             "installed: install it (pip install kubernetes), or use an exec plugin"
         ) from None
 
-    found = Configuration()
+    configuration = Configuration()
     try:
         await load_kube_config_from_dict(
             {
@@ -214,17 +214,17 @@ async def _provided(user: Mapping[str, Any]) -> str:
                 "users": [{"name": "chosen", "user": {"auth-provider": user["auth-provider"]}}],
             },
             context="chosen",
-            client_configuration=found,
+            client_configuration=configuration,
         )
     except ConfigException as error:
         raise ConfigurationError(str(error)) from None
-    return str(found.api_key.get("BearerToken", ""))
+    return str(configuration.api_key.get("BearerToken", ""))
 
 
-def _parsed(path: Path) -> dict[str, Any] | None:
+def _parse(path: Path) -> dict[str, Any] | None:
     """The file; ``None`` when there is none."""
     try:
-        found = yaml.safe_load(path.read_bytes())
+        content = yaml.safe_load(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -234,9 +234,9 @@ def _parsed(path: Path) -> dict[str, Any] | None:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigurationError(f"kubeconfig {path}: not YAML{place}") from None
-    if not isinstance(found, dict):
-        raise ConfigurationError(f"kubeconfig {path}: not a kubeconfig, but {type(found).__name__}")
-    return found
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"kubeconfig {path}: not a kubeconfig, but {type(content).__name__}")
+    return content
 
 
 def _entry(files: Mapping[Path, Mapping[str, Any]], section: str, name: object) -> _Entry:

@@ -78,19 +78,19 @@ class ListBody:
 
     def _cut(self, scanner: BorderScanner) -> list[msgspec.Raw]:
         """Take out the objects that are complete."""
-        found: list[msgspec.Raw] = []
+        objects: list[msgspec.Raw] = []
         start, upto = 0, min(len(self._text), self._scanned + _SCANNED_PER_CHUNK)
         while self._scanned < upto and not scanner.is_closed:
             part = bytes(self._text[self._scanned : self._scanned + raw_json.AT_ONCE])
             for border in scanner.feed(part):
                 end = self._scanned + border
                 object_ = bytes(self._text[start:end]).strip(raw_json.SPACE)
-                found += [msgspec.Raw(object_)] if object_ else []
+                objects += [msgspec.Raw(object_)] if object_ else []
                 start = end + 1
             self._scanned += len(part)
         if start and scanner.is_closed:
             start -= 1  # the bracket after the last object stays
         del self._text[:start]
         self._scanned -= start
-        self.count += len(found)
-        return found
+        self.count += len(objects)
+        return objects

@@ -59,14 +59,14 @@ class OpenIdConnect:
         is_good = self._tokens.id_token and self._clock.now() + RENEW_BEFORE < _expiry(self._tokens.id_token)
         if refused or not is_good:
             if not self._tokens.refresh_token:
-                why = "was refused" if is_good else "has expired"
-                raise ConfigurationError(f"oidc: the id-token {why}, and there is no refresh-token: log in again")
-            tokens = await self._refreshed(config, folder)
+                cause = "was refused" if is_good else "has expired"
+                raise ConfigurationError(f"oidc: the id-token {cause}, and there is no refresh-token: log in again")
+            tokens = await self._refresh(config, folder)
             self._tokens = _Tokens(tokens.id_token, tokens.refresh_token or self._tokens.refresh_token)
         return self._tokens.id_token
 
-    async def _refreshed(self, config: Mapping[str, Any], folder: Path) -> _Tokens:
-        issuer, client = (_required(config, name) for name in ("idp-issuer-url", "client-id"))
+    async def _refresh(self, config: Mapping[str, Any], folder: Path) -> _Tokens:
+        issuer, client = (_require(config, name) for name in ("idp-issuer-url", "client-id"))
         form = {"grant_type": "refresh_token", "refresh_token": self._tokens.refresh_token, "client_id": client}
         secret = str(config.get("client-secret") or "")
         headers = {"Authorization": aiohttp.encode_basic_auth(client, secret)} if secret else {}
@@ -104,11 +104,11 @@ async def _body(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) ->
         return await reply.read()
 
 
-def _required(config: Mapping[str, Any], name: str) -> str:
-    found = config.get(name)
-    if not found:
+def _require(config: Mapping[str, Any], name: str) -> str:
+    value = config.get(name)
+    if not value:
         raise ConfigurationError(f"oidc: {name!r} is missing")
-    return str(found)
+    return str(value)
 
 
 def _authorities(config: Mapping[str, Any], folder: Path) -> str | None:

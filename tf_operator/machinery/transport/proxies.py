@@ -55,7 +55,7 @@ def checked(proxy: str, origin: str) -> str:
 def _variable(environment: Mapping[str, str], name: str) -> tuple[str, str]:
     """The first spelling that has a value."""
     spellings = (name, name.upper())
-    return next(((found, value) for found in spellings if (value := environment.get(found))), (name, ""))
+    return next(((spelling, value) for spelling in spellings if (value := environment.get(spelling))), (name, ""))
 
 
 def _is_complete(proxy: str) -> bool:
@@ -78,9 +78,9 @@ def _covers(entry: str, host: str, port: str, address: Address | None) -> bool:
     """Whether one entry of ``NO_PROXY`` is about this host and port."""
     if network := _network(entry):
         return address is not None and address in network
-    found = _HOST_AND_PORT.fullmatch(entry)
-    name = (found["bracketed"] or found["host"] or "") if found else entry
-    if found and found["port"] not in {"", port}:
+    match = _HOST_AND_PORT.fullmatch(entry)
+    name = (match["bracketed"] or match["host"] or "") if match else entry
+    if match and match["port"] not in {"", port}:
         return False
     if (listed := _address(name)) or address:
         return listed == address
@@ -95,23 +95,23 @@ def _is_within(host: str, domain: str) -> bool:
 def _address(text: str) -> Address | None:
     """An address; one of IPv4 in the clothes of IPv6 is one of IPv4."""
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    if isinstance(found, ipaddress.IPv6Address):
-        return None if found.scope_id else found.ipv4_mapped or found
-    return found
+    if isinstance(address, ipaddress.IPv6Address):
+        return None if address.scope_id else address.ipv4_mapped or address
+    return address
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     if not _NETWORK.fullmatch(text):
         return None
     try:
-        found = ipaddress.ip_network(text, strict=False)
+        network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         return None
-    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
-    return ipaddress.IPv4Network((mapped, found.prefixlen - 96)) if mapped and found.prefixlen >= 96 else found
+    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
+    return ipaddress.IPv4Network((mapped, network.prefixlen - 96)) if mapped and network.prefixlen >= 96 else network
 
 
 def _ascii(domain: str) -> str:

@@ -29,23 +29,23 @@ _NAME = re.compile(rb'("(?:[^"\\]++|\\.)*+")\s*+:', re.DOTALL)
 
 def split_object(text: bytes) -> dict[str, bytes]:
     """The members of the outermost object, as raw text."""
-    found = {}
+    members = {}
     for piece in split_array(text):
         if name := _NAME.match(piece):
-            found[msgspec.json.decode(name[1], type=str)] = piece[name.end() :].strip(SPACE)
-    return found
+            members[msgspec.json.decode(name[1], type=str)] = piece[name.end() :].strip(SPACE)
+    return members
 
 
 def split_array(text: bytes) -> list[bytes]:
     """What stands between the commas of the outermost object or array, as raw text."""
-    scanner, found = BorderScanner(), []
+    scanner, pieces = BorderScanner(), []
     outermost = _OPENING.search(text)
     start = outermost.end() if outermost else 0
     for at in range(0, len(text), AT_ONCE):
         for end in scanner.feed(text[at : at + AT_ONCE]):
-            found.append(text[start : at + end].strip(SPACE))
+            pieces.append(text[start : at + end].strip(SPACE))
             start = at + end + 1
-    return [piece for piece in found if piece]
+    return [piece for piece in pieces if piece]
 
 
 def depth_of(text: bytes) -> int:
@@ -78,16 +78,16 @@ class BorderScanner:
         steps = map(_STEP.__getitem__, bare.translate(None, _NO_BRACKETS))
         depths = list(accumulate(steps, initial=self._depth))
         self._depth = depths[-1]
-        found = []
+        borders = []
         # Commas are looked for in the gaps between two brackets where the depth is one.
         for here, there in compress(pairwise(positions), map((1).__eq__, depths)):
             comma = here
             while (comma := bare.find(b",", comma + 1, there)) >= 0:
-                found.append(comma)
+                borders.append(comma)
             if there < len(bare) and bare[there] in _CLOSING:
                 self.is_closed = True
-                return [*found, there]
-        return found
+                return [*borders, there]
+        return borders
 
     def depths_in(self, text: bytes, depth: int) -> list[int]:
         """The depth before this part, and after each of its brackets."""

@@ -211,8 +211,8 @@ def split_metadata(members: Mapping[str, bytes]) -> ObjectMeta:
     """The metadata among the members of an object that was split; empty when it is not readable."""
     try:
         # Name by name: the field manager's record of a deep object is as deep, and stands in its metadata.
-        found = raw_json.split_object(members["metadata"])
-        names = (b'"%s":%s' % (name.encode(), found[name]) for name in _OBJECT_NAMES if name in found)
+        metadata = raw_json.split_object(members["metadata"])
+        names = (b'"%s":%s' % (name.encode(), metadata[name]) for name in _OBJECT_NAMES if name in metadata)
         return _OBJECT_META.decode(b"{%s}" % b",".join(names))
     except (*_NOT_DECODABLE, RecursionError, KeyError):
         return ObjectMeta()

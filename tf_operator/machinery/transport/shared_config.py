@@ -51,21 +51,21 @@ class SharedConfig:
 
     async def first(self) -> ClientConfig:
         """What is known already, or what a first read finds; ``ConfigurationError`` when there is nothing."""
-        while (found := self._config) is None:
+        while (config := self._config) is None:
             await self._read_or_join(refused=False)
             if self._config is None and self._problem:
                 raise ConfigurationError(self._problem)
-        return found
+        return config
 
     async def get(self) -> ClientConfig:
         """What to send a request with: read again when it is a minute old.
 
         A caller that comes during a read gets what there is: a slow plugin must not hold up all requests.
         """
-        found = await self.first()
+        config = await self.first()
         if self._reading is None and self._clock.monotonic() >= self._next_read_at:
             await self._read_or_join(refused=False)
-        return self._config or found
+        return self._config or config
 
     async def renewed(self, refused: ClientConfig) -> ClientConfig:
         """What to send instead of ``refused``, to which the apiserver said 401; the same if there is nothing new."""
@@ -111,24 +111,24 @@ class SharedConfig:
         wait = RETRY_AFTER
         try:
             async with self._clock.timeout(limit):
-                found = await self._source.read(refused=refused)
-            self._check(found)
+                config = await self._source.read(refused=refused)
+            self._check(config)
         except Exception as error:  # noqa: BLE001 (whatever goes wrong in a source must not take working credentials away)
             self._problem = _words(error, limit)
             if self._config is not None:  # else nobody can do without, and whoever asked gets the error
                 _log.warning("the credentials could not be read", error=self._problem)
         else:
-            self._config, self._problem = found if found != self._config else self._config, ""
+            self._config, self._problem = config if config != self._config else self._config, ""
             wait = REFRESH_AFTER
         finally:
             self._next_read_at = self._clock.monotonic() + wait
             if refused:
                 self._next_after_401_at = self._clock.monotonic() + RETRY_AFTER
 
-    def _check(self, found: ClientConfig) -> None:
-        if self._config is not None and found.host != self._config.host:
+    def _check(self, config: ClientConfig) -> None:
+        if self._config is not None and config.host != self._config.host:
             # What is remembered of one cluster must never be acted upon in another.
-            raise ConfigurationError(f"the API server is now {found.host}: restart the operator to use it")
+            raise ConfigurationError(f"the API server is now {config.host}: restart the operator to use it")
 
 
 def _words(error: Exception, limit: float) -> str:

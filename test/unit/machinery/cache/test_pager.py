@@ -34,7 +34,7 @@ class Script:
 
 
 def parts(script, scope=EVERYWHERE):
-    return aclosing(pager.parts(pager.repeated(script.send), THINGS, scope, clock=FakeClock()))
+    return aclosing(pager.parts(pager.in_one_piece(script.send), THINGS, scope, clock=FakeClock()))
 
 
 async def read(script, scope=EVERYWHERE):

@@ -184,7 +184,7 @@ async def test_an_id_token_is_used_and_refreshed_before_its_end_when_the_apiserv
     async def refreshed(*_):
         return _Tokens(jwt("new"), "r2")
 
-    monkeypatch.setattr(OpenIdConnect, "_refreshed", refreshed)
+    monkeypatch.setattr(OpenIdConnect, "_refresh", refreshed)
     provider = {"name": "oidc", "config": {"id-token": jwt("old"), "refresh-token": "r1"}}
     source = files(write(folder / "config", kubeconfig(user={"auth-provider": provider, "token": "other"})))
 
