@@ -187,7 +187,7 @@ async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
             await stop.wait()
             if grace := cluster.node.longest_grace():
                 _log.info("waiting for programs to end; another signal kills them", at_most=f"{grace:g} s")
-            folder.record(address, ends_within=grace)
+            folder.record(address, is_ending=True, ends_within=grace)
             signals.insisting(lambda: _kill(cluster.node))
 
 

@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 
 STARTED_WITHIN: Final = 60.0
 """Seconds for ``up``; on a machine with nothing else to do it takes one."""
+LEFT_WITHIN: Final = 10.0
+"""Seconds that ``up`` leaves to a command that has the folder for a moment."""
 ENDED_WITHIN: Final = 40.0
 """Seconds for ``down`` until it kills the server, beside the grace period of what runs."""
 _SILENT_FOR: Final = 1.0
-"""Seconds until ``down`` says what it waits for."""
+"""Seconds until a command says what it waits for."""
 _READY: Final = b"1"
 """What a server says to the command that has started it; anything else says why it cannot serve."""
 _DESCRIPTION: Final = """\
@@ -96,15 +99,15 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
         given = StateFolder(folder.path, lock=arguments.lock_fd)
         return _serve(given, arguments.ready_fd, arguments.lock_fd)
     folder.check()
-    if running := folder.server():
-        sys.stdout.write(f"The server runs already: {_shown(running)}.\n")
+    if server := _start(folder):
+        sys.stdout.write(f"The server runs already: {_shown(server)}.\n")
     else:
-        _start(folder)
-        if (running := folder.server()) is None:
+        server = folder.process()
+        if server is None or not server.is_serving:
             sys.stderr.write(f"tfjob local: the server has not started; {folder.log} ends with:\n{_last_lines(folder)}")
             return 1
-        sys.stdout.write(f"The server runs: {_shown(running)}.\n")
-    _remember(folder, running)
+        sys.stdout.write(f"The server runs: {_shown(server)}.\n")
+    _remember(folder, server)
     sys.stdout.write(f"  export KUBECONFIG={folder.kubeconfig}\n")
     sys.stdout.write("'tfjob local down' ends it.\n")
     return 0
@@ -117,16 +120,19 @@ def _remember(folder: StateFolder, running: LocalServer) -> None:
         last_cluster.write(LastCluster(running.address, name, Origin.LOCAL))
 
 
-def _start(folder: StateFolder) -> None:
-    """Start the server in a session of its own, and return when it serves, or has ended.
+def _start(folder: StateFolder) -> LocalServer | None:
+    """Start the server in a session of its own, and return when it serves, or has ended; or return the one that serves.
 
     It inherits the lock, so that at no moment another command takes the folder for free.
     """
+    lock = _wait_free(folder)
+    if isinstance(lock, LocalServer):
+        return lock
     reading, writing = os.pipe()
     with ExitStack() as stack:
         stack.callback(os.close, reading)
-        lock = folder.lock()
         stack.callback(os.close, lock)
+        folder.record("")  # until the server says so itself
         log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         stack.callback(os.close, log)
         # -P: no module is imported from the folder in which the command happens to be typed.
@@ -149,6 +155,31 @@ def _start(folder: StateFolder) -> None:
         if said not in {b"", _READY}:
             raise StateError(said.decode(errors="replace"))
         process.returncode = 0  # it goes on, and nobody waits for it
+    return None
+
+
+def _wait_free(folder: StateFolder) -> int | LocalServer:
+    """A lock of the folder, or the server that serves in it. One that is starting, or ending, is waited for."""
+    began, is_silent = time.monotonic(), True  # noqa: TID251 (there is no event loop)
+    while (server := folder.process()) is None or not server.is_serving:
+        try:
+            return folder.lock(patience=0)
+        except AlreadyOwned as error:
+            patience, waited = _patience_with(server), time.monotonic() - began  # noqa: TID251 (as above)
+            if waited > patience:
+                raise
+            if is_silent and waited > _SILENT_FOR:
+                is_silent = False
+                sys.stderr.write(f"Waiting up to {patience:g} s: {error}.\n")
+        time.sleep(0.02)  # noqa: TID251 (as above)
+    return server
+
+
+def _patience_with(server: LocalServer | None) -> float:
+    """The seconds until the folder should be free, or the server serve."""
+    if server is None:
+        return LEFT_WITHIN
+    return ENDED_WITHIN + server.ends_within if server.is_ending else STARTED_WITHIN
 
 
 def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
@@ -215,11 +246,15 @@ def _wait_ended(folder: StateFolder, running: LocalServer) -> None:
 
 def _status(folder: StateFolder, _: argparse.Namespace) -> int:
     folder.check()
-    if running := folder.server():
-        sys.stdout.write(f"The server runs: {_shown(running)}, state in {folder.path}.\n")
-        return 0
-    sys.stdout.write(f"No server runs in {folder.path}; 'tfjob local up' starts one.\n")
-    return 1
+    server = folder.server()
+    if server and server.is_ending:
+        text = f"The server is ending: {_shown(server)}, state in {folder.path}; 'tfjob local up' starts another one."
+    elif server:
+        text = f"The server runs: {_shown(server)}, state in {folder.path}."
+    else:
+        text = f"No server runs in {folder.path}; 'tfjob local up' starts one."
+    sys.stdout.write(f"{text}\n")
+    return 0 if server and server.is_serving else 1
 
 
 def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
@@ -251,12 +286,12 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
     for descriptor in (ready, lock):
         if descriptor >= 0:
             os.set_inheritable(descriptor, False)  # noqa: FBT003 (the function's own order)
+    starter = StartingCommand(ready)
     if lock >= 0:
         folder.record("")
     from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
     from tf_operator.local.apiserver.journal import UnusableJournal  # noqa: PLC0415 (as above)
 
-    starter = _Starter(ready)
     try:
         return local.serve(folder, on_ready=lambda: starter.tell(_READY))
     except (sqlite3.Error, UnusableJournal) as error:
@@ -269,19 +304,40 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
     raise problem
 
 
-class _Starter:
-    """The command that has started this server, and waits for its first word; nobody for a descriptor below 0."""
+class StartingCommand:
+    """The command that has started this server, and waits for its first word; nobody for a descriptor below 0.
+
+    When it is killed before, nobody knows of a server, and this one ends.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self.watching = threading.Thread(target=self._watch, args=(descriptor,), name="starter", daemon=True)
+        """Ends with the command."""
+        if descriptor >= 0:
+            self.watching.start()
 
     def tell(self, text: bytes) -> None:
         """Say it, unless something was said before."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor < 0:
-            return
-        try:
-            os.write(descriptor, text)
-        except BrokenPipeError:  # the command was killed: nobody knows of a server
+        descriptor = self._taken()
+        if descriptor >= 0:
+            try:
+                os.write(descriptor, text)
+            except BrokenPipeError:
+                os.kill(os.getpid(), signal.SIGTERM)
+            os.close(descriptor)
+
+    def _watch(self, descriptor: int) -> None:
+        """End this server when nobody can read what it says, which is an error of the pipe."""
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        poll.poll()
+        if self._taken() >= 0:
             os.kill(os.getpid(), signal.SIGTERM)
-        os.close(descriptor)
+
+    def _taken(self) -> int:
+        """The descriptor, for whoever is the first to need it."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        return descriptor

@@ -42,8 +42,22 @@ class LocalServer:
     process: ProcessIdentity
     address: str
     """Its URL; empty until it serves."""
+    is_ending: bool = False
+    """Whether it was asked to end."""
     ends_within: float = 0.0
-    """Once it was asked to end: the seconds that its programs may take."""
+    """The seconds that its programs may take then."""
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it has started, and goes on."""
+        return bool(self.address) and not self.is_ending
+
+    @property
+    def activity(self) -> str:
+        """What it does now: the end of a sentence about it."""
+        if self.is_ending:
+            return "is ending"
+        return f"serves {self.address}" if self.address else "is starting"
 
 
 def default_folder(environment: Mapping[str, str]) -> Path:
@@ -124,9 +138,9 @@ class StateFolder:
             raise StateError(f"{self.path} {problem}; choose another folder with --state-dir")
 
     def server(self) -> LocalServer | None:
-        """The server that serves here."""
-        found = self.process()
-        return found if found and found.address else None
+        """The server that serves here, perhaps its last requests."""
+        server = self.process()
+        return server if server and server.address else None
 
     def process(self) -> LocalServer | None:
         """The server that runs here, even if it is still starting: then it has no address."""
@@ -136,9 +150,9 @@ class StateFolder:
         # Of a process in another container, only the lock tells.
         return found if (found.process.is_alive if found.process.is_here else self._is_locked()) else None
 
-    def record(self, address: str, *, ends_within: float = 0.0) -> None:
+    def record(self, address: str, *, is_ending: bool = False, ends_within: float = 0.0) -> None:
         """Say that this process, which owns the folder, serves at the address; empty: that it starts."""
-        server = LocalServer(ProcessIdentity.current(), address, ends_within)
+        server = LocalServer(ProcessIdentity.current(), address, is_ending, ends_within)
         self.write("server.json", json.dumps(asdict(server)).encode())
 
     def forget(self) -> None:
@@ -148,8 +162,8 @@ class StateFolder:
     def _recorded(self) -> LocalServer | None:
         try:
             self._check()
-            found = json.loads(self.read("server.json") or "null")
-            return LocalServer(ProcessIdentity(**found["process"]), found["address"], found.get("ends_within", 0.0))
+            record = json.loads(self.read("server.json") or "null")
+            return LocalServer(**record | {"process": ProcessIdentity(**record["process"])})
         except (StateError, OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -218,13 +232,14 @@ class StateFolder:
 
     def owner(self) -> str:
         """Who has the folder, and how it is had: a sentence."""
-        found = self.process()
-        if found is None:
+        server = self.process()
+        if server is None:
             return f"{self.path} is used by another process; try again"
-        does = f"serves {found.address}" if found.address else "is starting"
-        if not found.process.is_here:
-            return f"{self.path} is used in another container, where process {found.process.pid} {does}; end it there"
-        return f"{self.path} is used by process {found.process.pid}, which {does}; 'tfjob local down' ends it"
+        process = f"process {server.process.pid}"
+        if not server.process.is_here:
+            return f"{self.path} is used in another container, where {process} {server.activity}; end it there"
+        way_out = "'tfjob local down' kills its programs" if server.is_ending else "'tfjob local down' ends it"
+        return f"{self.path} is used by {process}, which {server.activity}; {way_out}"
 
     def read(self, name: str) -> bytes:
         """A file of the folder; empty when there is none."""

@@ -147,6 +147,42 @@ async def test_programs_have_their_grace_period_and_an_interrupt_kills_them(loca
     assert not processes_with(mark)
 
 
+async def test_a_server_that_is_ending_is_waited_for_and_followed_by_another_one(local, tmp_path):
+    assert local.tfjob("up").returncode == 0
+    first, ready = local.pid, tmp_path / "ready"
+    pod = sleeper("busy", "")
+    pod["spec"]["containers"][0]["command"] = ["sh", "-c", f"trap '' TERM; touch {ready}; while :; do sleep 0.05; done"]
+    pod["spec"]["terminationGracePeriodSeconds"] = 60
+    local.ask(PODS, pod)
+    await eventually(ready.exists)
+    os.kill(first, signal.SIGTERM)
+    await eventually(lambda: local.folder.process().is_ending)
+    status = local.tfjob("status")
+    assert (status.returncode, "The server is ending" in status.stdout) == (1, True)
+
+    up = await asyncio.create_subprocess_exec(*local.command("up"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = f"process {first}, which is ending; 'tfjob local down' kills its programs"
+    assert await up.stderr.readline() == f"Waiting up to 100 s: {local.folder.path} is used by {process}.\n".encode()
+    os.kill(first, signal.SIGTERM)
+
+    assert (b"The server runs: " in (await up.communicate())[0], up.returncode) == (True, 0)
+    assert local.pid != first
+    assert local.ask(CONFIGS)["items"] == []
+
+
+async def test_after_an_up_that_was_killed_the_next_one_starts_a_server(local):
+    """The server of the first one has nobody to serve, and ends; otherwise it would be found starting."""
+    first = local.start("up")
+    await eventually(local.folder.process)
+    first.kill()
+    first.wait()
+
+    up = local.tfjob("up")
+
+    assert (up.returncode, "The server runs: " in up.stdout) == (0, True), up.stderr
+    assert local.ask(CONFIGS)["items"] == []
+
+
 @pytest.mark.parametrize("seed", range(INTERRUPTED_STARTS))
 async def test_whenever_the_start_is_interrupted_down_leaves_nothing(local, tmp_path, seed):
     """The command, or its server too, is interrupted or killed at some moment until shortly after the start."""

@@ -1,6 +1,8 @@
 """The state folder: whose it is, who owns it, and what is left of it."""
 
 import os
+import queue
+import signal
 import stat
 import subprocess
 import sys
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tf_operator.cli import main
+from tf_operator.cli import local_command, main
 from tf_operator.local import process_identity, state
 from tf_operator.local.process_identity import ProcessIdentity, start_time
 from tf_operator.local.state import AlreadyOwned, StateError, StateFolder
@@ -57,6 +59,43 @@ def test_a_server_in_another_container_is_known_by_its_lock_and_left_alone(folde
         assert main.main(["local", "up", f"--state-dir={folder.path}"]) == 0
         assert "runs already: https://127.0.0.1:1, process" in capsys.readouterr().out
     assert folder.server() is None
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        (("",), "which is starting; 'tfjob local down' ends it"),
+        (("https://127.0.0.1:1",), ""),
+        (("https://127.0.0.1:1", True), "which is ending; 'tfjob local down' kills its programs"),
+    ],
+    ids=["starting", "serving", "ending"],
+)
+def test_up_says_of_a_server_only_what_is_true(folder, monkeypatch, capsys, record, sentence):
+    for limit in ("STARTED_WITHIN", "ENDED_WITHIN"):
+        monkeypatch.setattr(local_command, limit, 0.0)
+    with folder.owned():
+        folder.record(record[0], is_ending=len(record) > 1)
+        status = main.main(["local", "up", f"--state-dir={folder.path}"])
+
+    out, err = capsys.readouterr()
+    assert (status, "runs already" in out, sentence in err) == (1 if sentence else 0, not sentence, True)
+
+
+@pytest.mark.parametrize("is_told", [False, True], ids=["while it starts", "when it serves"])
+def test_a_server_ends_when_the_command_that_starts_it_is_killed(monkeypatch, is_told):
+    """And goes on without it, once it has said that it serves."""
+    signals = queue.Queue()
+    monkeypatch.setattr(os, "kill", lambda pid, number: signals.put((pid, number)))
+    reading, writing = os.pipe()
+    starter = local_command.StartingCommand(writing)
+    if is_told:
+        starter.tell(b"1")
+    os.close(reading)
+    starter.watching.join(60)
+
+    starter.tell(b"nobody reads it")
+    sent = [signals.get_nowait() for _ in range(signals.qsize())]
+    assert sent == ([] if is_told else [(os.getpid(), signal.SIGTERM)])
 
 
 def test_the_folder_and_its_files_are_for_its_user_alone(folder):
