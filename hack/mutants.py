@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -63,13 +63,31 @@ class Mutant:
 
 
 def read(files: Sequence[Path]) -> Iterator[Mutant]:
-    """Every entry of the files; raises InvalidError."""
+    """Every entry of the files; raises InvalidError, which names the file and the line."""
     for file in files:
-        for entry in yaml.safe_load(file.read_text(encoding="utf-8")) or ():
+        for line, entry in _entries(file):
             try:
                 yield Mutant(**entry)
             except TypeError as error:
-                raise InvalidError(f"{file}: {entry}: {error}") from error
+                raise InvalidError(f"{file}:{line}: {entry}: {error}") from error
+
+
+def _entries(file: Path) -> Iterator[tuple[int, Any]]:
+    """What the list in a file has, each with the line where it begins."""
+    content = file.read_bytes()
+    try:
+        loader = yaml.SafeLoader(content)
+        top = loader.get_single_node()
+        if top is not None and not isinstance(top, yaml.SequenceNode):
+            raise InvalidError(f"{file}:{top.start_mark.line + 1}: a list of defects belongs here")
+        for entry in top.value if top else ():
+            yield entry.start_mark.line + 1, loader.construct_object(entry, deep=True)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InvalidError(f"{file}:{line}: this is no YAML: {error.problem}") from error
+    except yaml.reader.ReaderError as error:
+        line = content.count(b"\n", 0, error.position) + 1
+        raise InvalidError(f"{file}:{line}: this is no YAML: {error.reason}") from error
 
 
 def judge(mutant: Mutant, *, copies: SimpleQueue[Path], failing: frozenset[str]) -> str:

@@ -87,10 +87,29 @@ def test_a_text_that_occurs_twice_is_refused():
         mutant("a").changed("a\na\n")
 
 
-def test_an_entry_without_a_test_is_refused(tmp_path):
-    (tmp_path / "x.yaml").write_text("[{name: x, file: y, find: z, replace: z}]")
-    with pytest.raises(InvalidError, match="missing 1 required positional argument: 'test'"):
-        list(mutants.read([tmp_path / "x.yaml"]))
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("# one\n- {name: x, file: y, find: z, replace: z}\n", ":2: .* missing 1 required positional argument: 'test'"),
+        ("- x\n", ":1: x: .* must be a mapping"),
+        ("- {name: x}\n- {name: [}\n", ":2: this is no YAML: "),
+        ("\n- {name: \0}\n", ":2: this is no YAML: "),
+        ("- {name: !!python/tuple []}", ":1: this is no YAML: "),
+        ("# two\n\nname: x\n", ":3: a list of defects belongs here"),
+        ("name", ":1: a list of defects belongs here"),
+    ],
+    ids=["no test", "no mapping", "no YAML", "no text", "a tag of Python", "one entry", "a word"],
+)
+def test_a_file_that_cannot_be_read_is_refused_with_its_line(tmp_path, text, sentence):
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidError, match=f"^{re.escape(str(file))}{sentence}"):
+        list(mutants.read([file]))
+
+
+def test_a_file_without_entries_has_none(tmp_path):
+    (tmp_path / "x.yaml").write_text("# nothing\n")
+    assert list(mutants.read([tmp_path / "x.yaml"])) == []
 
 
 def test_every_defect_can_be_put_back_and_its_test_exists(entries):
