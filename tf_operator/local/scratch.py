@@ -2,8 +2,12 @@
 
 A process that is killed can clean up nothing, so a shell waits beside it for the end of a pipe, which is closed with
 the process, and deletes the folder then. Where the shell was killed, too, the next command does it.
+
+It is a temporary folder, so that nothing stays for ever. But a training may last for weeks, and systemd-tmpfiles
+deletes what is older than 10 days, except in a folder with a lock on it.
 """
 
+import fcntl
 import os
 import re
 import subprocess
@@ -49,11 +53,23 @@ def folder() -> Iterator[StateFolder]:
         start_new_session=True,  # a Ctrl-C at the terminal is for the command alone
     )
     try:
-        with state.owned():
+        with state.owned(), _kept(state.path):
             yield state
             state.purge()
     finally:
         remover.communicate(b"\n")
+
+
+@contextmanager
+def _kept(path: Path) -> Iterator[None]:
+    """Keep a folder from those who delete what is old, as far as its file system knows locks on folders."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _clean_up(temporary: Path) -> None:

@@ -11,8 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tf_operator.machinery.clock import Clock
+
 LONGEST: Final = 70
 """Bytes of a folder in which programs can make sockets."""
+_RENEWED_EVERY: Final = 3600.0
 PLACE: Final = Path("/tmp")  # noqa: S108 (what is there is checked)
 
 
@@ -25,9 +28,16 @@ def short(folder: Path, *, within: Path) -> Path:
         link.symlink_to(within)
     with suppress(OSError):
         if link.lstat().st_uid == os.geteuid() and link.readlink() == within:
-            os.utime(link, follow_symlinks=False)  # what is old is cleaned up in some systems
             return link / folder.relative_to(within)
     return folder
+
+
+async def keep(within: Path, clock: Clock) -> None:
+    """Renew the link to a folder, if there is one, until cancelled: systemd-tmpfiles deletes old ones in ``/tmp``."""
+    while True:
+        with suppress(OSError):  # there is none, or somebody else's
+            os.utime(link_to(within), follow_symlinks=False)
+        await clock.sleep(_RENEWED_EVERY)
 
 
 def remove(within: Path) -> None:

@@ -147,6 +147,17 @@ async def machine(tmp_path_factory):
     assert [file for file in found.folder.rglob("*") if file.is_file() and file.suffix != ".log"] == []
 
 
+async def test_a_node_keeps_the_short_path_of_its_programs_new(tmp_path):
+    machine = Machine(tmp_path / "node")
+    link = short_paths.link_to(machine.folder)
+    link.symlink_to(machine.folder)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    await machine.start()
+    await eventually(lambda: link.lstat().st_mtime > 0)
+    await machine.stop()
+    assert not link.is_symlink()
+
+
 def state(pod):
     """The status of the main container; before there is one, a container that is not there yet."""
     (found,) = pod["status"].get("containerStatuses") or [{"ready": False, "restartCount": 0, "state": {}}]

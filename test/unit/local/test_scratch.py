@@ -1,11 +1,14 @@
 """The folder of one command, whatever becomes of the command."""
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from support.settle import eventually
 from tf_operator.local import scratch
@@ -68,3 +71,15 @@ async def test_the_next_command_ends_what_is_left_when_all_was_killed_and_leaves
 
     assert await program.wait() == -signal.SIGKILL
     await running.communicate(b"\n")
+
+
+def test_a_folder_that_is_used_is_locked_for_those_who_delete_what_is_old(tmp_path, monkeypatch):
+    """systemd-tmpfiles locks each folder exclusively, and leaves alone one that is locked, with all that is in it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with scratch.folder() as folder:
+        descriptor = os.open(folder.path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+
+    assert list(tmp_path.iterdir()) == []

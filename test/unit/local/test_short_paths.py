@@ -1,5 +1,7 @@
 """Short paths to deep folders."""
 
+import asyncio
+import os
 import socket
 from pathlib import Path
 
@@ -41,6 +43,21 @@ def test_sockets_can_be_made_there(deep):
             listener.bind(f"{found}/{'x' * 31}")
     finally:
         short_paths.remove(deep)
+
+
+async def test_a_link_that_is_used_for_weeks_is_never_old(place, deep, clock):
+    short_paths.short(deep / "tmp", within=deep)
+    link = short_paths.link_to(deep)
+    keeping = asyncio.ensure_future(short_paths.keep(deep, clock))
+    for _ in range(2):
+        os.utime(link, (0, 0), follow_symlinks=False)
+        await clock.advance(24 * 3600)
+        assert link.lstat().st_mtime > 0
+
+    short_paths.remove(deep)
+    await clock.advance(24 * 3600)
+    keeping.cancel()
+    assert list(place.iterdir()) == []
 
 
 def test_a_folder_that_is_not_deep_is_itself():

@@ -100,6 +100,8 @@ class ProcessNode:
                 tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(self._register(), name="register the node")
                 tasks.create_task(self._clean_logs(), name="logs of the node")
+                short_path = short_paths.keep(self._parts.settings.folder, self._parts.clock)
+                tasks.create_task(short_path, name="short path of the node")
                 listeners = ListenerWatch(self._parts, lambda: [runner.listener for runner in self._runners.values()])
                 tasks.create_task(listeners.run(), name="listeners of the node")
                 try:
