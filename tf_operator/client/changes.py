@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from tf_operator.machinery.cache import pager
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import errors, requests, responses
@@ -16,7 +17,6 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, ObjectKey, key_of, resource_version_of
 
-PAGE: Final = 500
 _WATCH_SECONDS: Final = 240
 _SILENCE: Final = _WATCH_SECONDS + 30.0
 _PAUSE: Final = 1.0
@@ -41,11 +41,16 @@ class Listed(NamedTuple):
 
 
 async def list_all(client: ApiClient, resource: Resource, scope: Scope) -> Listed:
-    """All pages. A list that expires on the way is begun again, once."""
-    try:
-        return await _pages(client, resource, scope)
-    except errors.Expired:
-        return await _pages(client, resource, scope)
+    """All pages, which show one moment."""
+    items, version = list[Body](), ""
+    parts = pager.parts(pager.repeated(client.send), resource, scope, clock=client.clock)
+    async with aclosing(parts):
+        async for part in parts:
+            if part.is_first:
+                items.clear()
+            items += map(msgspec.json.decode, part.items)
+            version = part.resource_version
+    return Listed(items, version)
 
 
 async def follow(
@@ -103,17 +108,6 @@ async def _watch(
                 yield found
             if not chunk:
                 return
-
-
-async def _pages(client: ApiClient, resource: Resource, scope: Scope) -> Listed:
-    items, token = list[Body](), ""
-    while True:
-        reply = await client.send(requests.list_page(resource, scope, limit=PAGE, token=token))
-        page = responses.read_page(reply)
-        items += [msgspec.json.decode(item) for item in page.items]
-        token = page.token
-        if not token:
-            return Listed(items, page.resource_version)
 
 
 def _difference(known: dict[ObjectKey, Body], items: Iterable[Body]) -> list[ObjectChange]:

@@ -5,6 +5,7 @@ whatever else carries its labels, or a name that the job needs, is somebody else
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ from tf_operator.controller.queueing import KueueCaches
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming
 from tf_operator.job.training_job import FieldError, TrainingJob
+from tf_operator.machinery.cache import pager
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
@@ -40,8 +42,10 @@ _NO_TENSORBOARDS: Final = TensorBoards(
     unserved="this operator makes no TensorBoards: it runs with --tensorboards=none", is_off=True
 )
 _NO_AUTOSCALERS: Final = "this operator makes none: it runs without --horizontal-pod-autoscalers"
-_PAGE: Final = 100
-"""A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
+_FIRST_PAGE: Final = 100
+"""Objects. A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
+_EVENTS: Final = 100
+"""Of one pod, those that are looked through."""
 
 C = TypeVar("C")
 
@@ -109,7 +113,8 @@ class Observer:
         pending_writes.read_live(owner, str(resources.SERVICES), version=version)
         groups = await self._list_groups(job, pending_writes)
         cached = self._cached_groups(job, owner_value(owner.key.namespace, owner.uid))
-        return self._observed(job, _Children(pods, services, cached if groups is None else groups, groups is not None))
+        children = _Children(pods, services, cached if groups is None else groups, groups is not None)
+        return self._observed(job, children)
 
     async def looked_for(self, seen: Snapshot, names: Sequence[str]) -> Snapshot:
         """The snapshot with those of these pods that are there, read live by their names, if they are the job's."""
@@ -124,7 +129,7 @@ class Observer:
     async def _last_warning(self, namespace: str, pod: Pod) -> str:
         scope = Scope(namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning")
         try:
-            answer = await self.client.send(requests.list_page(pod_events.EVENTS, scope, limit=_PAGE))
+            answer = await self.client.send(requests.list_page(pod_events.EVENTS, scope, limit=_EVENTS))
             return pod_events.last_warning(responses.read_page(answer).items)
         except errors.ApiError as error:
             _log.info("the events of a pod cannot be read", cause=error.name, error=errors.one_line(str(error)))
@@ -184,22 +189,22 @@ class Observer:
 
         What is kept of an object is read from its page, and only one page is there at a time.
         """
-        found: list[C] = []
-        token = ""
-        while True:
-            request = requests.list_page(resource, scope, limit=_PAGE, token=token)
-            page = responses.read_page(await self.client.send(request))
-            for raw in page.items:
-                try:
-                    found.append(read(raw))
-                except (msgspec.DecodeError, RecursionError) as error:
-                    # As in the caches: one object that a tenant has made unreadable costs only itself.
-                    _log.warning(
-                        "an object cannot be decoded", resource=str(resource), error=errors.one_line(str(error))
-                    )
-            token = page.token
-            if not token:
-                return found, page.resource_version
+        objects: list[C] = []
+        version = ""
+        parts = pager.parts(self.client.stream_repeated, resource, scope, clock=self.clock, first=_FIRST_PAGE)
+        async with aclosing(parts):
+            async for part in parts:
+                if part.is_first:
+                    objects.clear()
+                for raw in part.items:
+                    try:
+                        objects.append(read(raw))
+                    except (msgspec.DecodeError, RecursionError) as error:
+                        # As in the caches: one object that a tenant has made unreadable costs only itself.
+                        text = errors.one_line(str(error))
+                        _log.warning("an object cannot be decoded", resource=str(resource), error=text)
+                version = part.resource_version
+        return objects, version
 
     def _cached_groups(self, job: TrainingJob, owner: str) -> Iterable[CachedGroup]:
         groups = self._groups(job)

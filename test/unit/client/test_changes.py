@@ -97,6 +97,19 @@ async def test_a_list_has_all_pages_and_begins_again_once_when_it_expires():
         await follow(errors.Forbidden(403, errors.Status(message="no")))
 
 
+async def test_a_list_of_large_objects_comes_in_small_pages():
+    """A page of 500 may have 750 MB."""
+    clock = FakeClock()
+    large = [thing(f"o{number}", number + 1) | {"x": "x" * 1_000_000} for number in range(20)]
+    pages = [page(large[:10], version=30, token="t"), page(large[10:], version=30)]
+    transport = ScriptedTransport(clock, *pages)
+
+    listed = await changes.list_all(client_of(transport, clock), THINGS, Scope("ns"))
+
+    assert (len(listed.items), listed.version) == (20, "30")
+    assert [query["limit"] for query in transport.queries] == ["10", "16"]
+
+
 async def test_a_server_that_fails_is_asked_less_and_less_often():
     lists, gone = page([], version=5), errors.Unreachable("refused")
     later = errors.Throttled(429, errors.Status(), retry_after=40.0)

@@ -8,6 +8,7 @@ import pytest
 
 from support import builders
 from support.controller_harness import JOBS, KEY, Harness
+from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.projections.autoscalers import autoscaler_reader
@@ -18,7 +19,7 @@ from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.store import Store
-from tf_operator.machinery.transport import errors, responses
+from tf_operator.machinery.transport import errors, list_body, responses
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import autoscalers
 from tf_operator.planning.snapshot import Autoscaler, Settings
@@ -128,7 +129,7 @@ async def test_a_reply_that_is_cut_short_is_no_bug(harness):
 
 
 async def test_live_lists_are_read_to_their_last_page(harness, monkeypatch):
-    monkeypatch.setattr("tf_operator.controller.observe._PAGE", 1)
+    monkeypatch.setattr("tf_operator.controller.observe._FIRST_PAGE", 1)
     harness.api.calls.clear()
 
     seen = await live(harness)
@@ -136,10 +137,36 @@ async def test_live_lists_are_read_to_their_last_page(harness, monkeypatch):
     assert [pod.name for pod in seen.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
     assert [call.split()[:2] for call in harness.api.calls] == [
         ["get", "tfjobs.kubeflow.org"],
-        *[["list", "pods"]] * 3,
-        *[["list", "services"]] * 3,
+        *[["list", "pods"]] * 2,
+        *[["list", "services"]] * 2,
         ["list", "podgroups.scheduling.x-k8s.io"],
     ]
+
+
+async def test_of_a_live_list_only_so_many_bytes_are_held(harness, monkeypatch):
+    """Whoever may create pods in a namespace may make them as large as the labels of a job are small."""
+    decoded = []
+    monkeypatch.setattr(list_body, "MOST_HELD", 100)
+    monkeypatch.setattr(responses, "read_page", lambda body, own=responses.read_page: decoded.append(body) or own(body))
+
+    seen = await live(harness)
+
+    assert [pod.name for pod in seen.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
+    assert not any(b"j-worker-" in body for body in decoded), "each object was taken out of its list before"
+
+
+async def test_a_live_list_that_expires_begins_again(harness, monkeypatch):
+    monkeypatch.setattr("tf_operator.controller.observe._FIRST_PAGE", 1)
+    calls = []
+
+    async def expires_once(call):
+        calls.append(call)
+        if [call.startswith("list pods") for call in calls].count(True) == 2:
+            raise refused(410, "Expired")
+
+    harness.api.on_way = expires_once
+
+    assert [pod.name for pod in (await live(harness)).pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
 
 
 async def test_what_has_our_labels_and_another_owner_is_not_ours(harness):

@@ -50,9 +50,11 @@ async def current_resource_version(
     return responses.read_page(await send(requests.list_page(resource, scope, limit=1))).resource_version
 
 
-async def parts(open_page: Open, resource: Resource, scope: Scope, *, clock: Clock) -> AsyncGenerator[ListedPart, None]:
-    """All objects. Ends with the last ones of a complete list, or by an ``ApiError``."""
-    token, is_first, factor, limit = "", True, 1, FIRST
+async def parts(
+    open_page: Open, resource: Resource, scope: Scope, *, clock: Clock, first: int = FIRST
+) -> AsyncGenerator[ListedPart, None]:
+    """All objects, up to ``first`` in the first page. Ends with those of a complete list, or by an ``ApiError``."""
+    token, is_first, factor, limit = "", True, 1, first
     while True:
         body = ListBody()
         request = requests.list_page(resource, scope, limit=limit, token=token)

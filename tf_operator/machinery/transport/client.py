@@ -13,7 +13,7 @@ that a burst of pod creations can never starve a renewal.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -68,7 +68,7 @@ class ApiClient:
         byte of a body is written.
         """
         self._transport = transport
-        self._clock = clock
+        self.clock = clock
         self._budget = budget
         self._guard = guard
         self._instruments = instruments or ClientInstruments()
@@ -127,7 +127,7 @@ class ApiClient:
         """As ``send``, but whatever it ends in, it is not repeated: for callers that have a pause of their own."""
         await self._take_turn(request)
         try:
-            async with self._clock.timeout(self._reply_within), self._reply_to(request) as reply:
+            async with self.clock.timeout(self._reply_within), self._reply_to(request) as reply:
                 return await reply.read()
         except TimeoutError as error:
             raise self._time_limit_error() from error
@@ -140,64 +140,81 @@ class ApiClient:
         reflector's decision. Silence is the reader's to notice.
         """
         async with AsyncExitStack() as stack:
-            await self._take_turn(request)
-            try:
-                async with self._clock.timeout(self._reply_within):
-                    reply = await stack.enter_async_context(self._reply_to(request))
-            except TimeoutError as error:
-                raise self._time_limit_error() from error
-            yield aiter(reply)
+            yield aiter(await self._open(request, stack))
+
+    @asynccontextmanager
+    async def stream_repeated(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        """As ``stream``, but a request that fails before the head has come is repeated, as by ``send``."""
+        async with AsyncExitStack() as stack:
+            yield aiter(await self._repeated(request, lambda: self._open(request, stack)))
+
+    async def _open(self, request: Request, stack: AsyncExitStack) -> Reply:
+        """A reply whose body has yet to come; it ends with the stack."""
+        await self._take_turn(request)
+        try:
+            async with self.clock.timeout(self._reply_within):
+                return await stack.enter_async_context(self._reply_to(request))
+        except TimeoutError as error:
+            raise self._time_limit_error() from error
 
     async def _call(self, request: Request, read: Callable[[bytes], T]) -> T:
         """Send, read the reply, and repeat according to the policy."""
-        began = self._clock.monotonic()
-        try:
+
+        async def attempt() -> T:
             return read(await self.send_once(request))
+
+        return await self._repeated(request, attempt)
+
+    async def _repeated(self, request: Request, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The result of an attempt, the first one or one that follows by the policy."""
+        began = self.clock.monotonic()
+        try:
+            return await attempt()
         except errors.ApiError as error:
             # Most calls succeed at once; only what did not is worth tenacity's bookkeeping, which begins with this.
             failed = [error]
 
         def has_taken_too_long(state: tenacity.RetryCallState) -> bool:
-            return state.attempt_number >= self._attempts or self._clock.monotonic() - began > GIVE_UP_AFTER
+            return state.attempt_number >= self._attempts or self.clock.monotonic() - began > GIVE_UP_AFTER
 
-        async def attempt() -> T:
+        async def next_attempt() -> T:
             if failed:
                 raise failed.pop()
-            return read(await self.send_once(request))
+            return await attempt()
 
         repeating = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: _may_repeat(request, error)),
             stop=has_taken_too_long,
             wait=_wait_before_repeating,
-            sleep=self._clock.sleep,
+            sleep=self.clock.sleep,
             before_sleep=lambda state: self._instruments.retried(request.verb, _cause(state)),
             reraise=True,
         )
-        return await repeating(attempt)
+        return await repeating(next_attempt)
 
     async def _take_turn(self, request: Request) -> None:
         """Wait for the budget. Not part of the time limit: what has not been sent cannot have been lost."""
         self._guard()
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         await self._budget.wait()
         self._guard()
-        self._instruments.throttled(request.verb, self._clock.monotonic() - began)
+        self._instruments.throttled(request.verb, self.clock.monotonic() - began)
 
     @asynccontextmanager
     async def _reply_to(self, request: Request) -> AsyncIterator[Reply]:
         """Send, measure, and turn whatever is no success into its error. A call that the guard stopped is none."""
-        sent = self._clock.monotonic()
+        sent = self.clock.monotonic()
         code = "<error>"
         try:
             async with self._transport.send(request, before_send=self._guard) as reply:
                 code = str(reply.status)
-                self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
+                self._instruments.replied(request.verb, code, self.clock.monotonic() - sent)
                 if not 200 <= reply.status < 300:
                     await self._refuse(reply)
                 yield reply
         except (errors.ApiError, asyncio.CancelledError):  # the latter is how a time limit ends it; no guard does
             if code == "<error>":
-                self._instruments.replied(request.verb, code, self._clock.monotonic() - sent)
+                self._instruments.replied(request.verb, code, self.clock.monotonic() - sent)
             raise
 
     def _time_limit_error(self) -> errors.ReplyLost:
@@ -207,7 +224,7 @@ class ApiClient:
     async def _refuse(self, reply: Reply) -> NoReturn:
         """Raise what a reply that is no success means."""
         if reply.status >= 400:
-            wait = errors.retry_after(reply.header("Retry-After"), self._clock.now())
+            wait = errors.retry_after(reply.header("Retry-After"), self.clock.now())
             error = errors.refused(reply.status, await self._words(reply), retry_after=wait)
             raise _explain(error, self._transport.problem)
         if reply.status >= 300:
@@ -225,7 +242,7 @@ class ApiClient:
             return await reply.read()
         text = bytearray()
         with suppress(TimeoutError):
-            async with self._clock.timeout(WORDS_WITHIN):
+            async with self.clock.timeout(WORDS_WITHIN):
                 async for chunk in reply:
                     text += chunk
         return bytes(text)

@@ -432,6 +432,14 @@ async def test_a_stream_that_cannot_be_opened_raises_at_once_and_is_not_repeated
     assert len(api.server.seen) == 1
 
 
+async def test_a_list_that_cannot_be_opened_is_asked_for_again():
+    answers = iter((refusal(503), CLOSED, ENDLESS))
+    async with serving(lambda _: next(answers)) as api, api.stream_repeated(WATCH) as chunks:
+        assert await anext(chunks) == b"abc"
+
+    assert len(api.server.seen) == 3
+
+
 @pytest.mark.parametrize("begun", [b"", HALF_A_HEAD.data, HALF_AN_ERROR.data], ids=["silence", "half a head", "error"])
 async def test_the_head_of_a_stream_has_a_time_limit(begun):
     async def opened(api):
