@@ -88,7 +88,7 @@ class Observer:
             ),
             self._cached_groups(job, owner),
         )
-        return self._observed(job, children)
+        return self._observed(job, children, stored=stored)
 
     async def live(self, owner: OwnerKey, pending_writes: PendingWrites) -> Snapshot | None:
         """What the apiserver says of the job now; ``None`` when there is no job of this UID any more."""
@@ -114,7 +114,7 @@ class Observer:
         groups = await self._list_groups(job, pending_writes)
         cached = self._cached_groups(job, owner_value(owner.key.namespace, owner.uid))
         children = _Children(pods, services, cached if groups is None else groups, groups is not None)
-        return self._observed(job, children)
+        return self._observed(job, children, stored=stored)
 
     async def looked_for(self, seen: Snapshot, names: Sequence[str]) -> Snapshot:
         """The snapshot with those of these pods that are there, read live by their names, if they are the job's."""
@@ -255,7 +255,7 @@ class Observer:
             return job
         return replace(job, problems=(FieldError("spec", f"cannot be read: {stored.problem}"),))
 
-    def _observed(self, job: TrainingJob, children: _Children) -> Snapshot:
+    def _observed(self, job: TrainingJob, children: _Children, *, stored: StoredJob) -> Snapshot:
         services = tuple(children.services)
         present = [found.pod for found in children.pods if found.pod is not None and _is_child(found, job)]
         known = {pod.uid for pod in present}
@@ -276,6 +276,7 @@ class Observer:
             kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
             offered_scheduler=self._offered(job.run_policy.scheduling.scheduler),
+            status_time=stored.status_time(),
         )
 
 

@@ -297,6 +297,8 @@ class Snapshot:
     """How many more there are to be than ``job`` has now, once the queue has room for them."""
     ignored: tuple[FieldError, ...] = ()
     """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
+    status_time: datetime | None = None
+    """When the status was last changed, by the clock of the API server; ``None`` where it does not say so."""
 
     @property
     def is_under_way(self) -> bool:
@@ -307,14 +309,14 @@ class Snapshot:
     def noted(self, moment: datetime | None) -> datetime | None:
         """A moment that a status has noted as past; one that a wrong clock has put into the future is now.
 
-        It may be this clock that is wrong: then what others have noted of the pods is ahead of it, too, and the moment
-        was not before that. A deadline that came too early would cost more than one that comes too late.
+        It may be this clock that is wrong: then what others have noted of pods and status is ahead of it, too, and the
+        moment was not before that. A deadline that came too early would cost more than one that comes too late.
         """
         if moment is None or not is_ahead(moment, self.now):
             return moment
         ends = (pod.main.finished_at for pod in self.pods if pod.main)
-        known = [found for found in (*ends, *(pod.created_at for pod in self.pods)) if found]
-        return min(max(self.now, *known) if known else self.now, moment)
+        others = (*ends, *(pod.created_at for pod in self.pods), self.status_time)
+        return min(max([self.now, *filter(None, others)]), moment)
 
     def decided(self) -> "Snapshot":
         """The same, where the job's profile has chosen the deciding container of each pod, and the job its scheduler.

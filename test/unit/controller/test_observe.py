@@ -1,6 +1,7 @@
 """The snapshot of a job, from caches and live."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import msgspec
@@ -12,7 +13,7 @@ from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.projections.autoscalers import autoscaler_reader
-from tf_operator.controller.projections.jobs import JobMeta, StoredJob
+from tf_operator.controller.projections.jobs import FieldManager, JobMeta, StoredJob
 from tf_operator.controller.projections.tensorboards import tensorboard_reader
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.profile import OPERATOR_LABEL
@@ -167,6 +168,18 @@ async def test_a_live_list_that_expires_begins_again(harness, monkeypatch):
     harness.api.on_way = expires_once
 
     assert [pod.name for pod in (await live(harness)).pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
+
+
+async def test_the_api_server_says_when_the_status_was_last_changed(harness):
+    observer = harness.reconciler.observer
+    stored = observer.stored(KEY)
+    assert observer.from_caches(stored).status_time is None
+
+    times = (("status", "2026-03-01T09:00:00Z"), ("status", "no time"), ("", "2026-03-01T10:00:00Z"))
+    managers = tuple(FieldManager("operator", subresource, time) for subresource, time in times)
+    replace_parts = msgspec.structs.replace
+    stored = replace_parts(stored, metadata=replace_parts(stored.metadata, managed_fields=managers))
+    assert observer.from_caches(stored).status_time == datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 async def test_what_has_our_labels_and_another_owner_is_not_ours(harness):

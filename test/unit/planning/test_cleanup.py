@@ -1,5 +1,6 @@
 """When a finished job is deleted, and what is deleted of it; golden cases show each policy."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from support.simulator import MORNING, simulator
 from tf_operator.meta import rfc3339
 from tf_operator.planning import cleanup
 from tf_operator.planning.actions import Delete, DeleteCollection
+from tf_operator.planning.plan import make_plan
 
 
 def finished(job):
@@ -44,6 +46,15 @@ def test_a_time_to_live_is_not_late_because_a_clock_was_ahead():
     seen.settle()
 
     assert seen.is_deleted
+
+
+def test_a_clock_that_is_behind_does_not_end_a_time_to_live_early():
+    """Its pods, whose times would show it, are gone. The API server has a clock of its own."""
+    seen = finished(tfjob().workers(1).ttl(60).clean_pods("All"))
+    observed = seen.observe()
+    behind = replace(observed, now=observed.now - timedelta(hours=1), status_time=observed.now)
+
+    assert (observed.pods, make_plan(behind).report) == ((), None)
 
 
 def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():

@@ -5,6 +5,7 @@ that its owner learns of it.
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from typing import Final
 
@@ -16,7 +17,7 @@ from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.machinery.transport.responses import ObjectMeta
-from tf_operator.meta import Body
+from tf_operator.meta import Body, parse_time
 from tf_operator.planning import gang
 from tf_operator.planning.kueue import state
 
@@ -82,6 +83,11 @@ class StoredJob(msgspec.Struct, frozen=True):
     def status_managers(self) -> tuple[FieldManager, ...]:
         """Who has changed the status, and still has a part in it."""
         return tuple(manager for manager in self.metadata.managed_fields if manager.subresource == "status")
+
+    def status_time(self) -> datetime | None:
+        """When the status was last changed, by the clock of the API server."""
+        times = (parse_time(manager.time) for manager in self.status_managers())
+        return max(filter(None, times), default=None)
 
 
 _READ_JOB: Final = decoder(_RawJob, keeps=gang.copies_annotation)
