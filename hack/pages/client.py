@@ -1,19 +1,32 @@
 """The reference of the Python client, from its signatures and docstrings."""
 
+import ast
 import dataclasses
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
+from itertools import pairwise
 from types import FunctionType
 from typing import Final
 
-from tf_operator.client import ClusterNotNamed, Job, JobEvent, JobPod, LogLine, NotPossible, TFJobs, WaitTimeout
+from tf_operator.client import (
+    ClusterNotNamed,
+    Explanation,
+    Job,
+    JobEvent,
+    JobPod,
+    LogLine,
+    NotPossible,
+    TFJobs,
+    WaitTimeout,
+)
 
 TEXT: Final = (
     "`from tf_operator.client import TFJobs`. `AsyncTFJobs` has the same methods as coroutines and asynchronous\n"
     "iterators. [From Python and notebooks](../how-to/python.md) shows how to use them."
 )
-_VALUES: Final = (Job, JobPod, JobEvent, LogLine)
+_VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation)
 _ERRORS: Final = (NotPossible, ClusterNotNamed, WaitTimeout)
 
 
@@ -29,7 +42,10 @@ def _lines() -> Iterator[str]:
             yield f"| `{name}({_parameters(found)})` | {_plain(found)} |\n"
     for kind in _VALUES:
         yield f"\n## {kind.__name__}\n\n{_plain(kind)}\n\n| attribute | type | |\n|---|---|---|\n"
-        yield from (f"| `{field.name}` | `{_type(field.type)}` | |\n" for field in dataclasses.fields(kind))
+        texts = _texts_below_fields(kind)
+        for field in dataclasses.fields(kind):
+            text = f"{texts[field.name]} " if field.name in texts else ""
+            yield f"| `{field.name}` | `{_type(field.type)}` | {text}|\n"
         for name, found in _members(kind):
             if isinstance(found, property) and found.fget:
                 yield f"| `{name}` | `{_type(inspect.signature(found.fget).return_annotation)}` | {_plain(found)} |\n"
@@ -39,6 +55,16 @@ def _lines() -> Iterator[str]:
 
 def _members(kind: type) -> Iterator[tuple[str, object]]:
     return ((name, found) for name, found in vars(kind).items() if not name.startswith("_"))
+
+
+def _texts_below_fields(kind: type) -> dict[str, str]:
+    nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(kind))))
+    body = next(node.body for node in nodes if isinstance(node, ast.ClassDef))
+    return {
+        ast.unparse(field.target): _one_line(below.value.value)
+        for field, below in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+    }
 
 
 def _type(annotation: object) -> str:
@@ -56,4 +82,8 @@ def _parameters(function: FunctionType) -> str:
 
 
 def _plain(found: object) -> str:
-    return " ".join((inspect.getdoc(found) or "").split()).replace("``", "`").replace("|", "\\|")
+    return _one_line(inspect.getdoc(found) or "")
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split()).replace("``", "`").replace("|", "\\|")

@@ -1,14 +1,14 @@
 """The objects that would be created, in full: YAML documents for ``kubectl apply --dry-run``.
 
 In the order in which the operator creates them: the PodGroup, Service and pod of each replica, the TensorBoard. One
-at a time, because the pods of a large job do not fit into memory together. Neighbour: ``dry_run`` has the objects.
+at a time, because the pods of a large job do not fit into memory together. Neighbour: ``client.plan`` has the objects.
 """
 
 from collections.abc import Iterator
 
 from tf_operator.cli import kube_yaml
-from tf_operator.cli.dry_run import DryRun
 from tf_operator.cli.validate import NO_UID
+from tf_operator.client.plan.dry_run import DryRun
 from tf_operator.planning.actions import Create
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from tf_operator.cli import output
+from tf_operator.client import display
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import Body, key_of, metadata_of, parse_time
 
@@ -52,7 +52,7 @@ class Finding:
 
     def __str__(self) -> str:
         mark = {True: "ok  ", False: "FAIL", None: "?   "}[self.is_well]
-        return f"{mark} {output.printable(self.what)}" + (f"\n     -> {self.step}" if self.step else "")
+        return f"{mark} {display.printable(self.what)}" + (f"\n     -> {self.step}" if self.step else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _of_lease(body: Body, now: datetime) -> Finding:
     age = (now - renewed).total_seconds() if renewed else None
     if age is not None and age <= 2 * limit and holder != "nobody":
         return Finding.well(f"{holder} leads, and renewed the Lease {key} {max(0, int(age))} s ago")
-    ago = f"was renewed {output.age(renewed, now)} ago" if renewed else "was never renewed"
+    ago = f"was renewed {display.age(renewed, now)} ago" if renewed else "was never renewed"
     return Finding.wrong(f"nobody leads: the Lease {key} {ago}", f"kubectl -n {key.namespace} get pods")
 
 

@@ -2,21 +2,13 @@
 
 import argparse
 import sys
-from contextlib import aclosing
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from tf_operator.cli import explain, explain_ends, session, target
-from tf_operator.cli.situation import Situation
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobPod
-from tf_operator.machinery.clock import SystemClock
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
-
-
-_MOST_LINES: Final = 10
-_LONGEST_LINE: Final = 1000
 
 
 def add_command(commands: "Commands") -> None:
@@ -33,41 +25,9 @@ def add_command(commands: "Commands") -> None:
     parser.set_defaults(run=lambda arguments: session.run(arguments, _explain))
 
 
-async def situation(jobs: AsyncTFJobs, job: Job) -> Situation:
-    """What there is to be explained about a job."""
-    pods: tuple[JobPod, ...] | None = None
-    try:
-        pods = await jobs.pods(job)
-    except Forbidden:
-        session.say("Pods may not be read here, so the explanation is made without them.")
-    try:
-        events = await jobs.events(job)
-    except Forbidden:
-        session.say("Events may not be read here, so the explanation is made without them.")
-        events = ()
-    seen = Situation(job, pods or (), events, SystemClock().now(), are_pods_known=pods is not None)
-    return replace(seen, log=await _failure_log(jobs, seen))
-
-
-async def _failure_log(jobs: AsyncTFJobs, seen: Situation) -> tuple[str, ...]:
-    """The last lines of a program that failed and left no termination message; none when its log is gone."""
-    failed = explain_ends.failure_log(seen)
-    if failed is None:
-        return ()
-    lines = jobs.logs(
-        seen.job, replica=failed.pod.replica, tail=_MOST_LINES, previous=failed.is_previous, longest=_LONGEST_LINE
-    )
-    try:
-        async with aclosing(lines):
-            return tuple([f"{line.replica} | {line.text}" async for line in lines])
-    except Forbidden:
-        session.say("Logs may not be read here, so the explanation is made without them.")
-    except ApiError:
-        pass  # the container is gone, and its log with it
-    return ()
-
-
 async def _explain(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.get(session.name_of(arguments.name, jobs))
-    sys.stdout.writelines(explain.text(await situation(jobs, job)))
+    explanation = await jobs.explain(session.name_of(arguments.name, jobs))
+    for note in explanation.notes:
+        session.say(note)
+    sys.stdout.write(f"{explanation}\n")
     return 0

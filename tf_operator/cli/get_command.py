@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tf_operator.cli import output, session, target
 from tf_operator.cli.usage import UsageError
-from tf_operator.client import AsyncTFJobs
+from tf_operator.client import AsyncTFJobs, display
 from tf_operator.machinery.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def _list(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     found = await jobs.list(all_namespaces=arguments.all_namespaces, selector=arguments.selector)
     if not found and arguments.output in {None, "wide"}:
         where = "in any namespace" if arguments.all_namespaces else f"in namespace {jobs.namespace}"
-        labels = f" with the labels {output.printable(arguments.selector)}" if arguments.selector else ""
+        labels = f" with the labels {display.printable(arguments.selector)}" if arguments.selector else ""
         session.say(f"There is no {jobs.api.resource.kind}{labels} {where}.")
         return 0
     shown = output.jobs(found, arguments.output, now=SystemClock().now(), shows_namespace=arguments.all_namespaces)

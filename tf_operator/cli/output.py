@@ -1,12 +1,13 @@
-"""Jobs, events and tables as they are printed, for people and for programs."""
+"""Jobs and events as they are printed, for people and for programs."""
 
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from tf_operator.client import Job, JobEvent
+from tf_operator.client.display import age, table
 from tf_operator.meta import Body
 
 FORMATS: Final = ("json", "yaml", "name", "wide")
@@ -80,42 +81,3 @@ def event_body(event: JobEvent) -> Mapping[str, Any]:
         "message": event.message,
         "count": event.count,
     }
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines with the cells below each other, as kubectl prints them."""
-    shown = [[printable(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
-
-
-def printable(text: str) -> str:
-    """Text of somebody's object on one line: on a terminal, control characters could rewrite what is shown."""
-    return "".join(char if char.isprintable() else " " if char.isspace() else "?" for char in text)
-
-
-def age(moment: datetime | None, now: datetime) -> str:
-    """How long ago, in kubectl's short form."""
-    return duration(now - moment) if moment else "-"
-
-
-def lasted(began: datetime | None, until: datetime | None) -> str:
-    """How long something took, in a sentence; empty when that is not known. Statuses have whole seconds."""
-    if not began or not until:
-        return ""
-    span = until - began
-    return "less than a second" if span < timedelta(seconds=1) else duration(span)
-
-
-def duration(span: timedelta) -> str:
-    """``59s``, ``3m20s``, ``2h``, ``5d``: as kubectl, finer while it is short."""
-    seconds = max(0, int(span.total_seconds()))
-    for limit, large, small, units in ((600, 60, 1, "ms"), (10800, 60, 0, "m"), (28800, 3600, 60, "hm")):
-        if seconds < limit and seconds >= 120:
-            first, rest = divmod(seconds, large)
-            second = rest // small if small else 0
-            return f"{first}{units[0]}" + (f"{second}{units[1]}" if second else "")
-    if seconds < 120:
-        return f"{seconds}s"
-    return f"{seconds // 3600}h" if seconds < 172800 else f"{seconds // 86400}d"

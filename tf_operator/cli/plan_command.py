@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.app import controller_config
-from tf_operator.cli import bodies, dry_run, manifests, plan_summary, validate
+from tf_operator.cli import bodies, manifests, plan_summary, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.client.plan import dry_run
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, text_of
 from tf_operator.planning import gang

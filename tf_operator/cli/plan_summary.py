@@ -1,15 +1,14 @@
 """What would be created for a job, as a text for people.
 
 First the replicas by type, then their addresses, then how the job ends and what remains of it; with TF_CONFIG of each
-replica on request. Neighbours: ``dry_run`` has the objects, ``plan_sentences``
-the sentences.
+replica on request. Neighbours: ``client.plan`` has the objects and the sentences.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tf_operator.cli import plan_sentences
-from tf_operator.cli.dry_run import DryRun, PlannedReplica, address, tf_configs
+from tf_operator.client.plan import sentences
+from tf_operator.client.plan.dry_run import DryRun, PlannedReplica, address, tf_configs
 from tf_operator.job.training_job import ReplicaSpec
 
 MOST_LISTED: Final = 8
@@ -30,7 +29,7 @@ def text(found: DryRun, *, wide: bool = False) -> Iterator[str]:
     if found.replicas:
         yield from _wide(found) if wide else _names(found)
         yield "\n"
-    yield from table([], [[f"{name}:", sentence] for name, sentence in plan_sentences.sentences(found)])
+    yield from table([], [[f"{name}:", sentence] for name, sentence in sentences.sentences(found)])
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

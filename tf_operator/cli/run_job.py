@@ -15,11 +15,12 @@ from importlib.util import find_spec
 from typing import Final
 
 from tf_operator.app import signals
-from tf_operator.cli import explain, explain_command, log_lines, output, session
+from tf_operator.cli import log_lines, session
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_view import PlainView, RunView
-from tf_operator.cli.situation import Situation
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, display
+from tf_operator.client.explanation import checks, reading
+from tf_operator.client.explanation.situation import Situation
 from tf_operator.job.training_job import CleanPodPolicy
 from tf_operator.machinery.clock import Clock, SystemClock
 
@@ -155,7 +156,7 @@ class JobRun:
                     if not self._options.leaves_out(line.text):
                         (await self._shown()).show_line(line)
         except Forbidden as error:
-            session.say(f"the logs are not shown: {output.printable(str(error))}")
+            session.say(f"the logs are not shown: {display.printable(str(error))}")
 
     async def _shown(self) -> RunView:
         """The view, once nobody is being asked."""
@@ -163,19 +164,22 @@ class JobRun:
         return self._view
 
     async def _end(self) -> int:
-        job, is_kept = self._job, self._options.is_lasting
+        job = self._job
         if job.exit_code is None:
             return session.failed(f"{job.kind} {job.namespace}/{job.name} was deleted before it had ended")
         try:
-            seen = await explain_command.situation(self._jobs, job)
+            situation = await reading.read(self._jobs, job, self._clock.now())
         except (ApiError, OSError):  # the job has its exit code all the same
-            seen = Situation(job, (), (), self._clock.now())
+            situation = Situation(job, (), (), self._clock.now())
+        for note in situation.notes:
+            session.say(note)
         if job.exit_code:
-            sys.stderr.writelines(explain.text(seen, is_kept=is_kept))
+            explanation = checks.explain(situation)
+            session.say(str(explanation if self._options.is_lasting else explanation.without_server()))
         else:
-            took = output.lasted(job.started, job.finished)
+            took = display.lasted(job.started, job.finished)
             session.say(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()}{took and f' after {took}'}")
-        self._report_left(", ".join(pod.replica for pod in seen.pods if pod.is_running))
+        self._report_left(", ".join(pod.replica for pod in situation.pods if pod.is_running))
         return job.exit_code
 
     def _report_left(self, running: str) -> None:

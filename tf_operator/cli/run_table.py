@@ -12,9 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tf_operator.cli import output
 from tf_operator.cli.run_view import MOST_REPLICAS, state_of
-from tf_operator.client import Job, JobEvent, JobPod, LogLine, pods
+from tf_operator.client import Job, JobEvent, JobPod, LogLine, display, pods
 from tf_operator.machinery.clock import Clock
 
 _COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "bright_cyan", "bright_yellow", "bright_magenta")
@@ -46,7 +45,7 @@ class LiveTable:
     def show_event(self, event: JobEvent) -> None:
         """Show a warning above the table."""
         if event.is_warning:
-            self._console.print(Text(f"warning: {output.printable(event.message)}", "yellow"))
+            self._console.print(Text(f"warning: {display.printable(event.message)}", "yellow"))
 
     def show_line(self, line: LogLine) -> None:
         """Show a line above the table."""
@@ -67,7 +66,7 @@ class LiveTable:
 
     def _table(self) -> Group:
         job = self._job
-        began = output.age(job.started or job.created, job.finished or self._clock.now())
+        began = display.age(job.started or job.created, job.finished or self._clock.now())
         title = Text.assemble(
             f"{job.kind} {job.namespace}/{job.name}  ",
             (job.phase or "New", _PHASES.get(job.phase, "bold")),
@@ -83,7 +82,7 @@ class LiveTable:
         restarts = pods.restarts(job, shown)
         for pod in shown[:MOST_REPLICAS]:
             what = state_of(pod) if pod.replica in there else "was deleted at the end"
-            state = Text(output.printable(what), overflow="ellipsis")
+            state = Text(display.printable(what), overflow="ellipsis")
             table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(restarts[pod.replica]), pod.node)
         if len(shown) > MOST_REPLICAS:
             table.add_row("...", f"{len(shown) - MOST_REPLICAS} more")

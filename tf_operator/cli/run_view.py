@@ -6,9 +6,8 @@ Logs go to standard output; everything else goes to standard error, so that the 
 
 from typing import Protocol, TextIO
 
-from tf_operator.cli import output
 from tf_operator.cli.log_lines import Printer
-from tf_operator.client import Job, JobEvent, JobPod, LogLine
+from tf_operator.client import Job, JobEvent, JobPod, LogLine, display
 
 MOST_REPLICAS = 20
 """Of a larger job single replicas are not reported."""
@@ -82,7 +81,7 @@ class PlainView:
         """Nothing is open."""
 
     def _note(self, text: str) -> None:
-        self._notes.write(f"{output.printable(text)}\n")
+        self._notes.write(f"{display.printable(text)}\n")
         self._notes.flush()
 
 

@@ -9,8 +9,17 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
-from tf_operator.cli import failures, imports, output, target, usage
-from tf_operator.client import ApiError, AsyncTFJobs, ConfigurationError, NotFound, NotPossible, WaitTimeout, cluster
+from tf_operator.cli import failures, imports, target, usage
+from tf_operator.client import (
+    ApiError,
+    AsyncTFJobs,
+    ConfigurationError,
+    NotFound,
+    NotPossible,
+    WaitTimeout,
+    cluster,
+    display,
+)
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.errors import NoReply
@@ -50,7 +59,7 @@ async def _connected(arguments: argparse.Namespace, verb: Verb, choice: ClusterC
             if arguments.verbose:
                 say(f"using {choice.reason}: {jobs.host}, namespace {jobs.namespace}")
             elif note:
-                say(f"tfjob: {output.printable(note)}")
+                say(f"tfjob: {display.printable(note)}")
             try:
                 return await verb(jobs, arguments)
             except NotFound as error:
@@ -84,7 +93,7 @@ def make_jobs(arguments: argparse.Namespace, choice: ClusterChoice) -> AsyncTFJo
 
 def where(jobs: AsyncTFJobs) -> str:
     """Where something was changed, to end a sentence with."""
-    return f"in {output.printable(jobs.cluster)}"
+    return f"in {display.printable(jobs.cluster)}"
 
 
 def say(text: str) -> None:
@@ -94,7 +103,7 @@ def say(text: str) -> None:
 
 def failed(sentence: str, code: int = FAILED) -> int:
     """Say why a command has failed; its exit code."""
-    say(f"tfjob: {output.printable(sentence)}")
+    say(f"tfjob: {display.printable(sentence)}")
     return code
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tf_operator.cli import manifests, output, session, target, validate
 from tf_operator.cli.manifests import Manifest, ManifestError
-from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible
+from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible, display
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, metadata_of, text_of
 
@@ -77,7 +77,7 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
         jobs = [manifest for manifest in found if registry.api_of(manifest.body)]
     wrong = [*_elsewhere(found, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
     for line in wrong:
-        session.say(output.printable(line))
+        session.say(display.printable(line))
     return None if wrong else found
 
 

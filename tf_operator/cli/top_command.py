@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from tf_operator.cli import output, session, target
-from tf_operator.client import AsyncTFJobs, JobPod, NotFound, NotPossible, pods
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs, JobPod, NotFound, NotPossible, display, pods
 from tf_operator.machinery.transport import requests, responses
 from tf_operator.machinery.transport.requests import Request, Resource
 from tf_operator.meta import Body, key_of
@@ -51,7 +51,7 @@ def table(found: tuple[JobPod, ...], metrics: list[Body]) -> list[str]:
     """A line for each replica of which there are figures."""
     usage = {key_of(body).name: body for body in metrics}
     rows = [[pod.replica, pod.name, *_used(usage[pod.name]), pod.node] for pod in found if pod.name in usage]
-    return list(output.table(["REPLICA", "POD", "CPU", "MEMORY", "NODE"], rows))
+    return list(display.table(["REPLICA", "POD", "CPU", "MEMORY", "NODE"], rows))
 
 
 def _used(body: Body) -> tuple[str, str]:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import output, session, target
-from tf_operator.client import AsyncTFJobs, NotPossible
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs, NotPossible, display
 from tf_operator.dialects import registry
 from tf_operator.machinery import log
 from tf_operator.machinery.clock import SystemClock
@@ -83,7 +83,7 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
             asyncio.TaskGroup() as tasks,
         ):
             following = tasks.create_task(shown.run())
-            sys.stdout.write(f"Jobs of {output.printable(title)}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
+            sys.stdout.write(f"Jobs of {display.printable(title)}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
             sys.stdout.flush()
             with shown.heard(ProblemReporter(shown).report), _opened(guard.url, is_wanted=not arguments.no_browser):
                 await stopped.wait()

@@ -4,8 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import output, session, target
-from tf_operator.client import AsyncTFJobs, JobPhase
+from tf_operator.cli import session, target
+from tf_operator.client import AsyncTFJobs, JobPhase, display
 from tf_operator.machinery.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in [session.name_of(it, jobs) for it in arguments.name]:
         left = max(0.001, round(end - clock.monotonic(), 2)) if end else None
         job = await jobs.wait(name, until=wanted, timeout=left)
-        said = f": {output.printable(job.message)}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
+        said = f": {display.printable(job.message)}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
         sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{said}\n")
         is_well = is_well and job.phase is (wanted or JobPhase.SUCCEEDED)
     return 0 if is_well else session.FAILED

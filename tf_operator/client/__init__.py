@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tf_operator.client.blocking import TFJobs
     from tf_operator.client.cluster import ClusterNotNamed
     from tf_operator.client.events import JobEvent
+    from tf_operator.client.explanation.situation import Explanation
     from tf_operator.client.job import Job, NotPossible, ReplicaSummary
     from tf_operator.client.jobs import AsyncTFJobs, WaitTimeout
     from tf_operator.client.logs import LogLine
@@ -37,6 +38,7 @@ __all__ = [
     "ClusterNotNamed",
     "ConfigurationError",
     "Conflict",
+    "Explanation",
     "Forbidden",
     "Invalid",
     "Job",
@@ -56,6 +58,7 @@ _HOMES: Final = {
     "TFJobs": "tf_operator.client.blocking",
     "ClusterNotNamed": "tf_operator.client.cluster",
     "JobEvent": "tf_operator.client.events",
+    "Explanation": "tf_operator.client.explanation.situation",
     **dict.fromkeys(("Job", "NotPossible", "ReplicaSummary"), "tf_operator.client.job"),
     **dict.fromkeys(("AsyncTFJobs", "WaitTimeout"), "tf_operator.client.jobs"),
     "LogLine": "tf_operator.client.logs",

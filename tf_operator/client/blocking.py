@@ -12,7 +12,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from tf_operator.client.events import JobEvent
 from tf_operator.client.job import Job, NotPossible
@@ -21,6 +21,9 @@ from tf_operator.client.logs import LogLine
 from tf_operator.client.pods import JobPod
 from tf_operator.job.record import JobPhase
 from tf_operator.machinery.transport.transport import Transport
+
+if TYPE_CHECKING:
+    from tf_operator.client.explanation.situation import Explanation
 
 T = TypeVar("T")
 _OPEN: Final = weakref.WeakSet[asyncio.AbstractEventLoop]()
@@ -138,6 +141,10 @@ class TFJobs:
                 longest=longest,
             )
         )
+
+    def explain(self, job: str | Job) -> "Explanation":
+        """Why a job is in its state, what it waits for, and what to do next; ``print`` shows it in sentences."""
+        return self._run(self._jobs.explain(job))
 
     def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""

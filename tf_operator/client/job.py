@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from html import escape
 from typing import Any, Final
 
+from tf_operator.client import display
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.record import ENDS, FirstFailure, JobPhase
 from tf_operator.job.training_job import TrainingJob
@@ -92,9 +92,7 @@ class JobList(tuple[Job, ...]):
 
 
 def _html_table(jobs: Iterable[Job]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(job))}</tr>" for job in jobs)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return display.html_table(_COLUMNS, map(_cells, jobs))
 
 
 def _cells(job: Job) -> tuple[str, ...]:

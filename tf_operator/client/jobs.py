@@ -4,7 +4,7 @@ import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tf_operator.client import changes, cluster, discovery, events, logs, package_client, pods, replacement
 from tf_operator.client.cluster import ClusterChoice
@@ -23,6 +23,9 @@ from tf_operator.machinery.transport.client import REPLY_WITHIN, ApiClient
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, text_of, uid_of
+
+if TYPE_CHECKING:
+    from tf_operator.client.explanation.situation import Explanation
 
 DEFAULT_NAMESPACE: Final = "default"
 
@@ -268,22 +271,15 @@ class AsyncTFJobs:
                 async for line in lines:
                     yield line
             return
-        refusal: errors.Refused | None = None
-        chosen = await self._pods_with_logs(found, replica)
-        refused = 0
-        for pod in chosen:
-            logs.check(pod, options)
-            try:
-                async with aclosing(logs.read(self.client, pod, options)) as lines:
-                    async for line in lines:
-                        yield line
-            except errors.Refused as error:
-                # Of several replicas some have nothing to read: no run before, or a container that was not started.
-                # A log that was there is missed all the same.
-                refusal = refusal if isinstance(refusal, errors.Expired) else error
-                refused += 1
-        if refusal and (refused == len(chosen) or isinstance(refusal, errors.Expired)):
-            raise refusal
+        async with aclosing(logs.read_each(self.client, await self._pods_with_logs(found, replica), options)) as lines:
+            async for line in lines:
+                yield line
+
+    async def explain(self, job: str | Job) -> "Explanation":
+        """Why a job is in its state, what it waits for, and what to do next; ``print`` shows it in sentences."""
+        from tf_operator.client.explanation import checks, reading  # noqa: PLC0415 (no other verb waits for them)
+
+        return checks.explain(await reading.read(self, await self.get(job), self._clock.now()))
 
     async def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""

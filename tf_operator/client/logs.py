@@ -6,7 +6,7 @@ None``) is not waited for.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -103,6 +103,24 @@ async def read(client: ApiClient, pod: JobPod, options: LogOptions) -> AsyncGene
     async with aclosing(_timed(client, pod, request(pod, options, follow=False), options.longest)) as lines:
         async for line, _ in lines:
             yield line
+
+
+async def read_each(client: ApiClient, sources: Sequence[JobPod], options: LogOptions) -> AsyncGenerator[LogLine, None]:
+    """The lines of several pods, one pod after the other."""
+    refusals = list[errors.Refused]()
+    for pod in sources:
+        check(pod, options)
+        try:
+            async with aclosing(read(client, pod, options)) as lines:
+                async for line in lines:
+                    yield line
+        except errors.Refused as error:
+            refusals.append(error)
+    # Of several replicas some have nothing to read: no run before, or a container that was not started. A log that was
+    # there is missed all the same.
+    expired = [refusal for refusal in refusals if isinstance(refusal, errors.Expired)]
+    if expired or (refusals and len(refusals) == len(sources)):
+        raise (*expired, refusals[-1])[0]
 
 
 async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clock) -> AsyncGenerator[LogLine, None]:

@@ -3,7 +3,8 @@
 import pytest
 
 from support.builders import tfjob
-from tf_operator.cli import dry_run, plan_summary, validate
+from tf_operator.cli import plan_summary, validate
+from tf_operator.client.plan import dry_run
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 

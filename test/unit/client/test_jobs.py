@@ -20,6 +20,7 @@ from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 
 ENDED = {"state": {"terminated": {"exitCode": 0}}, "name": "tensorflow"}
+FAILED = {"state": {"terminated": {"exitCode": 3, "containerID": "process://1"}}, "name": "tensorflow"}
 
 
 @pytest.fixture
@@ -77,6 +78,37 @@ async def test_a_notebook_shows_jobs_as_a_table(jobs, cluster):
     assert "<td>b</td><td>Failed</td><td>0/2</td><td>0</td>" in shown
     assert shown.endswith("<td>no &lt;data&gt;</td></tr></tbody></table>")
     assert (await jobs.get("a"))._repr_html_().count("<tr>") == 2
+
+
+async def test_a_job_is_explained_in_values_sentences_and_a_table(jobs, cluster):
+    cluster.pod(cluster.job(), "chief-0", "Failed", containerStatuses=[FAILED])
+    cluster.report("j", "Failed")
+    cluster.logs["j-chief-0"] = [b"no <data>\n"]
+
+    explanation = await jobs.explain("j")
+
+    assert (explanation.job, explanation.state) == ("TFJob default/j", "has failed")
+    assert explanation.reasons[-1] == "chief-0 (pod j-chief-0) ended with exit code 3"
+    assert explanation.log == ("chief-0 | no <data>",)
+    assert str(explanation).splitlines()[0] == "TFJob default/j has failed."
+    assert "  Log:       chief-0 | no <data>" in str(explanation).splitlines()
+    assert "<tr><td>Log:</td><td>chief-0 | no &lt;data&gt;</td></tr>" in explanation._repr_html_()
+
+
+async def test_what_may_not_be_read_is_noted_in_an_explanation(jobs, cluster, monkeypatch):
+    cluster.job()
+
+    async def refuse(*_):
+        raise errors.Forbidden(403, errors.Status(message="you may not"))
+
+    monkeypatch.setattr(jobs, "pods", refuse)
+    monkeypatch.setattr(jobs, "events", refuse)
+
+    notes = (await jobs.explain("j")).notes
+
+    assert notes == tuple(
+        f"{objects} may not be read here, so the explanation is made without them." for objects in ("Pods", "Events")
+    )
 
 
 async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, cluster):

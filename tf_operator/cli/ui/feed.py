@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from tf_operator.cli import output
+from tf_operator.client import display
 from tf_operator.machinery.log import Logger
 
 MOST_TEXT: Final = 1000
@@ -131,5 +131,5 @@ def frame_of(event: str, encoded: Sequence[bytes]) -> bytes:
 def shown(text: str, most: int = MOST_TEXT) -> str:
     """Somebody's text: of bounded length, without what changes how other text is shown."""
     cut = text if len(text) <= 2 * most else text[: 2 * most]
-    plain = output.printable(_ESCAPES.sub("", cut))
+    plain = display.printable(_ESCAPES.sub("", cut))
     return plain if len(plain) <= most else f"{plain[: most - 1]}\u2026"

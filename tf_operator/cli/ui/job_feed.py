@@ -5,10 +5,10 @@ from contextlib import aclosing
 from typing import Final
 
 from tf_operator.cli import failures
-from tf_operator.cli.situation import Situation
 from tf_operator.cli.ui import feed, job_page
 from tf_operator.cli.ui.feed import RunningFeed
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound
+from tf_operator.client.explanation.situation import Situation
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 

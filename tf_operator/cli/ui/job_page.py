@@ -7,10 +7,11 @@ document as text.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tf_operator.cli import explain, explain_ends, kube_yaml, output, run_view
-from tf_operator.cli.situation import Situation
+from tf_operator.cli import kube_yaml, run_view
 from tf_operator.cli.ui import board, feed
-from tf_operator.client import Job, JobEvent, JobPod, pods
+from tf_operator.client import Job, JobEvent, JobPod, display, pods
+from tf_operator.client.explanation import checks, ends
+from tf_operator.client.explanation.situation import Situation
 from tf_operator.job.record import FirstFailure
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning import termination_message
@@ -22,7 +23,7 @@ Shown = Mapping[str, object]
 
 def overview(seen: Situation, *, note: str = "", is_deleted: bool = False) -> Shown:
     """The job, why it is in its state, its first failure, its TensorBoard."""
-    job, said = seen.job, explain.explain(seen)
+    job, said = seen.job, checks.explain(seen)
     return {
         "state": "Deleted" if is_deleted else board.state(job),
         "explanation": "was deleted" if is_deleted else feed.shown(said.state),
@@ -32,7 +33,7 @@ def overview(seen: Situation, *, note: str = "", is_deleted: bool = False) -> Sh
         "created": board.moment(job.created),
         "started": board.moment(job.started),
         "finished": board.moment(job.finished),
-        "ran": output.lasted(job.started, job.finished),
+        "ran": display.lasted(job.started, job.finished),
         "ready": job.ready,
         "restarts": job.restarts,
         "failure": _failure(job),
@@ -128,7 +129,7 @@ def _failure(job: Job) -> Shown | None:
     first = job.first_failure
     if first is None:
         return None
-    ended = "" if first.exit_code is None else f"ended with {explain_ends.ending(first.exit_code, first.reason)}"
+    ended = "" if first.exit_code is None else f"ended with {ends.ending(first.exit_code, first.reason)}"
     return {
         "pod": feed.shown(first.pod),
         "replica": _replica_of(job, first),

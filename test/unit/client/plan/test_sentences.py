@@ -5,7 +5,9 @@ import pytest
 from support import t9k
 from support.builders import tfjob
 from support.templates import Template
-from tf_operator.cli import dry_run, plan_sentences, validate
+from tf_operator.cli import validate
+from tf_operator.client.plan import dry_run
+from tf_operator.client.plan import sentences as plan_sentences
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
 WORKERS = tfjob("j").workers(2)

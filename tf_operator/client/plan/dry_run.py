@@ -1,7 +1,7 @@
 """What the operator would create for a job: its own pure planning, applied to a job without children.
 
 Where the plan creates a PodGroup and waits for it, a second plan is made with the group admitted. A suspended job is
-planned as if it were resumed. Neighbours: ``plan_summary`` and ``bodies`` show the result.
+planned as if it were resumed. Neighbours: ``sentences`` says how the job ends.
 """
 
 from collections.abc import Iterable, Iterator

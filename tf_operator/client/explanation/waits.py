@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from tf_operator.cli.situation import Situation
-from tf_operator.client import JobPod
+from tf_operator.client.explanation.situation import Situation
+from tf_operator.client.pods import JobPod
 from tf_operator.job.record import PendingKind
 
 _MOST: Final = 3
@@ -40,61 +40,61 @@ _STEPS: Final[Mapping[str, str]] = {
 class Wait(NamedTuple):
     """What is waited for, and what to do."""
 
-    what: tuple[str, ...]
+    conditions: tuple[str, ...]
     steps: tuple[str, ...]
 
 
-def find(seen: Situation) -> Wait | None:
+def find(situation: Situation) -> Wait | None:
     """What keeps the job from running; ``None`` when nothing does."""
-    return _rejected(seen) or _pending(seen) or _without_pods(seen)
+    return _rejected(situation) or _pending(situation) or _without_pods(situation)
 
 
-def terminating(seen: Situation) -> tuple[str, ...]:
+def terminating(situation: Situation) -> tuple[str, ...]:
     """The pods that were deleted and are still there."""
-    names = [pod.name for pod in seen.pods if pod.is_terminating]
+    names = [pod.name for pod in situation.pods if pod.is_terminating]
     return (f"{_listed(names)} to be gone",) if names else ()
 
 
-def missing(seen: Situation) -> tuple[str, ...]:
+def missing(situation: Situation) -> tuple[str, ...]:
     """The replicas that have no pod, and have not succeeded before."""
-    there, record = {pod.replica for pod in seen.pods}, seen.job.spec.record
+    there, record = {pod.replica for pod in situation.pods}, situation.job.spec.record
     names = [
         name
-        for spec in seen.job.spec.replicas
-        for index in range(spec.count if seen.are_pods_known else 0)
+        for spec in situation.job.spec.replicas
+        for index in range(spec.count if situation.are_pods_known else 0)
         if (name := f"{spec.type.label}-{index}") not in there and index not in record.of(spec.type).completed
     ]
     return (f"the operator, which has not made a pod for {_listed(names)}",) if names else ()
 
 
-def chief(seen: Situation) -> Wait:
+def chief(situation: Situation) -> Wait:
     """What workers and parameter servers wait for that have no chief, once the job has run for a while."""
-    started = seen.job.started
-    has_run = started is not None and (seen.now - started).total_seconds() >= _LONG
-    if not (has_run and seen.job.spec.has_servers_without_chief):
+    started = situation.job.started
+    has_run = started is not None and (situation.now - started).total_seconds() >= _LONG
+    if not (has_run and situation.job.spec.has_servers_without_chief):
         return Wait((), ())
     return Wait((_NO_CHIEF,), ("if nothing gets on: make the job again with a Chief, which hands out the steps",))
 
 
-def _pending(seen: Situation) -> Wait | None:
+def _pending(situation: Situation) -> Wait | None:
     by_reason = dict[str, list[JobPod]]()
-    for pod in seen.pods:
+    for pod in situation.pods:
         if pod.pending_reason and not pod.is_terminating:
             by_reason.setdefault(pod.pending_reason, []).append(pod)
-    gone = terminating(seen)
+    gone = terminating(situation)
     if not by_reason:
         if not gone:
             return None
         return Wait(gone, ("wait for the grace period; if it is over, the node may be lost: kubectl get nodes",))
-    ordered = sorted(by_reason.items(), key=lambda found: -len(found[1]))[:_MOST]
-    said = [(_explained(seen, reason, pods), _listed([pod.replica for pod in pods])) for reason, pods in ordered]
-    steps = dict.fromkeys(_step(reason) for reason, _ in said)
-    return Wait((*(f"{who}: {reason}" for reason, who in said), *gone), tuple(filter(None, steps)))
+    ordered = sorted(by_reason.items(), key=lambda group: -len(group[1]))[:_MOST]
+    groups = [(_explained(situation, reason, pods), _listed([pod.replica for pod in pods])) for reason, pods in ordered]
+    steps = dict.fromkeys(_step(reason) for reason, _ in groups)
+    return Wait((*(f"{replicas}: {reason}" for reason, replicas in groups), *gone), tuple(filter(None, steps)))
 
 
-def _explained(seen: Situation, reason: str, pods: list[JobPod]) -> str:
+def _explained(situation: Situation, reason: str, pods: list[JobPod]) -> str:
     """The reason, and what the last event of these pods has to add."""
-    warning = seen.last_warning(*(pod.name for pod in pods))
+    warning = situation.last_warning(*(pod.name for pod in pods))
     if warning is None or warning.message.removeprefix("Error: ") in reason:
         return reason
     return f"{reason} ({warning.reason}: {warning.message})"
@@ -108,30 +108,30 @@ def _step(reason: str) -> str:
     return next((step for beginning, step in _STEPS.items() if reason.startswith(beginning)), "")
 
 
-def _rejected(seen: Situation) -> Wait | None:
+def _rejected(situation: Situation) -> Wait | None:
     """The API server does not let the operator make a pod or a Service."""
-    record, warning = seen.job.spec.record.pending, seen.last_warning(seen.job.name)
+    record, warning = situation.job.spec.record.pending, situation.last_warning(situation.job.name)
     is_recorded = record is not None and record.kind is PendingKind.REJECTED
     is_reported = warning is not None and warning.reason.startswith("FailedCreate")
-    if not is_recorded and not (is_reported and seen.are_pods_known and not seen.pods):
+    if not is_recorded and not (is_reported and situation.are_pods_known and not situation.pods):
         return None
-    said = record.reason if record and is_recorded else warning.message if warning else ""
+    message = record.reason if record and is_recorded else warning.message if warning else ""
     step = "fix what the message says: the operator tries again by itself"
-    if "quota" in said:
+    if "quota" in message:
         step = "raise the namespace's quota, or request less: the operator tries again by itself"
-    what = record.subject if record and is_recorded else "a pod"
-    return Wait((f"{what}, which was rejected: {said}",), (step,))
+    child = record.subject if record and is_recorded else "a pod"
+    return Wait((f"{child}, which was rejected: {message}",), (step,))
 
 
-def _without_pods(seen: Situation) -> Wait | None:
+def _without_pods(situation: Situation) -> Wait | None:
     """The operator has accepted the job and made none of its pods."""
-    job = seen.job
-    if seen.pods or not seen.are_pods_known or not job.spec.pod_count:
+    job = situation.job
+    if situation.pods or not situation.are_pods_known or not job.spec.pod_count:
         return None
     if "PodGroup" in job.message:
         step = f"kubectl -n {job.namespace} describe podgroups {job.name}: its conditions say what is missing"
         return Wait(("its PodGroup, which the gang scheduler has not admitted",), (step,))
-    if (seen.age or 0) < 10:
+    if (situation.age or 0) < 10:
         return Wait(("the operator, which makes its pods",), ("wait a moment",))
     return Wait(("the operator, which has not made its pods",), (f"tfjob events {job.name}", "tfjob doctor"))
 

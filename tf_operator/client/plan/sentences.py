@@ -1,7 +1,7 @@
 """How a job ends, in sentences: success, restarts, limits, and what remains of it.
 
 The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one changes there, its sentence changes here.
-``plan_summary`` prints the sentences.
+``tfjob plan`` shows the sentences.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from tf_operator.planning import resizing, restart_rules
 from tf_operator.planning.restart_rules import RestartRules
 
 if TYPE_CHECKING:
-    from tf_operator.cli.dry_run import DryRun
+    from tf_operator.client.plan.dry_run import DryRun
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
@@ -35,28 +35,28 @@ _CLEAN_UP: Final = {
 }
 
 
-def sentences(found: "DryRun") -> Iterator[tuple[str, str]]:
+def sentences(plan: "DryRun") -> Iterator[tuple[str, str]]:
     """Pairs of a heading and its sentence."""
-    job = found.job
+    job = plan.job
     by_template = job.profile.restart_by is RestartBy.TEMPLATE
     yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
-    for found_range in job.elastic.ranges if job.elastic else ():
-        yield "Elastic", _elastic(job, found_range)
+    for elastic_range in job.elastic.ranges if job.elastic else ():
+        yield "Elastic", _elastic(job, elastic_range)
     yield from (("Restarts", rules) for rules in _restart_rules(job))
     yield from (("Limit", limit) for limit in _limits(job.run_policy, job.profile.failure_scope))
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
-    if found.extras:
-        what = " and ".join(f"{create.resource.kind} {create.name}" for create in found.extras)
-        yield "TensorBoard", f"{what}, if the operator runs with --tensorboards; until the job is deleted"
+    if plan.extras:
+        children = " and ".join(f"{create.resource.kind} {create.name}" for create in plan.extras)
+        yield "TensorBoard", f"{children}, if the operator runs with --tensorboards; until the job is deleted"
     if images := _images(job):
         here = "tfjob run without one takes programs and Python (--python) of this machine"
         yield "Images", f"{', '.join(images)} in a cluster; {here}"
-    if (size := found.gang_size) is not None:
-        scheduler = job.run_policy.scheduling.scheduler or found.settings.gang_scheduler
+    if (size := plan.gang_size) is not None:
+        scheduler = job.run_policy.scheduling.scheduler or plan.settings.gang_scheduler
         yield "Gang", f"{scheduler} starts {size} pods together, or none"
 
 
@@ -69,17 +69,18 @@ def _images(job: TrainingJob) -> list[str]:
 def _listed_in(spec: ReplicaSpec, kind: str) -> Iterator[Body]:
     """The containers, or the init containers, of a template."""
     pod = spec.template.get("spec")
-    found = pod.get(kind) if isinstance(pod, Mapping) else None
-    return (entry for entry in found if isinstance(entry, Mapping)) if isinstance(found, list) else iter(())
+    entries = pod.get(kind) if isinstance(pod, Mapping) else None
+    return (entry for entry in entries if isinstance(entry, Mapping)) if isinstance(entries, list) else iter(())
 
 
-def _elastic(job: TrainingJob, found: ElasticRange) -> str:
-    more, fewer = (resizing.replaces_pods(job, found.type, is_growth=grows) for grows in (True, False))
+def _elastic(job: TrainingJob, elastic_range: ElasticRange) -> str:
+    more, fewer = (resizing.replaces_pods(job, elastic_range.type, is_growth=grows) for grows in (True, False))
     when = {(True, True): "a change", (True, False): "growth"}.get((more, fewer), "nothing")
-    what = "replaces the other pods"
+    effect = "replaces the other pods"
     if job.elastic and job.elastic.restarts_in_place:
-        what = "restarts the other pods in place, or replaces them without --restart-in-place"
-    return f"from {found.least} to {found.most} replicas of {found.type} while it runs; {when} {what}"
+        effect = "restarts the other pods in place, or replaces them without --restart-in-place"
+    sizes = f"from {elastic_range.least} to {elastic_range.most} replicas of {elastic_range.type}"
+    return f"{sizes} while it runs; {when} {effect}"
 
 
 def _restart_rules(job: TrainingJob) -> Iterator[str]:
@@ -92,14 +93,16 @@ def _restart_rules(job: TrainingJob) -> Iterator[str]:
 
 
 def _by_rules(rules: RestartRules, limit: int | None) -> str:
-    found = []
+    clauses = []
     if one := rules.one.below(256):
-        found.append(f"exit codes {_codes(one)} start it again in place")
+        clauses.append(f"exit codes {_codes(one)} start it again in place")
     if together := rules.all.below(256):
-        found.append(f"exit codes {_codes(together)} start all containers of the pod again (Kubernetes 1.36)")
-    found.append(f"{'others follow ' if found else ''}its own restartPolicy {rules.policy}, not that of the replica")
+        clauses.append(f"exit codes {_codes(together)} start all containers of the pod again (Kubernetes 1.36)")
+    clauses.append(
+        f"{'others follow ' if clauses else ''}its own restartPolicy {rules.policy}, not that of the replica"
+    )
     each = f"each restart counts towards backoffLimit {limit}"
-    return f"{'; '.join(found)}; {each if limit is not None else 'without a limit: set backoffLimit'}"
+    return f"{'; '.join(clauses)}; {each if limit is not None else 'without a limit: set backoffLimit'}"
 
 
 def _is_endless(job: TrainingJob, spec: ReplicaSpec) -> bool:
@@ -134,12 +137,12 @@ def success(job: TrainingJob) -> str:
     if not job.pod_count:
         return "not before it has replicas" if job.has_dynamic_workers else "at once: it has no replicas"
     workers = job.spec_of(ReplicaType.WORKER)
-    chosen = job.leader or workers
-    deciding = [chosen] if chosen else [spec for spec in job.replicas if spec.count]
+    decider = job.leader or workers
+    deciding = [decider] if decider else [spec for spec in job.replicas if spec.count]
     if endless := [spec for spec in deciding if _is_endless(job, spec)]:
         is_by_policy = all(spec.restart_policy is RestartPolicy.ALWAYS for spec in endless)
-        why = "under restartPolicy Always" if is_by_policy else "by the rules of its container"
-        return f"never: {why}, {_listed([spec.type for spec in endless])} is started again after exit code 0 too"
+        cause = "under restartPolicy Always" if is_by_policy else "by the rules of its container"
+        return f"never: {cause}, {_listed([spec.type for spec in endless])} is started again after exit code 0 too"
     if job.leader:
         return f"when the {job.leader.type.lower()} has exited with code 0"
     if workers is None:

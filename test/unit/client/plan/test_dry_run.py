@@ -6,7 +6,8 @@ import pytest
 
 from support.builders import tfjob
 from support.templates import Template
-from tf_operator.cli import dry_run, validate
+from tf_operator.cli import validate
+from tf_operator.client.plan import dry_run
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
 CLUSTER = tfjob("j").chief().workers(2)

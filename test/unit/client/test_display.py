@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tf_operator.cli import output
+from tf_operator.client import display
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DURATIONS = {
@@ -15,7 +15,7 @@ DURATIONS = {
 
 @pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
 def test_a_duration_is_written_as_kubectl_writes_it(seconds, text):
-    assert output.duration(timedelta(seconds=seconds)) == text
+    assert display.duration(timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ def test_a_duration_is_written_as_kubectl_writes_it(seconds, text):
 )
 def test_what_took_less_than_a_second_did_not_take_0_seconds(seconds, text):
     until = None if seconds is None else NOW + timedelta(seconds=seconds)
-    assert output.lasted(NOW, until) == text
+    assert display.lasted(NOW, until) == text
 
 
 def test_a_table_shows_no_control_characters():
-    assert list(output.table(["A", "B"], [["x\x1b[31m", "1"], ["longer", "a\nb"]])) == [
+    assert list(display.table(["A", "B"], [["x\x1b[31m", "1"], ["longer", "a\nb"]])) == [
         "A        B\n",
         "x?[31m   1\n",
         "longer   a b\n",

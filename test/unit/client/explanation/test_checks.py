@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from support.builders import merge
-from tf_operator.cli import explain
-from tf_operator.cli.situation import Situation
 from tf_operator.client import events, job, pods
+from tf_operator.client.explanation import checks
+from tf_operator.client.explanation.situation import Situation
 from tf_operator.dialects import registry
 
 SITUATIONS = yaml.safe_load(Path(__file__).with_name("explanations.yaml").read_text(encoding="utf-8"))
@@ -43,4 +43,4 @@ def situation(case):
 
 @pytest.mark.parametrize("case", SITUATIONS.values(), ids=SITUATIONS.keys())
 def test_a_job_is_explained(case):
-    assert "".join(explain.text(situation(case))) == case["text"]
+    assert f"{checks.explain(situation(case))}\n" == case["text"]

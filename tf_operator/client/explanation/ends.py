@@ -4,10 +4,11 @@ import re
 import signal
 from typing import Final, NamedTuple
 
-from tf_operator.cli.situation import Situation
-from tf_operator.client import Job, JobPhase, JobPod
+from tf_operator.client.explanation.situation import Situation
+from tf_operator.client.job import Job
+from tf_operator.client.pods import JobPod
 from tf_operator.job.profile import OOM_KILLED
-from tf_operator.job.record import FailureCause
+from tf_operator.job.record import FailureCause, JobPhase
 from tf_operator.planning import termination_message
 from tf_operator.planning.restart_rules import RESTARTING_ALL
 from tf_operator.planning.snapshot import MainContainer
@@ -40,83 +41,89 @@ class FailureLog(NamedTuple):
     """Whether it is that of the run before the last restart in place."""
 
 
-def reasons(seen: Situation) -> tuple[str, ...]:
+def reasons(situation: Situation) -> tuple[str, ...]:
     """Why a job has failed: the condition's message and the first failure, if that says more."""
-    job, first = seen.job, seen.job.first_failure
+    job, first = situation.job, situation.job.first_failure
     sentences = [_without_title(job)] if job.message else []
     if first and first.exit_code is not None:
         is_in_message = first.pod in job.message and f"code {first.exit_code}" in job.message
         how = _with_cause(ending(first.exit_code, first.reason), first.message)
         sentences += [] if is_in_message else [f"the first failure: pod {first.pod} ended with {how}"]
-    elif ended := _failed_pod(seen):
+    elif ended := _failed_pod(situation):
         pod, end = ended
         how = _with_cause(ending(end.exit_code or 0, end.reason), end.message)
         sentences.append(f"{pod.replica} (pod {pod.name}) ended with {how}")
     return tuple(sentences)
 
 
-def failure_log(seen: Situation) -> FailureLog | None:
+def failure_log(situation: Situation) -> FailureLog | None:
     """Whose log says why a program failed; ``None`` where its termination message does, or nothing has failed."""
-    if seen.job.phase is JobPhase.FAILED:
-        ended = _failed_pod(seen)
+    if situation.job.phase is JobPhase.FAILED:
+        ended = _failed_pod(situation)
         return FailureLog(ended[0]) if ended and not ended[1].message else None
-    restarted = ((pod, pod.state.last_termination) for pod in seen.pods if pod.restarts)
+    restarted = ((pod, pod.state.last_termination) for pod in situation.pods if pod.restarts)
     silent = (pod for pod, end in restarted if end and end.exit_code and not end.message and _is_own(end))
     pod = next(silent, None)
     return FailureLog(pod, is_previous=True) if pod else None
 
 
-def steps(seen: Situation) -> tuple[str, ...]:
+def steps(situation: Situation) -> tuple[str, ...]:
     """What to do about a job that has failed."""
-    job, first = seen.job, seen.job.first_failure
+    job, first = situation.job, situation.job.first_failure
     cause = job.spec.record.failure
-    found = [_STEPS[cause].replace("JOB", job.name)] if cause in _STEPS else []
-    failed = _failed_pod(seen)
+    advised = [_STEPS[cause].replace("JOB", job.name)] if cause in _STEPS else []
+    failed = _failed_pod(situation)
     code = first.exit_code if first else failed[1].exit_code if failed else None
     reason = first.reason if first else failed[1].reason if failed else ""
-    if advice := missing_module(seen) or _advice(code, reason):
-        found.append(advice)
-    kept = next((pod for pod in seen.pods if first and pod.name == first.pod), failed and failed[0])
-    if kept:
-        found.append(f"tfjob logs {job.name} --replica {kept.replica}")
-    elif cause not in _STEPS and seen.are_pods_known:
-        found.append("its pod is gone, and the log with it: keep pods by cleanPodPolicy None, or collect logs")
-    return tuple(found)
+    if advice := missing_module(situation) or _advice(code, reason):
+        advised.append(advice)
+    pod = next((each for each in situation.pods if first and each.name == first.pod), failed and failed[0])
+    if pod:
+        advised.append(f"tfjob logs {job.name} --replica {pod.replica}")
+    elif cause not in _STEPS and situation.are_pods_known:
+        advised.append("its pod is gone, and the log with it: keep pods by cleanPodPolicy None, or collect logs")
+    return tuple(advised)
 
 
-def missing_module(seen: Situation) -> str:
+def missing_module(situation: Situation) -> str:
     """What to do if the program imports what its Python does not have; empty unless it says so."""
-    said = [seen.job.message, seen.job.first_failure.message if seen.job.first_failure else "", *seen.log]
-    said += [pod.main.message for pod in seen.pods if pod.main]
-    if not (found := next(filter(None, map(_MISSING_MODULE.search, said)), None)):
+    messages = [
+        situation.job.message,
+        situation.job.first_failure.message if situation.job.first_failure else "",
+        *situation.log,
+    ]
+    messages += [pod.main.message for pod in situation.pods if pod.main]
+    if not (missing := next(filter(None, map(_MISSING_MODULE.search, messages)), None)):
         return ""
-    interpreter = next((_INTERPRETER.search(event.message) for event in seen.events if event.reason == _LOCAL), None)
+    interpreter = next(
+        (_INTERPRETER.search(event.message) for event in situation.events if event.reason == _LOCAL), None
+    )
     if interpreter is None:
-        return f"the image has no module {found[1]}: install its package there"
+        return f"the image has no module {missing[1]}: install its package there"
     return (
-        f"{interpreter[1]} has no module {found[1]}: install its package there, or name another Python with"
+        f"{interpreter[1]} has no module {missing[1]}: install its package there, or name another Python with"
         " tfjob run FILE --python PATH"
     )
 
 
-def restarts(seen: Situation) -> tuple[str, ...]:
+def restarts(situation: Situation) -> tuple[str, ...]:
     """Which replicas were restarted in place or by new pods, and how they ended before."""
-    found = [
+    lines = [
         f"{pod.replica} was restarted {_times(pod.restarts)}, the last time after {_last_end(pod)}"
-        for pod in seen.pods
+        for pod in situation.pods
         if pod.restarts and pod.state.last_termination
     ]
-    limit = seen.job.spec.run_policy.backoff_limit
-    if seen.job.restarts:
+    limit = situation.job.spec.run_policy.backoff_limit
+    if situation.job.restarts:
         of = f" of {limit} that it may have (backoffLimit)" if limit is not None else ", without a limit (backoffLimit)"
-        found.append(f"the job was restarted {_times(seen.job.restarts)}{of}")
-    return tuple(found)
+        lines.append(f"the job was restarted {_times(situation.job.restarts)}{of}")
+    return tuple(lines)
 
 
-def restart_steps(seen: Situation) -> tuple[str, ...]:
+def restart_steps(situation: Situation) -> tuple[str, ...]:
     """What to do about a job that restarts."""
-    job = seen.job
-    again = next((pod for pod in seen.pods if pod.state.last_termination), None)
+    job = situation.job
+    again = next((pod for pod in situation.pods if pod.state.last_termination), None)
     if again is None:
         return (f"tfjob events {job.name}", f"tfjob logs {job.name} -f")
     end = again.state.last_termination
@@ -129,12 +136,12 @@ def ending(code: int, reason: str = "") -> str:
     """An exit code in words."""
     if reason == RESTARTING_ALL:
         return "a rule restarted all containers of its pod"
-    known = f" ({reason})" if reason and reason not in {"Error", "Completed"} else ""
+    title = f" ({reason})" if reason and reason not in {"Error", "Completed"} else ""
     try:
         name = signal.Signals(code - _KILLED).name if code > _KILLED else ""
     except ValueError:
         name = ""
-    return f"exit code {code}" + (known or (f" ({name})" if name else ""))
+    return f"exit code {code}" + (title or (f" ({name})" if name else ""))
 
 
 def _without_title(job: Job) -> str:
@@ -169,10 +176,10 @@ def _advice(code: int | None, reason: str) -> str:
     return _CODES.get(code or 0, "")
 
 
-def _failed_pod(seen: Situation) -> tuple[JobPod, MainContainer] | None:
+def _failed_pod(situation: Situation) -> tuple[JobPod, MainContainer] | None:
     """The pod that failed first, of those that are there: the job's own first failure, or else the earliest."""
-    first = seen.job.first_failure
-    ended = [(pod, pod.main) for pod in seen.pods if pod.main and pod.main.exit_code]
+    first = situation.job.first_failure
+    ended = [(pod, pod.main) for pod in situation.pods if pod.main and pod.main.exit_code]
     return min(
         ended,
         key=lambda failed: (first is None or failed[0].name != first.pod, str(failed[1].finished_at)),

@@ -1,0 +1,51 @@
+"""Texts for people: tables, times, and text of somebody's objects on one line."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from html import escape
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines with the cells below each other, as kubectl prints them."""
+    lines = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n"
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The same for a notebook."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def printable(text: str) -> str:
+    """Text of somebody's object on one line: on a terminal, control characters could rewrite what is shown."""
+    return "".join(char if char.isprintable() else " " if char.isspace() else "?" for char in text)
+
+
+def age(moment: datetime | None, now: datetime) -> str:
+    """How long ago, in kubectl's short form."""
+    return duration(now - moment) if moment else "-"
+
+
+def lasted(began: datetime | None, until: datetime | None) -> str:
+    """How long something took, in a sentence; empty when that is not known. Statuses have whole seconds."""
+    if not began or not until:
+        return ""
+    span = until - began
+    return "less than a second" if span < timedelta(seconds=1) else duration(span)
+
+
+def duration(span: timedelta) -> str:
+    """``59s``, ``3m20s``, ``2h``, ``5d``: as kubectl, finer while it is short."""
+    seconds = max(0, int(span.total_seconds()))
+    for limit, large, small, units in ((600, 60, 1, "ms"), (10800, 60, 0, "m"), (28800, 3600, 60, "hm")):
+        if seconds < limit and seconds >= 120:
+            first, rest = divmod(seconds, large)
+            second = rest // small if small else 0
+            return f"{first}{units[0]}" + (f"{second}{units[1]}" if second else "")
+    if seconds < 120:
+        return f"{seconds}s"
+    return f"{seconds // 3600}h" if seconds < 172800 else f"{seconds // 86400}d"

@@ -1,0 +1,71 @@
+"""Reads what there is to be explained about a job, as far as the user may."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, Protocol
+
+from tf_operator.client.events import JobEvent
+from tf_operator.client.explanation import ends
+from tf_operator.client.explanation.situation import Situation
+from tf_operator.client.job import Job
+from tf_operator.client.logs import LogLine
+from tf_operator.client.pods import JobPod
+from tf_operator.machinery.transport.errors import ApiError, Forbidden
+
+_MOST_LINES: Final = 10
+_LONGEST_LINE: Final = 1000
+
+
+class JobReader(Protocol):
+    """What ``AsyncTFJobs`` reads of a job."""
+
+    async def pods(self, job: Job) -> tuple[JobPod, ...]:
+        """Its pods."""
+
+    async def events(self, job: Job) -> tuple[JobEvent, ...]:
+        """What was reported about it and its pods."""
+
+    def logs(self, job: Job, *, replica: str, tail: int, previous: bool, longest: int) -> AsyncGenerator[LogLine, None]:
+        """The last lines of a replica."""
+
+
+async def read(jobs: JobReader, job: Job, now: datetime) -> Situation:
+    """The situation of a job."""
+    pods: tuple[JobPod, ...] | None = None
+    events: tuple[JobEvent, ...] = ()
+    notes = list[str]()
+    try:
+        pods = await jobs.pods(job)
+    except Forbidden:
+        notes.append(_note("Pods"))
+    try:
+        events = await jobs.events(job)
+    except Forbidden:
+        notes.append(_note("Events"))
+    situation = Situation(job, pods or (), events, now, are_pods_known=pods is not None)
+    log: tuple[str, ...] = ()
+    try:
+        log = await _failure_log(jobs, situation)
+    except Forbidden:
+        notes.append(_note("Logs"))
+    except ApiError:
+        pass  # the container is gone, and its log with it
+    return replace(situation, log=log, notes=tuple(notes))
+
+
+async def _failure_log(jobs: JobReader, situation: Situation) -> tuple[str, ...]:
+    """The last lines of a program that failed and left no termination message."""
+    failed = ends.failure_log(situation)
+    if failed is None:
+        return ()
+    lines = jobs.logs(
+        situation.job, replica=failed.pod.replica, tail=_MOST_LINES, previous=failed.is_previous, longest=_LONGEST_LINE
+    )
+    async with aclosing(lines):
+        return tuple([f"{line.replica} | {line.text}" async for line in lines])
+
+
+def _note(objects: str) -> str:
+    return f"{objects} may not be read here, so the explanation is made without them."
