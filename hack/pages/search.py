@@ -17,8 +17,6 @@ WEIGHTS: Final = {
     "t9k": 0.5,
     "adr/": 0.2,
     "repository/": 0.2,
-    "sentences": 0.2,
-    "critique": 0.2,
 }
 DIALOG: Final = '<div class="md-search" data-md-component="search" role="dialog"'
 

@@ -23,16 +23,18 @@ FIRST = 3
 # Lists of links, tables to look something up, and what only contributors read.
 ENOUGH_AS_TEXT = {
     "404.html",
-    "critique.html",
+    "comparison.html",
+    "faq.html",
     "faults.html",
+    "glossary.html",
     "how-to/index.html",
+    "limits.html",
     "local-apiserver.html",
     "reference/events.html",
     "reference/flags.html",
     "reference/metrics.html",
     "release.html",
     "security.html",
-    "sentences.html",
 }
 PATIENCE_SECONDS = 20.0
 QUERIES = {

@@ -1,4 +1,4 @@
-"""The example controller of docs/machinery.md runs as it stands, against a real apiserver."""
+"""The example controller of docs/architecture.md runs as it stands, against a real apiserver."""
 
 import asyncio
 import sys

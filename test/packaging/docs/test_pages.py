@@ -83,7 +83,7 @@ def test_kubectl_understands_every_command_of_a_page(page):
 
     for line in commands_in(page.read_text()):
         # With --help nothing is done, and a flag or verb that does not exist is an error all the same.
-        asked = [program, *shlex.split(line)[1:], "--help"]
+        asked = [program, *shlex.split(line.partition(" -- ")[0])[1:], "--help"]
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         assert (done.returncode, "Usage:" in done.stdout) == (0, True), f"{line}: {done.stderr}"
 

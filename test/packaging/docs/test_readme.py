@@ -1,7 +1,6 @@
 """Every command in the README does what it says: it is run here, or by the test of the demo."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from lab.tools.get import programs
+from support import doc_pages
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = Path(sys.executable).parent
-BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Run by test/packaging/demo, too.
 ELSEWHERE = {"make demo", "make test", "make venv"}
 OPERATOR = ".venv/bin/tf-operator run"
@@ -26,8 +25,8 @@ PORTS = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.
 
 def commands():
     """All of them, in the order in which a reader would type them."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return [line for block in BLOCK.findall(text) for line in block.splitlines()]
+    blocks = doc_pages.blocks(doc_pages.Page("README.md"))
+    return [line for block in blocks if not block.language for line in block.text.splitlines()]
 
 
 @pytest.fixture

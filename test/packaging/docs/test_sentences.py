@@ -1,4 +1,4 @@
-"""Each sentence of the documents that docs/sentences.md lists has a test, which says so by its marker."""
+"""Each sentence of the documents that sentences.md beside it lists has a test, which says so by its marker."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
 EXAMPLES = TESTS.parent / "manifests/examples"
-PAGE = (TESTS.parent / "docs/sentences.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).with_name("sentences.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([a-z0-9]+/[a-z0-9-]+)` \|", PAGE, re.MULTILINE)
 
 

@@ -79,5 +79,5 @@ def test_a_program_that_hangs_says_where_when_it_is_asked_and_goes_on(hanging):
     assert "most recent call first" in said[0]
     # Perhaps in the middle of a look at the file.
     assert "in wait_for_data" in said[-1]
-    assert "in wait_for_data" in (ROOT / "docs/how-to/hanging-job.md").read_text()
+    assert "in wait_for_data" in (ROOT / "docs/troubleshooting.md").read_text()
     assert hanging.poll() is None
