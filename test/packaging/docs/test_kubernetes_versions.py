@@ -22,6 +22,12 @@ def test_the_page_names_the_versions_that_are_tested_and_when():
     assert [minor for minor, when in rows.items() if when.startswith("on every change")] == [default]
 
 
+def test_the_readme_names_the_versions_that_are_tested():
+    (row,) = re.findall(r"^\| Kubernetes \| (.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+    assert {*re.findall(r"1\.\d+", row)} == MINORS
+
+
 def test_the_chart_demands_the_oldest_version_of_the_page():
     oldest = ROW.findall(INSTALL.read_text())[-1][0]
 
