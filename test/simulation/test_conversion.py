@@ -5,6 +5,7 @@ import json
 import os
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ _SPECS = st.fixed_dictionaries(
     },
 )
 _PARTS = st.fixed_dictionaries({}, optional={"spec": _SPECS | _VALUES, "status": _VALUES})
+_TWICE = {"Master": {"replicas": 0}, "master": {}}
 
 
 def through(body: dict[str, Any], *versions: str) -> dict[str, Any]:
@@ -186,3 +188,14 @@ def unchanged(body: dict[str, Any]) -> dict[str, Any]:
     """What the API server expects as it was, apart from the version."""
     metadata = {name: value for name, value in body["metadata"].items() if name != "annotations"}
     return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata}
+
+
+@pytest.mark.parametrize("entries", [_TWICE, dict(reversed(_TWICE.items()))])
+def test_a_type_in_two_spellings_has_the_bounds_of_both_in_any_order(entries: dict[str, Any]) -> None:
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": "a"},
+        "spec": {"tfReplicaSpecs": entries},
+    }
+    assert convert(job, "v1beta1")["status"]["fixed"]["counts"] == {"master": {"least": 0, "most": 1}}

@@ -39,7 +39,7 @@ def added(status: Body, job: Body, fields: str | None) -> dict[str, Any]:
     spec = object_of(job, "spec")
     note = present(
         **{FIELDS: fields, INCOMPLETE: fields is None, _EMPTY: body == {} and "status" in status},
-        counts=dict(_counts(spec, text_of(metadata_of(job), "name"))),
+        counts=_counts(spec, text_of(metadata_of(job), "name")),
         noOtherTypes=not _is_suspended(spec),
     )
     return {"status": {**body, FIELD: note}}
@@ -56,8 +56,20 @@ def removed(parts: Body) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if name != "status"}
 
 
-def _counts(spec: Body, name: str) -> Iterator[tuple[str, dict[str, int]]]:
-    """From how many to how many replicas of a type there may be, by the rules of v1; nothing of a type that is free."""
+def _counts(spec: Body, name: str) -> dict[str, dict[str, int]]:
+    """From how many to how many replicas of a type there may be, by the rules of v1; nothing of a type that is free.
+
+    A type that stands there twice, in two spellings, may have what either may: their order is not kept everywhere.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for kind, least, most in _bounds(spec, name):
+        other = counts.get(kind, {"least": least, "most": most})
+        counts[kind] = {"least": min(least, other["least"]), "most": max(most, other["most"])}
+    return counts
+
+
+def _bounds(spec: Body, name: str) -> Iterator[tuple[str, int, int]]:
+    """The same for each entry: its type, and the least and the most."""
     elastic = object_of(spec, _ELASTIC)
     ranges = {ReplicaType.WORKER.label: elastic, ReplicaType.PS.label: object_of(elastic, "parameterServers")}
     for key, entry in object_of(spec, REPLICAS).items():
@@ -70,7 +82,7 @@ def _counts(spec: Body, name: str) -> Iterator[tuple[str, dict[str, int]]]:
             bounds = 0, max(count, _most_with_a_service(name, kind))
         else:
             bounds = count, count
-        yield kind, dict(zip(("least", "most"), bounds, strict=True))
+        yield kind, *bounds
 
 
 def _count_in(entry: object) -> int:
