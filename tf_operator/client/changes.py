@@ -43,7 +43,7 @@ class Listed(NamedTuple):
 async def list_all(client: ApiClient, resource: Resource, scope: Scope) -> Listed:
     """All pages, which show one moment."""
     items, version = list[Body](), ""
-    parts = pager.parts(pager.repeated(client.send), resource, scope, clock=client.clock)
+    parts = pager.parts(pager.in_one_piece(client.send), resource, scope, clock=client.clock)
     async with aclosing(parts):
         async for part in parts:
             if part.is_first:
