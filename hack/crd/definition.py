@@ -20,6 +20,7 @@ SUBJECT: Final = "asks-about"
 OPTIONAL: Final = "optionalOldSelf"
 SPELLINGS: Final = "spellings"
 SPELLED: Final = "FIELD"
+MOST_OF_INT32: Final = 2**31 - 1
 # When a rule is not asked. First, in a write to /status: every other write leaves the status alone. An error on the
 # other side of || does not matter then, so even a job that no rule can read gets a status that says so. Second, when
 # its subject stays as it is, or all of its subjects.
@@ -56,6 +57,8 @@ def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - an
     if not isinstance(node, dict):
         return node
     own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE}}
+    if own.get("format") == "int32":  # which not every API server asks about; typed clients cannot read a list then
+        own = {"maximum": MOST_OF_INT32} | own
     return own | parts[node[REFERENCE]] if REFERENCE in node else own
 
 

@@ -109,7 +109,9 @@ async def test_a_kind_that_is_installed_later_is_served_beside_the_one_that_was_
         await here.wait("a", "Succeeded")
         await here.wait_toy("b", "succeeded")
         ended = here.process.said("the watch ended; trying again")
-        assert [record["cause"] for record in ended if record["resource"] == str(toy_api.RESOURCE)] == ["NotFound"]
+        causes = [record["cause"] for record in ended if record["resource"] == str(toy_api.RESOURCE)]
+        # Some minors of Kubernetes stream no lists, and say so at the first.
+        assert [cause for cause in causes if cause != "Invalid"] == ["NotFound"]
 
 
 async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(control_plane):

@@ -50,6 +50,22 @@ def test_no_rule_compares_an_object_that_a_new_one_lacks(rendered, manifest, pac
     assert [rule for rule in optional if re.search(r"[!=]= *oldSelf\.value|oldSelf\.value\(\)[^ ]* [!=]=", rule)] == []
 
 
+@apis
+def test_no_field_of_a_status_that_rules_compare_can_be_null(rendered, manifest, packaged):
+    """On servers before 1.35 an object with such a null is not equal to itself, so every write looks like one to it."""
+    (version,) = json.loads(rendered[packaged])["spec"]["versions"]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+    assert [path for path, schema in fields(status) if schema.get("nullable")] == []
+
+
+@apis
+def test_no_number_of_32_bits_may_be_larger_on_any_server(rendered, manifest, packaged):
+    (version,) = json.loads(rendered[packaged])["spec"]["versions"]
+    numbers = [schema for _, schema in fields(version["schema"]["openAPIV3Schema"]) if schema.get("format") == "int32"]
+    assert numbers
+    assert {schema["maximum"] <= 2**31 - 1 for schema in numbers} == {True}
+
+
 @pytest.mark.parametrize("version", outputs.PERIODS)
 def test_the_crd_of_a_cluster_without_v1_is_the_one_that_the_command_prints(rendered, version):
     (api,) = registry.ON_REQUEST
