@@ -41,7 +41,7 @@ _OF_JOBS: Final = {
         "started",
         "resized",
     ),
-    *("placed", "namespace", "done", "deadline", "wants"),
+    *("placed", "namespace", "done", "deadline", "wants", "wantsPs"),
 }
 
 Yaml = dict[str, Any]
@@ -88,7 +88,9 @@ def text(cluster: Cluster) -> str:
 def _said(found: Decision) -> str:
     if isinstance(found, Admit):
         return f"start {found.job.key.name} with {found.workers} workers, most of them on {found.node}"
-    return f"resize {found.job.key.name} from {found.job.workers} to {found.workers} workers"
+    counts = [(found.job.workers, found.workers, "workers"), (found.job.servers, found.servers, "parameter servers")]
+    changes = [f"from {before} to {after} {word}" for before, after, word in counts if before != after]
+    return f"resize {found.job.key.name} {', and '.join(changes)}"
 
 
 def _node(name: str, entry: Yaml) -> Node:
@@ -122,6 +124,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         elastic=ElasticRange(ReplicaType.WORKER, entry["min"], entry["max"]) if "min" in entry else None,
         workers=workers,
         wanted=entry.get("wants", 0),
+        wanted_servers=entry.get("wantsPs", 0),
         done=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
         pods=tuple(BoundPod(ReplicaType.WORKER, index, node) for index, node in enumerate(nodes or ()) if node),
         is_admitted=nodes is not None,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tf_operator.dialects import compact_records
 from tf_operator.dialects.fields import entries
@@ -30,6 +30,7 @@ from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
 E = TypeVar("E", bound=StrEnum)
 _NOTHING: Body = {}
+_SERVERS: Final = "admittedParameterServers"
 
 
 def read(stored: object) -> JobRecord:
@@ -234,6 +235,7 @@ def read_elastic(entry: Body) -> ElasticRecord:
         workers=count_of(entry, "workers") or None,
         asked=count_of(entry, "specWorkers") or None,
         admitted=count_of(entry, "admittedWorkers") if "admittedWorkers" in entry else None,
+        admitted_servers=count_of(entry, _SERVERS) if _SERVERS in entry else None,
         node=text_of(entry, "node"),
         queued_at=parse_time(entry.get("queuedTime")),
         admitted_at=parse_time(entry.get("admittedTime")),
@@ -243,8 +245,8 @@ def read_elastic(entry: Body) -> ElasticRecord:
 
 def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
     """What the operator's own queue has decided; nothing without one."""
-    admitted = {} if elastic.admitted is None else {"admittedWorkers": elastic.admitted}
-    return admitted | present(
+    admitted = {"admittedWorkers": elastic.admitted, _SERVERS: elastic.admitted_servers}
+    return {name: count for name, count in admitted.items() if count is not None} | present(
         workers=elastic.workers,
         specWorkers=elastic.asked,
         node=elastic.node,

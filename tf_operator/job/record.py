@@ -169,6 +169,8 @@ class ElasticRecord:
     """How many the spec said then: another number in it takes the place of what was decided."""
     admitted: int | None = None
     """For how many workers the job has room: more, by an edit, have to wait for theirs. ``None`` without a queue."""
+    admitted_servers: int | None = None
+    """The same of parameter servers."""
     node: str = ""
     """The node that the pods prefer."""
     queued_at: datetime | None = None
@@ -177,6 +179,10 @@ class ElasticRecord:
     """Since when it has room; ``None`` while it waits."""
     resized_at: datetime | None = None
     """When the number was last changed of a job that ran."""
+
+    def admitted_of(self, kind: ReplicaType) -> int | None:
+        """For how many replicas of a type the job has room; ``None`` for as many as the spec says."""
+        return {ReplicaType.WORKER: self.admitted, ReplicaType.PS: self.admitted_servers}.get(kind)
 
 
 NOT_ELASTIC = ElasticRecord()

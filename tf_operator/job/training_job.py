@@ -160,11 +160,10 @@ class ElasticPolicy:
     restarts_in_place: bool = False
     """Whether pods that train in another cluster after a resize are kept, and their containers start again."""
 
-    def down_to(self, workers: int) -> Self:
-        """The same, where there may be as few workers as this."""
+    def down_to(self, counts: Mapping[ReplicaType, int]) -> Self:
+        """The same, where there may be as few replicas of a type as this."""
         ranges = (
-            replace(limits, least=min(limits.least, workers)) if limits.type is ReplicaType.WORKER else limits
-            for limits in self.ranges
+            replace(limits, least=min(limits.least, counts.get(limits.type, limits.least))) for limits in self.ranges
         )
         return replace(self, ranges=tuple(ranges))
 
@@ -227,18 +226,19 @@ class TrainingJob:
         Who has changed the number in the spec since then has the last word: the decision is dropped from the record,
         because the number that it was about may return. In a queue there are never more than the job has room for.
         """
-        job, most = self._as_decided(), self.record.elastic.admitted
-        workers = job.spec_of(ReplicaType.WORKER)
-        if not has_queue or most is None or workers is None or workers.count <= most:
+        job, missing = self._as_decided(), self.without_room
+        if not has_queue or not missing:
             return job
-        replicas = tuple(replace(spec, count=most) if spec is workers else spec for spec in job.replicas)
-        return replace(job, replicas=replicas, elastic=job.elastic and job.elastic.down_to(most))
+        counts = {spec.type: spec.count - missing[spec.type] for spec in job.replicas if spec.type in missing}
+        replicas = tuple(replace(spec, count=counts.get(spec.type, spec.count)) for spec in job.replicas)
+        return replace(job, replicas=replicas, elastic=job.elastic and job.elastic.down_to(counts))
 
     @property
-    def workers_without_room(self) -> int:
-        """How many of its workers wait for room in the queue that has admitted the others."""
-        workers, most = self._as_decided().spec_of(ReplicaType.WORKER), self.record.elastic.admitted
-        return max(workers.count - most, 0) if workers and most is not None else 0
+    def without_room(self) -> Mapping[ReplicaType, int]:
+        """How many replicas of which types wait for room in the queue that has admitted the others."""
+        specs, elastic = self._as_decided().replicas, self.record.elastic
+        known = ((spec, elastic.admitted_of(spec.type)) for spec in specs)
+        return {spec.type: spec.count - most for spec, most in known if most is not None and spec.count > most}
 
     def _as_decided(self) -> Self:
         elastic, workers = self.record.elastic, self.spec_of(ReplicaType.WORKER)

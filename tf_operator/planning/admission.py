@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tf_operator.job.record import NOT_ELASTIC, JobPhase, JobRecord, ReplicaType
+from tf_operator.job.record import NOT_ELASTIC, ElasticRecord, JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
+from tf_operator.planning import resizing
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.snapshot import Hold, Snapshot
 
@@ -45,15 +46,16 @@ def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
         return record.changed(elastic=replace(elastic, queued_at=snapshot.now))
     if record.is_idle or record.is_finished:
         return record
-    admitted = with_room(snapshot.job) if has_queue else None
-    return record.changed(elastic=replace(elastic, admitted=admitted)) if admitted != elastic.admitted else record
+    admitted = with_room(elastic, snapshot.job if has_queue else None)
+    return record.changed(elastic=admitted) if admitted != elastic else record
 
 
-def with_room(job: TrainingJob) -> int | None:
-    """For how many workers a job has room that has room for all it has; ``None`` if these can be no more later."""
-    workers = next((spec for spec in job.replicas if spec.type is ReplicaType.WORKER), None)
-    may_change = job.has_dynamic_workers or (job.elastic and job.elastic.range_of(ReplicaType.WORKER))
-    return workers.count if workers and may_change else None
+def with_room(elastic: ElasticRecord, job: TrainingJob | None) -> ElasticRecord:
+    """What is remembered of a job that has room for all its replicas, as far as these can be more later."""
+    specs = job.replicas if job else ()
+    counts = {spec.type: spec.count for spec in specs if job and resizing.may_change(job, spec.type)}
+    workers, servers = counts.get(ReplicaType.WORKER), counts.get(ReplicaType.PS)
+    return replace(elastic, admitted=workers, admitted_servers=servers)
 
 
 def near(pod: dict[str, Any], node: str) -> dict[str, Any]:

@@ -5,11 +5,11 @@ them). Kubelets change their wording from minute to minute; what was reported of
 as that pod waits in the same stage, so a job that is stuck is quiet.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from tf_operator.job import naming
-from tf_operator.job.record import PendingKind, PendingRecord
+from tf_operator.job.record import PendingKind, PendingRecord, ReplicaType
 from tf_operator.planning import absences, gang, spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.snapshot import Pod, Settings
@@ -31,11 +31,17 @@ def _note(view: JobView) -> str:
         return " It has no replicas: nothing runs until there are some."
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
         return f" No pod is created before {gang.awaited(view.snapshot)}."
-    if number := view.snapshot.workers_without_room:
-        return f" {number} more {'worker waits' if number == 1 else 'workers wait'} for room in the queue."
+    if missing := view.snapshot.without_room:
+        return f" {_more(missing)} for room in the queue."
     if scheduler := gang.unavailable(view.snapshot):
         return f" {unavailable(scheduler, view.snapshot.settings)}"
     return ""
+
+
+def _more(missing: Mapping[ReplicaType, int]) -> str:
+    words = {ReplicaType.WORKER: "worker", ReplicaType.PS: "parameter server"}
+    counts = (f"{number} more {words[kind]}{'s' * (number > 1)}" for kind, number in missing.items())
+    return f"{' and '.join(counts)} {'waits' if sum(missing.values()) == 1 else 'wait'}"
 
 
 def unavailable(scheduler: str, settings: Settings) -> str:

@@ -293,8 +293,8 @@ class Snapshot:
     """The names of the pods that were looked for, because nothing else shows that they are gone."""
     warnings: Mapping[str, str] = field(default_factory=dict)
     """What was last said about pods, by their UID, as far as it was asked for; empty for nothing."""
-    workers_without_room: int = 0
-    """How many more there are to be than ``job`` has now, once the queue has room for them."""
+    without_room: Mapping[ReplicaType, int] = field(default_factory=dict)
+    """How many more replicas of a type there are to be than ``job`` has now, once the queue has room for them."""
     ignored: tuple[FieldError, ...] = ()
     """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
     status_time: datetime | None = None
@@ -333,6 +333,6 @@ class Snapshot:
             settings = replace(settings, gang_scheduler=self.offered_scheduler)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
         job = self.job.in_force(has_queue=settings.has_queue)
-        without_room = self.job.workers_without_room if settings.has_queue else 0
+        without_room = self.job.without_room if settings.has_queue else {}
         job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job
-        return replace(self, job=job, pods=pods, settings=settings, workers_without_room=without_room)
+        return replace(self, job=job, pods=pods, settings=settings, without_room=without_room)

@@ -15,7 +15,7 @@ from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.autoscaling.capacity import Node
-from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Schedule, WorkerResize
+from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Resize, Schedule
 from tf_operator.planning.autoscaling.schedule import Cluster, make_schedule
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -88,17 +88,17 @@ def test_what_is_decided_fits_and_keeps_every_bound(found):
     for decision in schedule.decisions:
         job, gpus = decision.job, decision.job.worker.requests[0][1]
         assert job.elastic.least <= decision.workers <= max(job.elastic.most, job.wanted)
-        if isinstance(decision, WorkerResize):
+        if isinstance(decision, Resize):
             is_due = job.resized_at is None or cluster.now - job.resized_at >= cluster.rules.resize_interval
             assert is_due or decision.is_as_asked
-            taken[WorkerResize] += max(decision.workers - job.workers, 0) * gpus
+            taken[Resize] += max(decision.workers - job.workers, 0) * gpus
             taken["shrinks"] += decision.workers < job.workers
             taken["grows"] += decision.workers > job.workers
         else:
             assert decision.workers in {job.workers, job.elastic.least}
             taken[Admit] += decision.workers * gpus
 
-    assert taken[WorkerResize] + taken[Admit] <= free
+    assert taken[Resize] + taken[Admit] <= free
     assert not (taken["shrinks"] and (taken["grows"] or taken[Admit]))
     assert len({decision.job.uid for decision in schedule.decisions}) == len(schedule.decisions)
 

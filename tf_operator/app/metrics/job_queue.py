@@ -8,7 +8,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.planning.autoscaling.jobs import Decision, WorkerResize
+from tf_operator.planning.autoscaling.jobs import Decision, Resize
 
 
 class JobQueueMetrics(QueueDecisions):
@@ -20,7 +20,7 @@ class JobQueueMetrics(QueueDecisions):
 
         self._waiting = Gauge("tf_operator_queue_length", "Jobs that wait for room.", registry=registry)
         self._admitted = counter("admitted_jobs_total", "Jobs that were admitted.")
-        self._grown = counter("grown_jobs_total", "Times that a running job was given more workers.")
+        self._grown = counter("grown_jobs_total", "Times that a running job was given more replicas.")
         self._shrunk = counter("shrunk_jobs_total", "Times that a running job gave up workers for one that waited.")
         self._panics = counter("panics_total", "Times that a job, or a whole plan, made planning panic: a bug.")
         self._set_aside = Gauge(
@@ -50,9 +50,9 @@ class JobQueueMetrics(QueueDecisions):
 
     def decided(self, decision: Decision) -> None:
         """The counters."""
-        if not isinstance(decision, WorkerResize):
+        if not isinstance(decision, Resize):
             self._admitted.inc()
-        elif decision.workers > decision.job.workers:
-            self._grown.inc()
-        else:
+        elif decision.workers < decision.job.workers:
             self._shrunk.inc()
+        else:
+            self._grown.inc()

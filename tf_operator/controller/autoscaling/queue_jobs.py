@@ -139,7 +139,8 @@ class QueueJobs:
             return None
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED) or validate(asked):
             return None
-        job = invalid_edits.ignored(Snapshot(asked, now, settings=self._settings_then)).decided().job
+        snapshot = invalid_edits.ignored(Snapshot(asked, now, settings=self._settings_then))
+        job = snapshot.decided().job
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
         counts = {spec.type for spec in (*asked.replicas, *job.replicas) if spec.count}
         specs = [spec for spec in job.replicas if spec.type in counts]
@@ -157,6 +158,7 @@ class QueueJobs:
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
             wanted=_wanted(asked, is_resized=resizable is not None),
+            wanted_servers=_wanted_servers(snapshot.job),
             done=tuple(done),
             is_admitted=not waits,
             queued_at=elastic.queued_at,
@@ -191,6 +193,12 @@ def _wanted(job: TrainingJob, *, is_resized: bool) -> int:
     workers, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
     is_news = workers and known.admitted is not None and not (is_resized and known.asked == workers.count)
     return workers.count if workers and is_news else 0
+
+
+def _wanted_servers(job: TrainingJob) -> int:
+    """How many parameter servers the spec has, if there may be more of them than have room."""
+    servers = job.spec_of(ReplicaType.PS)
+    return servers.count if servers and job.record.elastic.admitted_servers is not None else 0
 
 
 def _longest(job: TrainingJob) -> timedelta | None:

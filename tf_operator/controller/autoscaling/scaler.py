@@ -29,7 +29,7 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.planning import admission
-from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Schedule, WorkerResize
+from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Resize, Schedule
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
 _log = Logger(__name__)
@@ -192,9 +192,16 @@ def _decided(decision: Decision, job: TrainingJob, now: datetime) -> ElasticReco
     """What is remembered of a decision."""
     spec, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
     asked = spec.count if spec else None
-    if isinstance(decision, WorkerResize):
-        resized_at = known.resized_at if decision.is_as_asked else now
-        return replace(known, workers=decision.workers, asked=asked, admitted=decision.workers, resized_at=resized_at)
-    admitted = None if admission.with_room(job) is None else decision.workers
-    found = ElasticRecord(node=decision.node, admitted=admitted, queued_at=known.queued_at or now, admitted_at=now)
-    return found if decision.workers == asked else replace(found, workers=decision.workers, asked=asked)
+    if isinstance(decision, Resize):
+        record = replace(known, resized_at=known.resized_at if decision.is_as_asked else now)
+        if decision.servers != decision.job.servers:
+            record = replace(record, admitted_servers=decision.servers)
+        if decision.workers == decision.job.workers:
+            return record
+        return replace(record, workers=decision.workers, asked=asked, admitted=decision.workers)
+    started = ElasticRecord(node=decision.node, queued_at=known.queued_at or now, admitted_at=now)
+    record = admission.with_room(started, job)
+    if decision.workers == asked:
+        return record
+    admitted = None if record.admitted is None else decision.workers
+    return replace(record, workers=decision.workers, asked=asked, admitted=admitted)

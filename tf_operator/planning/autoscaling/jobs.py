@@ -12,7 +12,7 @@ from tf_operator.planning.autoscaling.shapes import Shape
 
 
 class ReplicaNeed(NamedTuple):
-    """The pods of one type: as many as the spec says, but for workers, of which the plan decides."""
+    """The pods of one type: as many as have room, or are asked for; but for workers, of which the plan decides."""
 
     type: ReplicaType
     number: int
@@ -43,6 +43,8 @@ class QueueJob:
     """In force, or asked for."""
     wanted: int = 0
     """How many its user wants who has changed their number while it has room."""
+    wanted_servers: int = 0
+    """The same of parameter servers."""
     done: tuple[tuple[ReplicaType, int], ...] = ()
     """How many replicas of a type need no pod any more."""
     pods: tuple[BoundPod, ...] = ()
@@ -100,9 +102,24 @@ class QueueJob:
         return tuple(group for group in found if group.number)
 
     @property
+    def servers(self) -> int:
+        """How many parameter servers it has, or asks for."""
+        return sum(need.number for need in self.needs if need.type is ReplicaType.PS)
+
+    @property
+    def growth(self) -> dict[ReplicaType, int]:
+        """How many more replicas its user wants than it has room for; the parameter servers come first."""
+        missing = {ReplicaType.PS: self.wanted_servers - self.servers, ReplicaType.WORKER: self.wanted - self.workers}
+        return {kind: number for kind, number in missing.items() if self.is_admitted and number > 0}
+
+    @property
     def worker(self) -> Shape | None:
         """What one worker needs."""
-        return next((need.shape for need in self.needs if need.type is ReplicaType.WORKER), None)
+        return self.shape_of(ReplicaType.WORKER)
+
+    def shape_of(self, kind: ReplicaType) -> Shape | None:
+        """What one replica of a type needs."""
+        return next((need.shape for need in self.needs if need.type is kind), None)
 
     @property
     def worker_nodes(self) -> dict[int, str]:
@@ -124,19 +141,21 @@ class Admit(NamedTuple):
     """That which holds all its pods, or most of its workers."""
 
 
-class WorkerResize(NamedTuple):
-    """A job that runs has another number of workers from now on."""
+class Resize(NamedTuple):
+    """A job that runs has another number of workers, or room for more parameter servers, from now on."""
 
     job: QueueJob
     workers: int
+    servers: int
 
     @property
     def is_as_asked(self) -> bool:
-        """Whether its user has made it: it is no further step of the auto-scaler."""
-        return self.workers == self.job.wanted
+        """Whether its user has made it, and has all of it: it is no further step of the auto-scaler."""
+        job = self.job
+        return self.workers in {job.workers, job.wanted} and self.servers in {job.servers, job.wanted_servers}
 
 
-Decision = Admit | WorkerResize
+Decision = Admit | Resize
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Self
 
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning.autoscaling.capacity import FreeCapacity, Group, Placed
 from tf_operator.planning.autoscaling.jobs import QueueJob
 from tf_operator.planning.autoscaling.shapes import Shape
@@ -80,16 +81,16 @@ class Room:
                 return found
         return None
 
-    def more(self, job: QueueJob, workers: int, *, least: int) -> int:
-        """Take room for so many more workers of a job, or for as many as there is, if it is for ``least``; how many."""
-        taken, left, shape = list[Placed](), workers, job.worker or Shape()
+    def more(self, job: QueueJob, kind: ReplicaType, number: int, *, least: int) -> int:
+        """Take room for so many more replicas of a job, or as many as there is, if it is for ``least``; how many."""
+        taken, left, shape = list[Placed](), number, job.shape_of(kind) or Shape()
         for capacity in self._open_to(job):
             found = capacity.place_some(Group(shape, left), at=job.node)
             self._take_beside(capacity, found)
             taken += found
             left -= sum(part.number for part in found)
-        if workers - left >= least:
-            return workers - left
+        if number - left >= least:
+            return number - left
         back = [part._replace(number=-part.number) for part in taken]
         self._free.keep(back)
         self._take_beside(self._free, back)

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning.autoscaling import reservation
 from tf_operator.planning.autoscaling.capacity import FreeCapacity, Node, Placed, most_on
-from tf_operator.planning.autoscaling.jobs import Admit, Decision, QueueJob, Schedule, WorkerResize
+from tf_operator.planning.autoscaling.jobs import Admit, Decision, QueueJob, Resize, Schedule
 from tf_operator.planning.autoscaling.reservation import Held, Kept, Room
 from tf_operator.planning.autoscaling.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
@@ -54,7 +55,7 @@ class _Yield(NamedTuple):
     """For whom workers are given up, and of which jobs how many are left."""
 
     job: QueueJob
-    resizes: tuple[WorkerResize, ...]
+    resizes: tuple[Resize, ...]
 
 
 def make_schedule(cluster: Cluster) -> Schedule:
@@ -81,7 +82,7 @@ def _with_resizes(
     cluster: Cluster, room: Room, running: list[QueueJob], waiting: list[QueueJob], found: Schedule
 ) -> Schedule:
     """Shrink for who has waited long enough, grow when nothing has started for long enough; else wait for that."""
-    now, rules, resizes = cluster.now, cluster.rules, list[WorkerResize]()
+    now, rules, resizes = cluster.now, cluster.rules, list[Resize]()
     moments = [_since(job.resized_at, now) + rules.resize_interval for job in running if job.resized_at]
     moments += [found.wake_at] if found.wake_at else []
     if not found.decisions and not any(_leaves(job, cluster) for job in running):
@@ -156,7 +157,7 @@ def _kept(cluster: Cluster, free: FreeCapacity, held: Sequence[Held], waiting: I
 def _admissions(
     cluster: Cluster, room: Room, running: Sequence[QueueJob], waiting: Sequence[QueueJob]
 ) -> Iterator[Decision]:
-    """Who fits, in order, and whose user wants more workers than it has room for.
+    """Who fits, in order, and whose user wants more replicas than it has room for.
 
     First comes the job for which others are just giving up workers: nobody takes its room.
     """
@@ -166,17 +167,19 @@ def _admissions(
         yield start
     else:
         room.take(placed)
-    for job in sorted([*waiting, *(job for job in running if job.wanted > job.workers)], key=_rank):
+    for job in sorted([*waiting, *(job for job in running if job.growth)], key=_rank):
         found = None if job is favoured else (_more if job.is_admitted else _start)(cluster, room, job)
         if found is not None:
             yield found
 
 
-def _more(cluster: Cluster, room: Room, job: QueueJob) -> WorkerResize | None:
-    """As many workers as its user wants; or as many as have room, if it was not resized a moment ago."""
-    missing = job.wanted - job.workers
-    found = room.more(job, missing, least=1 if _may_resize(job, cluster) else missing)
-    return WorkerResize(job, job.workers + found) if found else None
+def _more(cluster: Cluster, room: Room, job: QueueJob) -> Resize | None:
+    """As many replicas as its user wants; or as many as have room, if it was not resized a moment ago."""
+    counts = {ReplicaType.WORKER: job.workers, ReplicaType.PS: job.servers}
+    for kind, missing in job.growth.items():
+        counts[kind] += room.more(job, kind, missing, least=1 if _may_resize(job, cluster) else missing)
+    resize = Resize(job, counts[ReplicaType.WORKER], counts[ReplicaType.PS])
+    return resize if (resize.workers, resize.servers) != (job.workers, job.servers) else None
 
 
 def _start(cluster: Cluster, room: Room, job: QueueJob) -> Admit | None:
@@ -264,7 +267,7 @@ def _after(room: Room, steps: Iterable[_Step]) -> Room:
     return later
 
 
-def _fewest(room: Room, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[WorkerResize]:
+def _fewest(room: Room, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[Resize]:
     """As few as are needed: the shortest beginning of the list, and of that no job that can keep its workers."""
     enough, few = len(steps), 0
     while few < enough:
@@ -280,13 +283,13 @@ def _fewest(room: Room, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[Wo
         if _after(room, without).place(wanted, wanted.least) is not None:
             taken = without
     lowest = {step.job.uid: step for step in taken}
-    return (WorkerResize(step.job, step.workers) for step in lowest.values())
+    return (Resize(step.job, step.workers, step.job.servers) for step in lowest.values())
 
 
 # --- Growing -------------------------------------------------------------------------------------------------------
 
 
-def _growth(cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob]) -> Iterator[WorkerResize]:
+def _growth(cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob]) -> Iterator[Resize]:
     """One worker for each job in turn, until nobody is left who may have more and for whom there is room."""
     able = (job for job in running if job.elastic and not job.unplaced and _may_resize(job, cluster))
     growing = {job.uid: job.workers for job in able}
@@ -295,7 +298,8 @@ def _growth(cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob
         turn = [job for job in turn if growing[job.uid] < job.most and _grows(capacity, job, full)]
         for job in turn:
             growing[job.uid] += 1
-    return (WorkerResize(job, growing[job.uid]) for job in running if growing.get(job.uid, 0) > job.workers)
+    grown = (job for job in running if growing.get(job.uid, 0) > job.workers)
+    return (Resize(job, growing[job.uid], job.servers) for job in grown)
 
 
 def _grows(capacity: FreeCapacity, job: QueueJob, full: dict[Shape, int]) -> bool:

@@ -246,6 +246,44 @@ async def test_workers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(
     assert bool(found.get("resizedTime")) == is_resized
 
 
+@pytest.mark.parametrize(
+    ("slots", "status", "expected"),
+    [
+        (6, {"workers": 2, "specWorkers": 3}, {"admittedParameterServers": 3}),
+        (5, {}, {"admittedParameterServers": 2, "resizedTime": "2026-01-01T00:00:00Z"}),
+    ],
+    ids=["all of them", "one of them"],
+)
+async def test_parameter_servers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(slots, status, expected):
+    """The numbers of its workers stay as they were decided."""
+    world = World()
+    world.node(slots)
+    world.priority("high", 10)
+    world.waits(builders.tfjob("before").workers(1, template=SLOT.spec(priorityClassName="high")), day=9)
+    for pod in ("ps-0", "worker-0", "worker-1"):
+        world.pod(f"scaled-{pod}", owner="scaled")
+    job = builders.tfjob("scaled").workers(3 if status else 2, template=SLOT).parameter_servers(3, template=SLOT)
+    job = job.elastic(1, 3, parameterServers={"minReplicas": 1, "maxReplicas": 3})
+    elastic = ADMITTED | {"admittedWorkers": 2, "admittedParameterServers": 1} | status
+    world.waits(job, **RUNS | {"elastic": elastic})
+    await world.pass_seconds(2)
+
+    (first, *_), (name, _, found) = world.written
+    assert (first, name, found) == ("before", "scaled", expected)
+
+
+async def test_a_job_remembers_for_how_many_parameter_servers_it_was_admitted():
+    world = World()
+    world.node(3)
+    policy = {"parameterServers": {"minReplicas": 1, "maxReplicas": 3}}
+    world.waits(
+        builders.tfjob("j").workers(2, template=SLOT).parameter_servers(1, template=SLOT).elastic(1, 4, **policy)
+    )
+    await world.pass_seconds(2)
+
+    assert [found["admittedParameterServers"] for _, _, found in world.written] == [1]
+
+
 async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_that_an_edit_adds():
     world = World()
     world.node(3)
