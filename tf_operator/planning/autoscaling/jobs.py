@@ -74,7 +74,7 @@ class QueueJob:
     def ends_at(self, now: datetime) -> datetime | None:
         """When it has ended at the latest, if that is known of it and it has room, or gets room now."""
         since = (self.started_at or self.admitted_at) if self.is_admitted else now
-        return since + self.longest if since and self.longest is not None else None
+        return min(since, now) + self.longest if since and self.longest is not None else None
 
     @property
     def rank(self) -> tuple[int, datetime, str]:

@@ -115,12 +115,20 @@ class Room:
 
     def _open_to(self, job: QueueJob) -> tuple[FreeCapacity, ...]:
         kept = self._kept
-        if kept is None or job.rank <= kept.job.rank:
+        if kept is None or _has_precedence(job, kept.job):
             return (self._free,)
         is_held_up = kept.holds_up_equals or job.priority < kept.job.priority
         ends_at = job.ends_at(self._now)
         ends_before = ends_at and kept.until and ends_at <= kept.until
         return (self._rest,) if is_held_up and not ends_before else (self._rest, self._free)
+
+
+def _has_precedence(job: QueueJob, other: QueueJob) -> bool:
+    """Whether a job gets room before one for which it is kept.
+
+    A job that runs and is older does not: it may want more workers for ever.
+    """
+    return job.priority > other.priority if job.is_admitted else job.rank <= other.rank
 
 
 def find(
@@ -134,21 +142,23 @@ def find(
     """The room that is kept now. Of each job that waits, in the order of the queue, is said since when.
 
     Before the turn of the first it may be that of another of its priority: who asks for all nodes takes no turn away.
+    All jobs of a namespace have one turn, that of the first of them: several, one after the other, would leave no gap.
     """
+    namespaces = set[str]()
     later: FreeCapacity | None = None
     found: _Turn | None = None
     for job, since in waiting:
         if found and (found.holds_up_equals or job.priority < found.job.priority):
             break
         groups = job.groups(job.least)
-        if now - since < after or free.has_room_for(groups):
+        if job.key.namespace in namespaces or now - since < after or free.has_room_for(groups):
             continue
-        if later is None:
-            later = free.copy()
-            for other in held:
-                later.give_all(other.placed)
+        later = later or _when_all_have_ended(free, held)
+        if not later.has_room_for(groups):
+            continue
+        namespaces.add(job.key.namespace)
         turn = _turn(job, since, now, after)
-        if (found is None or turn.holds_up_equals) and later.has_room_for(groups):
+        if found is None or turn.holds_up_equals:
             found = turn
     if found is None or later is None:
         return None
@@ -157,6 +167,14 @@ def find(
     more = _more(free, later, first, groups, (now - found.since) // after - 1)
     until = _until(free, held, first, now)
     return Kept(found.job, (*first, *more), until, found.holds_up_equals, found.ends_at)
+
+
+def _when_all_have_ended(free: FreeCapacity, held: Sequence[Held]) -> FreeCapacity:
+    """What is left without the jobs that have room."""
+    later = free.copy()
+    for other in held:
+        later.give_all(other.placed)
+    return later
 
 
 def _soonest(free: FreeCapacity, later: FreeCapacity, groups: Sequence[Group]) -> tuple[Placed, ...]:

@@ -83,7 +83,8 @@ def _with_resizes(
 ) -> Schedule:
     """Shrink for who has waited long enough, grow when nothing has started for long enough; else wait for that."""
     now, rules, resizes = cluster.now, cluster.rules, list[Resize]()
-    moments = [_since(job.resized_at, now) + rules.resize_interval for job in running if job.resized_at]
+    resizes_at = {job.uid: moment for job in running if (moment := _resized_at(job, now))}
+    moments = [moment + rules.resize_interval for moment in resizes_at.values()]
     moments += [found.wake_at] if found.wake_at else []
     if not found.decisions and not any(_leaves(job, cluster) for job in running):
         due = [job for job in waiting if _due(job, cluster) <= now]
@@ -97,7 +98,7 @@ def _with_resizes(
             resizes = list(_growth(cluster, room.rest, running))
         moments.append(grows_at)
     moments += [_due(job, cluster) for job in waiting]
-    moments += [job.resized_at + rules.shrink_after for job in running if job.resized_at and _leaves(job, cluster)]
+    moments += [resizes_at[job.uid] + rules.shrink_after for job in running if _leaves(job, cluster)]
     wake_at = min((moment for moment in moments if moment > now), default=None)
     return replace(found, decisions=(*found.decisions, *resizes), wake_at=wake_at)
 
@@ -140,17 +141,13 @@ def _reserve(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
         yield from placed
         return
     for group in groups:
-        for _ in range(group.number):
-            one = free.place((group._replace(number=1),))
-            if one is None:
-                break
-            yield from one
+        yield from free.place_some(group)
 
 
 def _kept(cluster: Cluster, free: FreeCapacity, held: Sequence[Held], waiting: Iterable[QueueJob]) -> Kept | None:
     """The room that is kept for one that has waited for long."""
     after, now = cluster.rules.reserve_after, cluster.now
-    since = ((job, _since(job.queued_at, now)) for job in waiting if job.queued_at)
+    since = ((job, _waits_since(job, now)) for job in waiting)
     return reservation.find(free, held, since, now=now, after=after) if after else None
 
 
@@ -194,8 +191,8 @@ def _start(cluster: Cluster, room: Room, job: QueueJob) -> Admit | None:
 
 def _leaves(job: QueueJob, cluster: Cluster) -> bool:
     """Whether workers that it has given up are still there. A pod that does not go holds up the others only so long."""
-    since = job.resized_at
-    return bool(since and job.leaving and cluster.now - _since(since, cluster.now) < cluster.rules.shrink_after)
+    since = _resized_at(job, cluster.now)
+    return bool(since and job.leaving and cluster.now - since < cluster.rules.shrink_after)
 
 
 def _favoured(
@@ -221,7 +218,7 @@ def _by_claim(waiting: Iterable[QueueJob], cluster: Cluster) -> list[QueueJob]:
     after, now = cluster.rules.reserve_after, cluster.now
 
     def claim(job: QueueJob) -> tuple[int, int, datetime, str]:
-        has_waited = after is not None and now - _since(job.queued_at or now, now) >= after
+        has_waited = after is not None and now - _waits_since(job, now) >= after
         return -job.priority, 0 if has_waited else job.least, job.created, job.uid
 
     return sorted(waiting, key=claim)
@@ -309,23 +306,29 @@ def _grows(capacity: FreeCapacity, job: QueueJob, full: dict[Shape, int]) -> boo
 # --- When ----------------------------------------------------------------------------------------------------------
 
 
-def _since(moment: datetime, now: datetime) -> datetime:
-    """A moment that was noted as past; not one that a wrong clock has written into the future."""
-    return now if is_ahead(moment, now) else moment
+def _waits_since(job: QueueJob, now: datetime) -> datetime:
+    """Since when a job has waited: not since before it was created, and not since a moment that is yet to come."""
+    if job.queued_at is None:
+        return now
+    return min(job.created if is_ahead(job.queued_at, now) else max(job.queued_at, job.created), now)
+
+
+def _resized_at(job: QueueJob, now: datetime) -> datetime | None:
+    """When it was last resized; a moment that is yet to come was noted by a wrong clock, and holds up nobody."""
+    return None if job.resized_at is None or is_ahead(job.resized_at, now) else job.resized_at
 
 
 def _due(job: QueueJob, cluster: Cluster) -> datetime:
     """From when on others give up workers for a waiting job."""
-    return _since(job.queued_at or cluster.now, cluster.now) + cluster.rules.shrink_after
+    return _waits_since(job, cluster.now) + cluster.rules.shrink_after
 
 
 def _may_resize(job: QueueJob, cluster: Cluster) -> bool:
     """Whether it was not resized a moment ago."""
-    if job.resized_at is None:
-        return True
-    return cluster.now - _since(job.resized_at, cluster.now) >= cluster.rules.resize_interval
+    moment = _resized_at(job, cluster.now)
+    return moment is None or cluster.now - moment >= cluster.rules.resize_interval
 
 
 def _last_start(running: Iterable[QueueJob], now: datetime) -> datetime:
-    starts = [_since(job.admitted_at, now) for job in running if job.admitted_at]
+    starts = [job.admitted_at for job in running if job.admitted_at and not is_ahead(job.admitted_at, now)]
     return max(starts, default=now - timedelta(days=1))

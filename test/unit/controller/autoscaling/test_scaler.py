@@ -81,7 +81,7 @@ class World:
         job = job.elastic(least, 4, **policy or {}) if workers else job
         body = job.in_namespace(namespace).body()
         body["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version, "generation": 1}
-        body["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        body["metadata"]["creationTimestamp"] = "2025-12-31T00:00:00Z"
         stored = job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED, **status}}))
         old = self.jobs.put(stored)
         self.scaler.on_update(old, stored) if old else self.scaler.on_add(stored)
