@@ -32,6 +32,7 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import QueueDecisions, ReconcileInstruments
 from tf_operator.controller.projections.jobs import job_reader
 from tf_operator.controller.projections.workloads import workload_reader
+from tf_operator.controller.resources import PODS
 from tf_operator.controller.result import DONE
 from tf_operator.controller.status_batches import StatusBatches
 from tf_operator.controller.tensorboards.sources import Asking, OnSource, TensorBoardsOfJobs
@@ -131,6 +132,7 @@ async def _queue(case, refuses=None):
             set_aside=aside,
         ),
         nodes=FakeInformer(projections.NODES, nodes),
+        pods=FakeInformer(PODS, Store()),
         usage=usage,
         set_aside=aside,
         sources=(source,),

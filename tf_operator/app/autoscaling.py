@@ -38,6 +38,7 @@ def make_autoscaler(context: ControllerContext, rules: QueueRules, instruments: 
             set_aside=set_aside,
         ),
         nodes=nodes,
+        pods=pods,
         usage=usage,
         set_aside=set_aside,
         sources=sources,

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from tf_operator.controller.autoscaling.projections import CachedNode
+from tf_operator.controller.autoscaling.projections import CachedNode, CountedPod
 from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueuedEntry, QueueJobs
 from tf_operator.controller.autoscaling.set_aside import SetAside, find_culprit
+from tf_operator.controller.autoscaling.unrecorded import Unrecorded
 from tf_operator.controller.autoscaling.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.projections.jobs import StoredJob
@@ -49,6 +50,7 @@ class AutoScaler:
 
     jobs: QueueJobs
     nodes: Informer[CachedNode]
+    pods: Informer[CountedPod]
     usage: NodeUsage
     set_aside: SetAside
     sources: tuple[JobSource, ...]
@@ -66,6 +68,10 @@ class AutoScaler:
     _kept_for: str = ""
     """The UID of the job for which room is kept."""
     _is_draining: bool = False
+    _unrecorded: Unrecorded = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unrecorded = Unrecorded(self.clock)
 
     async def run(self) -> None:
         """Plan, again and again, until cancelled."""
@@ -129,16 +135,18 @@ class AutoScaler:
         self.usage.has_changed, now = False, self.clock.now()
         found = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
-        jobs = tuple(entry.seen for _, entry in found.values())
+        self._unrecorded.keep(found)
+        jobs = tuple(self._unrecorded.without(entry.seen for _, entry in found.values()))
         schedule = await self._schedule(Cluster(now, nodes, jobs, self.rules), found)
         moments = (schedule.wake_at, self.jobs.next_release(now))
         self._wake_at = min((moment for moment in moments if moment), default=None)
-        self._retry_at = self.set_aside.next_retry
+        retries = (self.set_aside.next_retry, self._unrecorded.next_retry)
+        self._retry_at = min((moment for moment in retries if moment is not None), default=None)
         self.instruments.waiting(schedule.waiting)
         self._note_kept(schedule.kept_for)
         for decision in schedule.decisions:
             source, entry = found[decision.job.uid]
-            await self._record(decision, source, entry.job, now)
+            await self._record(decision, source, entry, now)
         self._due_since = None
 
     def _note_kept(self, job: QueueJob | None) -> None:
@@ -171,9 +179,10 @@ class AutoScaler:
             is_shown = all(source.informer.store.version_of(uid) != version for source in self.sources)
             if is_shown or until <= self.clock.monotonic():
                 del self._written[uid]
-        return not self._written and not self.nodes.is_stale("")
+        return not (self._written or self.nodes.is_stale("") or self.pods.is_stale(""))
 
-    async def _record(self, decision: Decision, source: JobSource, job: TrainingJob, now: datetime) -> None:
+    async def _record(self, decision: Decision, source: JobSource, entry: QueuedEntry, now: datetime) -> None:
+        job = entry.job
         patch = source.api.elastic_patch(job, _decided(decision, job, now))
         body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
         try:
@@ -181,8 +190,10 @@ class AutoScaler:
         except errors.ApiError as error:
             # The job has changed, or is gone; or nobody knows. The next plan sees what is so.
             self.usage.has_changed = True
+            self._unrecorded.add(entry.metadata, error)
             _log.info("a decision was not recorded", job=str(job.key), cause=error.name, error=str(error))
             return
+        self._unrecorded.remove(job.uid)
         self._written[job.uid] = job.resource_version, self.clock.monotonic() + SHOWN_WITHIN
         self.instruments.decided(decision)
         _log.info("decided", job=str(job.key), workers=decision.workers, decision=type(decision).__name__)

@@ -16,10 +16,12 @@ from tf_operator.controller.autoscaling import projections, scaler, set_aside
 from tf_operator.controller.autoscaling.queue_jobs import KEEPS_ROOM_FOR, JobSource, QueueJobs
 from tf_operator.controller.autoscaling.scaler import AutoScaler
 from tf_operator.controller.autoscaling.set_aside import RETRY_AFTER, SetAside
+from tf_operator.controller.autoscaling.unrecorded import LEFT_OUT_FOR
 from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.projections.jobs import job_reader
+from tf_operator.controller.resources import PODS
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.election.fence import NotLeading
@@ -53,6 +55,7 @@ class World:
         self.jobs, self.nodes, self.priorities = Store(), Store(), Store()
         self.pods = Store({OWNER: owner_of})
         self.written, self.fails, self.settings = [], None, Settings(has_queue=True)
+        self.refused = set()
         source = JobSource(v1.API, FakeInformer(v1.RESOURCE, self.jobs))
         self.measured = Measured()
         set_aside = SetAside(self.clock, self.measured)
@@ -61,6 +64,7 @@ class World:
                 (source,), self.pods, self.priorities, settings=lambda: self.settings, resizes=True, set_aside=set_aside
             ),
             nodes=FakeInformer(projections.NODES, self.nodes),
+            pods=FakeInformer(PODS, self.pods),
             usage=self.usage,
             set_aside=set_aside,
             sources=(source,),
@@ -73,6 +77,8 @@ class World:
     async def merge_patch(self, resource, key, body, *, subresource):
         if self.fails:
             raise self.fails
+        if key.name in self.refused:
+            raise errors.TooLarge(413, errors.Status())
         assert (resource, subresource) == (v1.RESOURCE, "status")
         self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]["elastic"]))
 
@@ -169,6 +175,58 @@ async def test_a_decision_that_was_not_written_is_made_again(error):
     await world.pass_seconds(2)
 
     assert len(world.written) == 1
+
+
+async def test_nobody_waits_for_room_that_is_given_in_vain_to_a_job_whose_status_is_refused():
+    """Such as a job that is as large as an object may be: it needs no quota, and would keep idle nodes for ever."""
+    world = World()
+    world.node(2)
+    world.refused = {"big"}
+    world.waits(builders.tfjob("big").workers(2, template=SLOT))
+    world.waits(builders.tfjob("later").workers(1, template=SLOT), day=2)
+    await world.pass_seconds(8)
+    assert [name for name, *_ in world.written] == ["later"]
+
+    world.refused = set()
+    world.node(3)
+    await world.pass_seconds(LEFT_OUT_FOR + 2)
+    assert "big" in {name for name, *_ in world.written}
+
+
+async def test_a_job_that_runs_keeps_its_workers_while_decisions_about_it_are_refused():
+    world = World()
+    world.node(6)
+    world.refused = {"scaled"}
+    for index in range(2):
+        world.pod(f"scaled-worker-{index}", owner="scaled")
+    world.waits(builders.tfjob("scaled").workers(6, template=SLOT).dynamic_workers(), **RUNS_WITH_TWO)
+    world.waits(builders.tfjob("later").workers(4, template=SLOT), day=2)
+    await world.pass_seconds(8)
+
+    assert [name for name, *_ in world.written] == ["later"]
+
+
+async def test_an_outage_leaves_no_job_out():
+    world = World()
+    world.node(2)
+    world.job()
+    world.fails = errors.Unavailable(503, errors.Status())
+    await world.pass_seconds(10)
+    world.fails = None
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["j"]
+
+
+async def test_nothing_is_planned_while_it_is_not_known_which_pods_there_are():
+    world = World()
+    world.node(3)
+    world.job()
+    world.scaler.pods = SimpleNamespace(is_stale=lambda namespace: namespace == "")
+    await world.pass_seconds(5)
+
+    assert not world.written
+    assert world.scaler.usage.has_changed
 
 
 async def test_who_drains_decides_nothing_more():
