@@ -28,9 +28,23 @@ def container(cpu=None, limit=None, **fields):
             7000,
         ),
         ({"containers": [container("1")], "overhead": {"cpu": "250m"}}, 1250),
+        ({"containers": [container("1")], "resources": {"requests": {"cpu": "4"}}, "overhead": {"cpu": "1"}}, 5000),
+        ({"containers": [container("1"), container()], "resources": {"limits": {"cpu": "4"}}}, 1000),
+        ({"containers": [container()], "resources": {"limits": {"cpu": "4"}}}, 4000),
         ({"containers": [container("1u"), container("nonsense"), "x", {"resources": []}]}, 1),
     ],
-    ids=["sum", "limits", "init", "sidecar", "init beside a sidecar", "overhead", "what is none"],
+    ids=[
+        "sum",
+        "limits",
+        "init",
+        "sidecar",
+        "init beside a sidecar",
+        "overhead",
+        "of the pod",
+        "limit of the pod",
+        "only a limit of the pod",
+        "what is none",
+    ],
 )
 def test_a_pod_asks_for_what_kube_scheduler_counts(pod, cpu):
     assert shapes.requests_of(pod) == (("cpu", cpu), ("pods", 1000))

@@ -83,6 +83,7 @@ class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] = ()
     overhead: msgspec.Raw = msgspec.Raw(b"{}")
+    resources: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _PodStatus(msgspec.Struct, frozen=True):
@@ -151,6 +152,7 @@ def counted_pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
             "containers": [entry.body() for entry in spec.containers],
             "initContainers": [entry.body() for entry in spec.init_containers],
             "overhead": msgspec.json.decode(spec.overhead),
+            "resources": msgspec.json.decode(spec.resources),
         }
         owner = owner_of(found.metadata).uid
         requests = shapes.requests_of(body) if holds else ()

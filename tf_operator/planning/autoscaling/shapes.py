@@ -131,7 +131,8 @@ def rules_of(pods: Iterable[Body]) -> int:
 def requests_of(pod: Body) -> Amounts:
     """What kube-scheduler counts: the sum of the containers, or the largest init container, and the overhead.
 
-    Init containers with restartPolicy Always are sidecars: they run beside all that follows.
+    Init containers with restartPolicy Always are sidecars: they run beside all that follows. What the pod asks for as a
+    whole takes the place of all that; a limit alone does where no container asks for that resource.
     """
     total = _sum(_of_container(entry) for entry in _objects(pod.get("containers")))
     beside: dict[str, int] = {}
@@ -143,6 +144,8 @@ def requests_of(pod: Body) -> Amounts:
             beside = found
     total = _sum((total, beside))
     total = {name: max(total.get(name, 0), peak.get(name, 0)) for name in {*total, *peak}}
+    whole = _resources(pod)
+    total = _amounts(whole.get("limits")) | total | _amounts(whole.get("requests"))
     return amounts(_sum((total, _amounts(pod.get("overhead")), {PODS: ONE})))
 
 
@@ -158,9 +161,13 @@ def amounts_of(found: object) -> Amounts:
 
 def _of_container(container: Body) -> dict[str, int]:
     """Its requests; the API server fills in limits where there is no request of that resource."""
-    resources = container.get("resources")
-    known = resources if isinstance(resources, Mapping) else _NOTHING
-    return _amounts(known.get("limits")) | _amounts(known.get("requests"))
+    resources = _resources(container)
+    return _amounts(resources.get("limits")) | _amounts(resources.get("requests"))
+
+
+def _resources(body: Body) -> Body:
+    resources = body.get("resources")
+    return resources if isinstance(resources, Mapping) else _NOTHING
 
 
 def _amounts(found: object) -> dict[str, int]:

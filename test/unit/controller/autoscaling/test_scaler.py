@@ -164,6 +164,12 @@ async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
     task.cancel()
 
 
+def test_what_a_pod_asks_for_as_a_whole_is_what_it_holds_of_its_node():
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "resources": {"requests": {"cpu": "4"}}}}
+
+    assert READ_POD(msgspec.json.encode(pod)).requests == (("cpu", 4000), ("pods", 1000))
+
+
 @pytest.mark.parametrize("error", [NotLeading("over"), errors.Conflict(409, errors.Status()), RuntimeError("a bug")])
 async def test_a_decision_that_was_not_written_is_made_again(error):
     world = World()
