@@ -137,19 +137,22 @@ class QueueJobs:
         waits = admission.waits(asked)
         if stored.problem or asked.is_being_deleted or not asked.is_ours or asked.run_policy.is_suspended:
             return None
-        if record.is_finished or (waits and record.phase is not JobPhase.QUEUED) or validate(asked):
+        if record.is_finished or (waits and record.phase is not JobPhase.QUEUED):
             return None
         snapshot = invalid_edits.ignored(Snapshot(asked, now, settings=self._settings_then))
+        if any(waits or not error.is_tolerated for error in validate(snapshot.job)):
+            return None
         job = snapshot.decided().job
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
         counts = {spec.type for spec in (*asked.replicas, *job.replicas) if spec.count}
         specs = [spec for spec in job.replicas if spec.type in counts]
-        if not specs or (waits and shapes.rules_of(map(admission.pod_of, specs)) > shapes.MOST_RULES):
+        if not specs or shapes.rules_of(map(admission.pod_of, specs)) > shapes.MOST_RULES:
             return None
         builder = ChildBuilder(job, self._settings_then)
         pods = {spec.type: builder.pod_spec(spec.type) for spec in specs}
         done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
-        resizable = job.elastic if self._resizes and job.elastic and not job.elastic.metrics else None
+        may_resize = self._resizes and not snapshot.ignored
+        resizable = job.elastic if may_resize and job.elastic and not job.elastic.metrics else None
         seen = QueueJob(
             key=job.key,
             uid=job.uid,
@@ -157,7 +160,7 @@ class QueueJobs:
             needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(pods[spec.type])) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
-            wanted=_wanted(asked, is_resized=resizable is not None),
+            wanted=_wanted(snapshot.job, is_resized=resizable is not None),
             wanted_servers=_wanted_servers(snapshot.job),
             done=tuple(done),
             is_admitted=not waits,

@@ -26,7 +26,9 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport import errors
+from tf_operator.meta import ObjectKey
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning.autoscaling.shapes import MOST_RULES
 from tf_operator.planning.snapshot import Settings
 
 READ_POD = projections.counted_pod_reader((v1.API,))
@@ -203,10 +205,10 @@ async def test_a_job_that_runs_keeps_its_workers_while_decisions_about_it_are_re
     world = World()
     world.node(6)
     world.refused = {"scaled"}
-    for index in range(2):
-        world.pod(f"scaled-worker-{index}", owner="scaled")
+    world.pod("scaled-worker-0", owner="scaled")
     world.waits(builders.tfjob("scaled").workers(6, template=SLOT).dynamic_workers(), **RUNS_WITH_TWO)
     world.waits(builders.tfjob("later").workers(4, template=SLOT), day=2)
+    world.waits(builders.tfjob("last").workers(1, template=SLOT), day=3)  # would get the room of its other worker
     await world.pass_seconds(8)
 
     assert [name for name, *_ in world.written] == ["later"]
@@ -379,6 +381,40 @@ async def test_no_room_is_kept_for_workers_of_an_edit_that_is_ignored():
     sizes = {"allRunningTime": RUNS["startTime"], "replicaStatuses": {"Worker": {"clusterSize": 2}}}
     world.waits(builders.tfjob("edited").workers(6, template=SLOT), **RUNS, **sizes)
     world.waits(builders.tfjob("later").workers(1, template=SLOT), day=9)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == ["later"]
+
+
+async def test_room_is_kept_for_a_pod_to_come_of_a_job_with_an_edit_that_is_ignored():
+    """And the numbers of such a job stay as they are."""
+    world = World(grow_after=timedelta(0))
+    world.node(3)
+    world.pod("edited-worker-0", owner="edited")
+    sizes = {"allRunningTime": RUNS["startTime"], "replicaStatuses": {"Worker": {"clusterSize": 2}}}
+    status = RUNS_WITH_TWO | sizes
+    world.waits(builders.tfjob("edited").workers(50, template=SLOT).elastic(1, 4), **status)
+    world.waits(builders.tfjob("later").workers(2, template=SLOT), day=9)
+    await world.pass_seconds(2)
+    assert world.written == []
+
+    world.pod("edited-worker-1", owner="edited")
+    world.jobs.remove(ObjectKey("ns", "later"))
+    world.node(9)
+    await world.pass_seconds(2)
+    assert world.written == []
+
+
+async def test_nodes_are_not_compared_with_very_many_rules_of_a_job_that_an_edit_gave_them():
+    """It costs everybody's plans a second and more; so no room is kept for its pods to come."""
+    world = World()
+    world.node(2)
+    names = [f"node-{number}" for number in range(MOST_RULES)]
+    term = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": names}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    edited = SLOT.spec(affinity={"nodeAffinity": required})
+    world.waits(builders.tfjob("edited").workers(2, template=edited), **RUNS)
+    world.waits(builders.tfjob("later").workers(2, template=SLOT), day=9)
     await world.pass_seconds(2)
 
     assert [name for name, *_ in world.written] == ["later"]
