@@ -1,4 +1,7 @@
-"""Conversion between the versions of kubeflow.org TFJob loses nothing, and always answers, whatever was stored."""
+"""Conversion between the versions of kubeflow.org TFJob loses nothing, and always answers, whatever was stored.
+
+What it makes in v1 keeps the schema of v1, as the embedded API server reads it.
+"""
 
 import asyncio
 import json
@@ -10,7 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_operator.app.webhook import review
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.kubeflow.versions import stored_schema
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER, convert
+from tf_operator.dialects.served import ConversionError
+from tf_operator.local.apiserver import schemas
 
 ROUND_TRIPS = int(os.environ.get("ROUND_TRIPS", "50"))
 REVIEW = 10
@@ -89,6 +96,8 @@ def test_no_way_through_versions_loses_anything(
     parts: dict[str, Any], versions: list[str], data: st.DataObject
 ) -> None:
     born = data.draw(st.sampled_from(VERSIONS))
+    if born == "v1":  # what v1 does not take can only be stored since before it had a schema
+        parts, _ = stored_schema.fitted(parts)
     body = {"apiVersion": f"kubeflow.org/{born}", "kind": "TFJob", "metadata": {"name": "a", "uid": "u"}} | parts
     if born != "v1":  # v1alpha1 shows what is in force where nothing is said, and all tell what cannot change
         body = through(body, "v1", born)
@@ -118,6 +127,8 @@ _FORGED = st.lists(
 def test_a_forged_annotation_changes_neither_counts_nor_templates(
     parts: dict[str, Any], forged: list[dict[str, Any]], born: str, target: str
 ) -> None:
+    if born == "v1":
+        parts, _ = stored_schema.fitted(parts)
     body = {"apiVersion": f"kubeflow.org/{born}", "kind": "TFJob", "metadata": {"name": "a"}} | parts
     notes = {f"tf-operator.kubeflow.org/{version}-fields": json.dumps(forged) for version in VERSIONS}
     found = convert(body | {"metadata": {"name": "a", "annotations": notes}}, target)
@@ -199,3 +210,135 @@ def test_a_type_in_two_spellings_has_the_bounds_of_both_in_any_order(entries: di
         "spec": {"tfReplicaSpecs": entries},
     }
     assert convert(job, "v1beta1")["status"]["fixed"]["counts"] == {"master": {"least": 0, "most": 1}}
+
+
+_SCHEMA = v1.API.crd.load()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+_LOOSE = st.sampled_from(
+    [
+        *(
+            "env",
+            "ports",
+            "name",
+            "image",
+            "containers",
+            "volumes",
+            "affinity",
+            "resources",
+            "limits",
+            "labels",
+            "annotations",
+        ),
+        *(
+            "metadata",
+            "spec",
+            "template",
+            "replicas",
+            "restartPolicy",
+            "securityContext",
+            "httpGet",
+            "port",
+            "livenessProbe",
+        ),
+        *(
+            "terminationGracePeriodSeconds",
+            "runAsUser",
+            "hostNetwork",
+            "value",
+            "valueFrom",
+            "type",
+            "status",
+            "startTime",
+        ),
+        *("suspend", "managedBy", "schedulingPolicy", "minAvailable", "minResources", "elasticPolicy", "maxReplicas"),
+        *(
+            "minReplicas",
+            "metrics",
+            "parameterServers",
+            "enableDynamicWorker",
+            "conditions",
+            "completionTime",
+            "Evaluator",
+        ),
+    ]
+)
+_JUNK = st.recursive(
+    _ODD | st.sampled_from([1, -1, 2**31, "1Gi", "x", "yes", "Never"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_LOOSE | _NAMES | _PLACES, inner, max_size=4),
+    max_leaves=10,
+)
+_LOOSE_CONTAINER = st.fixed_dictionaries(
+    {"name": st.sampled_from(["tensorflow", "x"])},
+    optional=dict.fromkeys(("env", "ports", "resources", "livenessProbe", "volumeMounts", "command", "image"), _JUNK),
+)
+_LOOSE_POD = st.fixed_dictionaries(
+    {"containers": st.lists(_LOOSE_CONTAINER, max_size=3) | _JUNK},
+    optional=dict.fromkeys(
+        ("volumes", "affinity", "hostNetwork", "tolerations", "nodeSelector", "initContainers"), _JUNK
+    ),
+)
+_LOOSE_TEMPLATE = st.fixed_dictionaries({"spec": _LOOSE_POD | _JUNK}, optional={"metadata": _JUNK})
+_LOOSE_ENTRY = st.fixed_dictionaries(
+    {}, optional={"template": _LOOSE_TEMPLATE | _JUNK, "replicas": _JUNK, "restartPolicy": _JUNK}
+)
+_LOOSE_ITEM = st.fixed_dictionaries(
+    {"tfReplicaType": st.sampled_from(["MASTER", "WORKER", "PS"])},
+    optional={"template": _LOOSE_TEMPLATE | _JUNK, "replicas": _JUNK, "tfPort": _JUNK, "IsDefaultPS": _JUNK},
+)
+_LOOSE_SPEC = st.fixed_dictionaries(
+    {},
+    optional={
+        "tfReplicaSpecs": st.dictionaries(_TYPES, _LOOSE_ENTRY | _JUNK, max_size=7) | _JUNK,
+        "replicaSpecs": st.lists(_LOOSE_ITEM, max_size=3, unique_by=lambda item: item["tfReplicaType"]) | _JUNK,
+    }
+    | dict.fromkeys(
+        ("cleanPodPolicy", "cleanupPodPolicy", "backoffLimit", "min-instance", "max-instance", "tfImage"), _JUNK
+    ),
+)
+_V1_PATHS = st.lists(
+    st.sampled_from(["runPolicy", "elasticPolicy", "tfReplicaSpecs[]", "others", "Evaluator"]) | _LOOSE,
+    min_size=1,
+    max_size=3,
+)
+_V1_NOTES = st.lists(st.fixed_dictionaries({"path": _V1_PATHS}, optional={"original": _JUNK}), max_size=5).map(
+    json.dumps
+)
+_LOOSE_JOBS = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries(
+            {"name": st.just("a"), "uid": st.just("u")},
+            optional={
+                "annotations": st.fixed_dictionaries(
+                    {}, optional={f"tf-operator.kubeflow.org/{name}-fields": _V1_NOTES for name in VERSIONS}
+                )
+            },
+        ),
+    },
+    optional={"spec": _LOOSE_SPEC | _SPECS | _JUNK, "status": _JUNK},
+)
+
+
+def broken(body: dict[str, Any]) -> list[schemas.Violation]:
+    """Where an object in v1 breaks its schema, once the API server has dropped what is unknown, and null."""
+    kept = json.loads(json.dumps(body))
+    metadata = kept.pop("metadata")
+    assert isinstance(metadata.get("annotations", {}), dict)
+    list(schemas.prune(kept, _SCHEMA))
+    schemas.fill(kept, _SCHEMA)
+    return [*schemas.violations(kept, _SCHEMA), *schemas.repeated(kept, _SCHEMA)]
+
+
+@settings(max_examples=4 * ROUND_TRIPS, deadline=None)
+@given(parts=_LOOSE_JOBS, born=st.sampled_from([*OLDER]), versions=st.lists(st.sampled_from([*OLDER]), max_size=2))
+def test_whatever_becomes_a_job_of_v1_keeps_its_schema(parts: dict[str, Any], born: str, versions: list[str]) -> None:
+    body = {"apiVersion": f"kubeflow.org/{born}", "kind": "TFJob"} | parts
+    assert not broken(convert(body, "v1"))  # it was stored since before this operator
+    try:
+        stored = convert(body, "v1", is_new=True)
+    except ConversionError:
+        stored = convert(body, "v1")
+    for version in versions:  # the notes of a stored job may be anything, too
+        stored["metadata"]["annotations"] = stored["metadata"].get("annotations", {}) | parts["metadata"].get(
+            "annotations", {}
+        )
+        stored = convert(convert(stored, version), "v1")
+        assert not broken(stored)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from tf_operator.dialects import merge_patch, record
 from tf_operator.job.profile import Profile
@@ -61,13 +61,24 @@ class ConversionError(Exception):
     """An object cannot be had in a version; the message says why, for the user who asked."""
 
 
+class Convert(Protocol):
+    """A conversion of one object."""
+
+    def __call__(self, body: Body, version: str, /, *, is_new: bool = False) -> dict[str, Any]:
+        """The object in another version; ``is_new``: it is being created, and refused where it would be invalid."""
+
+
+def _as_it_is(body: Body, _version: str, /, *, is_new: bool = False) -> dict[str, Any]:  # noqa: ARG001 (see Convert)
+    return dict(body)
+
+
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """The other versions of an API: objects in them are converted, and only the API's own version is reconciled."""
 
     versions: tuple[str, ...] = ()
     """The newest first."""
-    convert: Callable[[Body, str], dict[str, Any]] = lambda body, _: dict(body)
+    convert: Convert = _as_it_is
     """An object in any of its versions, in another one. Raises nothing but ``ConversionError``."""
     without_notes: Callable[[Body], dict[str, Any]] = dict
     """The object without what conversions have noted for the way back."""
@@ -127,7 +138,7 @@ class ServedAPI:
 
     def in_own_version(self, body: Body) -> dict[str, Any]:
         """An object of the API in the version that is reconciled; raises ``ConversionError``."""
-        converted = self.conversion.convert(body, self.resource.version)
+        converted = self.conversion.convert(body, self.resource.version, is_new=True)
         return self.conversion.without_notes(converted) if converted["apiVersion"] != body["apiVersion"] else converted
 
     def read_object(self, body: Body) -> TrainingJob:

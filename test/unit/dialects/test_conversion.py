@@ -1,5 +1,8 @@
 """The older versions of kubeflow.org TFJob: what each means in v1, and what is kept of the other version."""
 
+import json
+import re
+
 import pytest
 import yaml
 
@@ -7,6 +10,7 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import remainder
 from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, ORIGIN, convert
 from tf_operator.dialects.kubeflow.versions.remainder import LARGEST, ROOM, size_of
+from tf_operator.dialects.kubeflow.versions.stored_schema import LEFT_OUT
 from tf_operator.dialects.served import ConversionError
 
 NOTES = "tf-operator.kubeflow.org/v1-fields"
@@ -201,4 +205,127 @@ def test_a_forged_annotation_does_not_have_an_object_encoded_for_each_of_its_ent
 
 def test_manifests_of_older_versions_need_no_status_and_no_metadata():
     manifest = yaml.safe_load("{apiVersion: kubeflow.org/v1beta2, kind: TFJob}")
-    assert convert(manifest, "v1") == {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {}}
+    empty = {"spec": {"tfReplicaSpecs": {}}}
+    assert convert(manifest, "v1") == {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {}} | empty
+
+
+def broken_job(version, **spec):
+    """As an old operator may have stored it: nobody checked templates then."""
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "i", "env": "junk"}]}}
+    return job(version, tfReplicaSpecs={"Worker": {"replicas": 2, "template": template}}, **spec)
+
+
+def note(path, original, **back):
+    return json.dumps([{"path": path, "original": original} | back])
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (
+            broken_job("v1beta1"),
+            "spec.tfReplicaSpecs.Worker.template.spec.containers[0].env: must be a list, is 'junk'",
+        ),
+        (
+            job("v1beta1", annotations={NOTES: note(["runPolicy", "suspend"], "yes", back=False)}),
+            "spec.runPolicy.suspend: must be true or false, is 'yes'",
+        ),
+        (
+            job("v1beta2", annotations={NOTES: note(["elasticPolicy"], {"minReplicas": 0})}),
+            "spec.elasticPolicy.minReplicas: must be from 1 to 10000, is 0; spec.elasticPolicy.maxReplicas: is r",
+        ),
+    ],
+    ids=["template", "note", "two in a note"],
+)
+def test_a_new_job_that_v1_does_not_take_is_refused_with_its_fields(body, complaint):
+    with pytest.raises(ConversionError, match=re.escape(complaint)):
+        convert(body, "v1", is_new=True)
+
+
+def test_a_refusal_of_many_fields_stays_short():
+    annotations = {
+        NOTES: note(["runPolicy"], {f"{name}Seconds": "x" for name in ("activeDeadline", "startupDeadline")})
+    }
+    with pytest.raises(ConversionError) as refusal:
+        convert(
+            job("v1beta1", annotations=annotations, cleanPodPolicy=1, tfReplicaSpecs=dict.fromkeys("abcdefg", 1)),
+            "v1",
+            is_new=True,
+        )
+    assert "; and 3 more; correct it, or tf-operator.kubeflow.org/v1-fields" in str(refusal.value)
+
+
+def test_of_a_stored_job_what_v1_does_not_take_is_left_out_and_reported():
+    stored = convert(broken_job("v1beta1", cleanPodPolicy="Sometimes"), "v1")
+    env = "spec.tfReplicaSpecs.Worker.template.spec.containers[0].env"
+    left_out = {
+        "spec.tfReplicaSpecs.Worker.template.spec.containers[0].env": "junk",
+        "spec.runPolicy.cleanPodPolicy": "Sometimes",
+    }
+    assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == left_out
+    assert stored["spec"]["runPolicy"] == {"suspend": False}
+    (problem,) = map(str, v1.API.read_object(stored).problems)
+    named = f"v1 does not take spec.runPolicy.cleanPodPolicy, {env}; set what is needed, and remove the annotation"
+    assert problem == f"metadata.annotations[{LEFT_OUT}]: {named}"
+
+    seen = convert(stored, "v1beta1")
+    assert "cleanPodPolicy" not in seen["spec"] or seen["spec"]["cleanPodPolicy"] in ("None", "Running")
+    seen["metadata"]["labels"] = {"team": "a"}
+    assert convert(seen, "v1") == stored | {"metadata": stored["metadata"] | {"labels": {"team": "a"}}}
+
+
+@pytest.mark.parametrize(
+    ("status", "kept"),
+    [
+        ("text", None),
+        ({"conditions": "text", "startTime": "yesterday", "x": 1}, {"x": 1}),
+        (
+            {"conditions": [5, {"type": "Failed", "status": "True", "reason": 5}]},
+            {"conditions": [{"type": "Failed", "status": "True"}]},
+        ),
+    ],
+)
+def test_a_status_that_v1_does_not_take_is_left_out_where_it_is_stored_and_refused_where_it_is_written(status, kept):
+    stored = convert(job("v1beta1", status=status), "v1")
+    assert stored.get("status") == kept
+    assert not v1.API.read_object(stored).problems
+
+    seen = convert(job("v1"), "v1beta1")
+    with pytest.raises(ConversionError, match=r"does not take status"):
+        convert(
+            seen
+            | {
+                "status": {
+                    **(status if isinstance(status, dict) else {"conditions": 5}),
+                    "fixed": seen["status"]["fixed"],
+                }
+            },
+            "v1",
+        )
+
+
+def test_a_note_that_v1_would_not_take_back_is_ignored_in_the_older_version():
+    forged = note(["cleanPodPolicy"], "Sometimes", back="None")
+    stored = job("v1", annotations={"tf-operator.kubeflow.org/v1beta1-fields": forged})
+    assert convert(stored, "v1beta1")["spec"]["cleanPodPolicy"] == "None"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "parts of this job; set"),
+        (5, "parts of this job; set"),
+        ("5", "parts of this job; set"),
+        ("[" * 100_000, "parts of this job; set"),
+        ('["spec.runPolicy.suspend", 5]', "v1 does not take spec.runPolicy.suspend; set"),
+    ],
+)
+def test_whatever_is_in_the_annotation_of_what_was_left_out_is_reported(text, problem):
+    (found,) = v1.API.read_object(job("v1", annotations={LEFT_OUT: text})).problems
+    assert problem in str(found)
+
+
+@pytest.mark.parametrize("value", ["x" * LARGEST, None], ids=["large", "deep"])
+def test_what_was_left_out_is_named_without_its_value_where_that_is_too_much(value):
+    stored = convert(job("v1beta1", cleanPodPolicy={"a": deep() if value is None else value}), "v1")
+    assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == ["spec.runPolicy.cleanPodPolicy"]

@@ -99,12 +99,12 @@ def path_of(api: ServedAPI) -> str:
 def answers_of(apis: Iterable[ServedAPI], clock: Clock) -> dict[str, Answer]:
     """What answers reviews, by path; all APIs have one share of the time."""
     share = TimeShare(clock)
-    return {path_of(api): _answer(api, share) for api in apis}
+    return {path_of(api): _answer(review.refusing_new(api.conversion.convert, clock), share) for api in apis}
 
 
-def _answer(api: ServedAPI, share: TimeShare) -> Answer:
+def _answer(convert: review.Convert, share: TimeShare) -> Answer:
     async def answer(request: PageRequest, body: bytes) -> HttpReply:
-        work = review.answer(body, api.conversion.convert)
+        work = review.answer(body, convert)
         try:
             return HttpReply(200, await share.take(work, client=request.client, size=len(body)), _JSON)
         except review.ReviewError as error:

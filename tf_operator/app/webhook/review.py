@@ -4,22 +4,30 @@ A review is answered as a whole: one object that failed would break a list for e
 (JSON of some thousand levels, which the API server stores) is taken apart as far as the conversion looks, and the rest
 of it is carried along as text; but for what the API server could not read in an answer, because that has more levels
 than the object. Such a pod template is empty in the other version, where it is invalid, so nobody writes it back.
+
+A review does not say whether its objects are being created or were stored long ago. The time of creation does: storage
+is in the newest version, so what is in an older one and has just been created is not stored yet, and may be refused.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
 
+from tf_operator.dialects import served
 from tf_operator.dialects.served import ConversionError
+from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import raw_json, responses
-from tf_operator.meta import Body
+from tf_operator.meta import Body, metadata_of, parse_time
 
 _log = Logger(__name__)
 
 Convert = Callable[[Body, str], dict[str, Any]]
+NEW_FOR: Final = timedelta(minutes=1)
+"""An object is being created if it is younger, by this clock and that of the API server."""
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
 _KIND: Final = "ConversionReview"
 _LEVELS: Final = 4
@@ -43,6 +51,16 @@ class _Review(msgspec.Struct):
 
 
 _REVIEW: Final = msgspec.json.Decoder(_Review)
+
+
+def refusing_new(convert: served.Convert, clock: Clock) -> Convert:
+    """The conversion that refuses an object that is being created, where it would be invalid."""
+
+    def refusing(body: Body, version: str) -> dict[str, Any]:
+        created = parse_time(metadata_of(body).get("creationTimestamp"))
+        return convert(body, version, is_new=created is None or clock.now() - created < NEW_FOR)
+
+    return refusing
 
 
 async def answer(text: bytes, convert: Convert) -> bytes:

@@ -16,9 +16,9 @@ from tf_operator.meta import Body, GroupVersionResource, text_of
 RESOURCE: Final = replace(v1.RESOURCE, version="hub")
 
 
-def convert(body: Body, version: str) -> dict[str, Any]:
+def convert(body: Body, version: str, *, is_new: bool = False) -> dict[str, Any]:
     """As for v1, which is in no object here."""
-    converted = v1.API.conversion.convert(_renamed(body, RESOURCE, v1.RESOURCE), _version(version))
+    converted = v1.API.conversion.convert(_renamed(body, RESOURCE, v1.RESOURCE), _version(version), is_new=is_new)
     return _renamed(converted, v1.RESOURCE, RESOURCE)
 
 

@@ -20,7 +20,9 @@ from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.kubeflow import status, v1alpha1_rules, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
+from tf_operator.dialects.kubeflow.versions import stored_schema
 from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
+from tf_operator.dialects.record import object_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
 from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER
@@ -31,7 +33,6 @@ from tf_operator.job.training_job import (
     CleanPodPolicy,
     ElasticPolicy,
     ElasticRange,
-    FieldError,
     ReplicaSpec,
     RestartPolicy,
     RunPolicy,
@@ -68,7 +69,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
 
     ``v1alpha1``: the rules of jobs that were created in that version.
     """
-    problems: list[FieldError] = []
+    problems = stored_schema.problems(object_of(metadata, "annotations"))
     fields = Fields({"spec": spec}, "", problems).below("spec")
     outdated = _outdated(fields)
     job = replace(

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from datetime import timedelta
 
 import pytest
 
 from tf_operator.app.webhook import review
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.transport import raw_json
+from tf_operator.meta import rfc3339
 
 DEEPEST = 5000
 DEEP = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
@@ -93,3 +95,21 @@ def test_a_review_that_cannot_be_answered_fails_with_a_sentence_for_the_user(fou
     response = json.loads(answered(asked(found, version=version)))["response"]
 
     assert response == {"uid": "u-1", "result": {"status": "Failed", "message": message}, "convertedObjects": []}
+
+
+@pytest.mark.parametrize(
+    ("age", "status"),
+    [(timedelta(0), "Failed"), (-timedelta(minutes=5), "Failed"), (review.NEW_FOR, "Success"), (None, "Failed")],
+    ids=["just created", "by a clock that is ahead", "stored", "without a time"],
+)
+def test_what_is_being_created_is_refused_where_it_would_be_invalid_and_what_is_stored_is_converted(age, status, clock):
+    body = job("a", cleanPodPolicy="Sometimes", tfReplicaSpecs={}) | {"apiVersion": "kubeflow.org/v1beta1"}
+    if age is not None:
+        body["metadata"]["creationTimestamp"] = rfc3339(clock.now() - age)
+    convert = review.refusing_new(v1.API.conversion.convert, clock)
+    text = asyncio.run(review.answer(asked(body, version="kubeflow.org/v1"), convert))
+    result = json.loads(text)["response"]["result"]
+
+    assert result["status"] == status
+    complaint = "spec.runPolicy.cleanPodPolicy: must be one of 'All', 'Running', 'None', is 'Sometimes'"
+    assert (complaint in result.get("message", "")) == (status == "Failed")

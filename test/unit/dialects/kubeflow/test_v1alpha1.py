@@ -61,8 +61,9 @@ def test_a_job_without_type_count_and_port_has_one_master() -> None:
 
 
 @pytest.mark.parametrize("template", ["text", {"spec": "text"}])
-def test_a_template_that_is_none_stays_as_it_is(template: Any) -> None:
-    assert in_v1(item() | {"template": template})["tfReplicaSpecs"]["Master"]["template"] == template
+def test_a_template_that_is_none_is_empty_in_v1(template: Any) -> None:
+    found = in_v1(item() | {"template": template})
+    assert found["tfReplicaSpecs"]["Master"]["template"] == {"spec": {"containers": []}}
 
 
 @pytest.mark.documents("v1alpha1/types", "v1alpha1/default-server")

@@ -1,9 +1,10 @@
 """From any version of a TFJob to any other, by way of v1.
 
-Conversion is total and loses nothing. Whatever the API server may have stored can be converted: what is of a wrong type
-is carried along, and the job reports it, because one object that cannot be converted would break every list for
-everybody. What the target has no place for is kept in an annotation, as ``remainder`` describes, and is back in its
-place on the way back. Only ``spec``, ``status`` and annotations change, as the API server demands.
+Conversion is total and loses nothing. Whatever the API server may have stored can be converted, because one object that
+cannot be converted would break every list for everybody. What the target has no place for is kept in an annotation, as
+``remainder`` describes, and is back in its place on the way back. Only ``spec``, ``status`` and annotations change, as
+the API server demands. An object in v1 keeps the schema of v1: what a write sends otherwise is refused, and what is
+stored otherwise in an older version is left out (``stored_schema``).
 
 Annotations are the user's: they restore what one version of ``spec`` has and another one lacks, and nothing else. A
 status, which the user may not be allowed to write, and the counts and templates of replicas are converted without them;
@@ -17,12 +18,20 @@ that mark cannot be written in that version. The same if there is no room for no
 limit, and the API server fails a whole list in which a conversion exceeds it. Then the largest ones are left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from tf_operator.dialects.kubeflow.versions import fixed, remainder, v1alpha1, v1alpha1_status, v1alpha2_to_v1beta2
+from tf_operator.dialects.kubeflow.versions import (
+    fixed,
+    remainder,
+    stored_schema,
+    v1alpha1,
+    v1alpha1_status,
+    v1alpha2_to_v1beta2,
+)
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import generated_runtime_id
+from tf_operator.dialects.schema_fit import Misfit
 from tf_operator.dialects.served import Conversion, ConversionError
 from tf_operator.job.constants import GROUP
 from tf_operator.meta import Body, metadata_of, text_of
@@ -32,6 +41,7 @@ _PREFIX: Final = "tf-operator.kubeflow.org"
 INCOMPLETE: Final = f"{_PREFIX}/incomplete"
 """On an object in an older version: parts of it are left out, so it can be read in this version and not be written."""
 _PARTS: Final = ("spec", "status")
+_MOST_MISFITS: Final = 5
 ORIGIN: Final = f"{_PREFIX}/origin"
 """The version in which the job was created, where that is v1alpha1 and the object is not, or the other way round."""
 
@@ -84,15 +94,18 @@ OLDER: Final = {version.name: version for version in _VERSIONS}
 """The versions that can be converted to v1 and back, the newest first."""
 
 
-def convert(body: Body, version: str) -> dict[str, Any]:
-    """The object in another version; ``ConversionError`` if there is none such, or if it would lose something."""
+def convert(body: Body, version: str, *, is_new: bool = False) -> dict[str, Any]:
+    """The object in another version; ``ConversionError`` if there is none such, or if it would lose something.
+
+    ``is_new``: it is being created, so it is refused where v1 does not take it.
+    """
     source = text_of(body, "apiVersion").rpartition("/")[2]
     for name in (source, version):
         if name != STORED and name not in OLDER:
             raise ConversionError(f"apiVersion: there is no version {name!r} of TFJob in {GROUP}")
     if source == version:
         return dict(body)
-    stored = dict(body) if source == STORED else _to_v1(body, OLDER[source])
+    stored = dict(body) if source == STORED else _to_v1(body, OLDER[source], is_new=is_new)
     return stored if version == STORED else _from_v1(stored, OLDER[version])
 
 
@@ -102,7 +115,7 @@ def without_notes(body: Body) -> dict[str, Any]:
     What was created in v1alpha1 keeps what its rules need.
     """
     needed = {ORIGIN, _fields_of(v1alpha1.NAME)} if origin_of(body) == v1alpha1.NAME else set()
-    notes = {*(_fields_of(name) for name in (STORED, *OLDER)), INCOMPLETE, ORIGIN} - needed
+    notes = {*(_fields_of(name) for name in (STORED, *OLDER)), INCOMPLETE, ORIGIN, stored_schema.LEFT_OUT} - needed
     return _assembled(body, text_of(body, "apiVersion").rpartition("/")[2], _parts(body), dict.fromkeys(notes))
 
 
@@ -133,30 +146,57 @@ def runtime_id_of(body: Body, spec_id: str = "") -> str:
     return pinned or spec_id or (generated_runtime_id(uid) if uid else "")
 
 
-def _to_v1(body: Body, version: Version) -> dict[str, Any]:
+def _to_v1(body: Body, version: Version, *, is_new: bool) -> dict[str, Any]:
     annotations, fixed_fields = _annotations(body), fixed.of(body)
     if INCOMPLETE in annotations or (fixed_fields and fixed_fields.get(fixed.INCOMPLETE)):
         raise ConversionError(
             f"metadata.annotations[{INCOMPLETE}]: parts of this job have no place in {version.name}; change it in v1"
         )
     parts = fixed.removed(_parts(body))
-    notes: dict[str, str | None] = {_fields_of(STORED): None, _fields_of(version.name): ""}
-    if isinstance(spec := parts.get("spec"), Mapping):
-        normalized = version.normalized(spec, text_of(metadata_of(body), "uid"))
-        converted = version.spec_to_v1(normalized)
+    normalized = parts.get("spec")
+    if isinstance(normalized, Mapping):
+        normalized = version.normalized(normalized, text_of(metadata_of(body), "uid"))
         noted = annotations.get(_fields_of(STORED)) if fixed_fields is None else fixed_fields.get(fixed.FIELDS)
-        own = _restored(version.split_v1(converted), noted)
-        parts["spec"] = converted = version.join_v1(converted, own)
+        parts["spec"] = _spec_to_v1(normalized, version, noted)
+    stored, misfits = stored_schema.fitted(_without_status(parts) | version.status_to_v1(parts))
+    if misfits and (is_new or fixed_fields is not None):  # nothing but a write has what only an answer has
+        raise ConversionError(_refusal(misfits))
+    notes: dict[str, str | None] = {
+        stored_schema.LEFT_OUT: stored_schema.encode(misfits) or annotations.get(stored_schema.LEFT_OUT),
+        _fields_of(STORED): None,
+        _fields_of(version.name): "",
+    }
+    if isinstance(normalized, Mapping) and not stored_schema.has_lost_of_spec(
+        misfits
+    ):  # else no version shows it again
+        came_back = version.spec_from_v1(stored["spec"])
         # What a malformed object has there is not worth an annotation that is too large.
-        notes[_fields_of(version.name)] = _lost(
-            version.split(normalized), version.split(version.spec_from_v1(converted))
-        )
+        notes[_fields_of(version.name)] = _lost(version.split(normalized), version.split(came_back))
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if annotations.get(ORIGIN) == STORED else version.name
-    for name in notes:  # the object may be stored as it is, so it has to be read
-        if not remainder.fit(_annotated(body, notes)):
-            notes[name] = None
-    return _assembled(body, STORED, _without_status(parts) | version.status_to_v1(parts), notes)
+    return _assembled(body, STORED, stored, _with_room(body, notes))
+
+
+def _with_room(body: Body, notes: dict[str, str | None]) -> dict[str, str | None]:
+    """The notes for which there is room: the object may be stored as it is, so it has to be read."""
+    fitting = dict(notes)
+    for name in reversed(notes):
+        if not remainder.fit(_annotated(body, fitting)):
+            fitting[name] = None
+    return fitting
+
+
+def _spec_to_v1(normalized: Body, version: Version, noted: object = None) -> dict[str, Any]:
+    """A normalized spec in v1, with what is noted of it there."""
+    converted = version.spec_to_v1(normalized)
+    return version.join_v1(converted, _restored(version.split_v1(converted), noted))
+
+
+def _refusal(misfits: Sequence[Misfit]) -> str:
+    """What a write has to change."""
+    listed = "; ".join(f"{misfit.field}: {misfit.rule}" for misfit in misfits[:_MOST_MISFITS])
+    more = f"; and {len(misfits) - _MOST_MISFITS} more" if len(misfits) > _MOST_MISFITS else ""
+    return f"v1, in which jobs are stored, does not take {listed}{more}; correct it, or {_fields_of(STORED)}"
 
 
 def _from_v1(body: Body, version: Version) -> dict[str, Any]:
@@ -185,9 +225,18 @@ def _spec_from_v1(body: Body, version: Version) -> dict[str, Any] | None:
     if not isinstance(spec, Mapping):
         return None
     converted = version.spec_from_v1(spec)
-    return version.join(
-        converted, _restored(version.split(converted), _annotations(body).get(_fields_of(version.name)))
-    )
+    noted = remainder.decode(_annotations(body).get(_fields_of(version.name)))
+    if not noted:
+        return version.join(converted, version.split(converted))
+    joined = version.join(converted, remainder.restore(version.split(converted), noted))
+    # Nobody notes what v1 does not take, and with it no write in this version would be accepted.
+    is_forged = _misfits(version, joined) > _misfits(version, converted)
+    return version.join(converted, version.split(converted)) if is_forged else joined
+
+
+def _misfits(version: Version, spec: Body) -> int:
+    """In how many places v1 would not take a spec of an older version."""
+    return len(stored_schema.fitted({"spec": version.spec_to_v1(version.normalized(spec, ""))})[1])
 
 
 def _restored(own: Body, text: object) -> dict[str, Any]:

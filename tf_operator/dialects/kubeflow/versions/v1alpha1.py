@@ -68,16 +68,14 @@ def to_v1(spec: Body) -> dict[str, Any]:
     items = _items(spec)
     if (counts := _elastic(spec)) and items is not None:
         converted[_ELASTIC] = counts
-    if items is None:
-        return converted
-    return converted | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items}}
+    return converted | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items or ()}}
 
 
 def from_v1(spec: Body) -> dict[str, Any]:
     """The spec in v1alpha1, as far as v1 knows it."""
     converted: dict[str, Any] = {_CLEAN_UP: object_of(spec, "runPolicy").get(CLEAN, str(CleanPodPolicy.NONE))}
     replicas = spec.get(REPLICAS)
-    if not isinstance(replicas, Mapping):
+    if not isinstance(replicas, Mapping) or not replicas:  # no list, or a malformed one
         return converted
     converted[LIST] = [_item(kind, replicas[key]) for kind, key in _keys(replicas).items()]
     schedulers = [_pod(item).get(_SCHEDULER) for item in converted[LIST]]
@@ -171,9 +169,9 @@ def _restored_entry(entry: Body, noted: Body) -> dict[str, Any]:
 
 
 def _items(spec: Body) -> list[dict[str, Any]] | None:
-    """The items of a well-formed list, with type, count and port; ``None`` when there is none."""
+    """The items of a well-formed list, with type, count and port; ``None`` when there is none, or it is empty."""
     listed = spec.get(LIST)
-    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
+    if not isinstance(listed, list) or not listed or not all(isinstance(item, Mapping) for item in listed):
         return None
     items = [_with_defaults(item) for item in listed]
     types = {text_of(item, _TYPE) for item in items}

@@ -1,0 +1,81 @@
+"""What v1 takes, and what becomes of the rest on the way from an older version.
+
+The API server checks an object by the schema of the version in which it is sent, and never what a conversion makes of
+it: pod templates are loose in older versions, annotations are free, and a job may be stored since before there was a
+schema. So everything is fitted. Of a job that is stored already, a value that does not fit is left out, because one
+job that cannot be converted would break all lists. An annotation keeps it, and the job reports it.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from tf_operator.dialects.kubeflow.versions import remainder
+from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
+from tf_operator.dialects.schema_fit import Misfit, fit
+from tf_operator.dialects.served import Crd
+from tf_operator.job.training_job import FieldError
+from tf_operator.meta import Body
+
+_PACKAGE: Final = "tf_operator.dialects.kubeflow"
+LEFT_OUT: Final = "tf-operator.kubeflow.org/left-out"
+"""On a job in v1: the values of an older version that v1 does not take, by field."""
+_REPLICAS: Final = f"spec.{REPLICAS}"
+_MOST_NAMES: Final = 20
+_LONGEST_NAME: Final = 200
+
+
+def fitted(parts: Body) -> tuple[dict[str, Any], list[Misfit]]:
+    """``spec`` and ``status`` as v1 takes them, and everything that does not fit."""
+    return fit(parts, _schema())
+
+
+def has_lost_of_spec(misfits: list[Misfit]) -> bool:
+    """Whether a value of the spec is left out."""
+    return any(misfit.value is not None and misfit.field.startswith("spec") for misfit in misfits)
+
+
+def encode(misfits: list[Misfit]) -> str | None:
+    """The text for the annotation; without the values if they are too large, or too deep. ``None`` for nothing."""
+    values = {misfit.field: misfit.value for misfit in misfits if misfit.value is not None}
+    if not values:
+        return None
+    try:
+        text = msgspec.json.encode(values).decode()
+    except RecursionError:
+        text = ""
+    if text and len(text) <= remainder.LARGEST:
+        return text
+    return msgspec.json.encode([field[:_LONGEST_NAME] for field in sorted(values)[:_MOST_NAMES]]).decode()
+
+
+def problems(annotations: Body) -> list[FieldError]:
+    """What is wrong with a job of which something was left out. With most of it a job that runs may go on."""
+    text = annotations.get(LEFT_OUT)
+    if text is None:
+        return []
+    fields = _fields(text)
+    if fields and all(field.startswith("status") for field in fields):
+        return []
+    is_tolerated = bool(fields) and not any(field.startswith(_REPLICAS) for field in fields)
+    rule = f"v1 does not take {', '.join(fields) or 'parts of this job'}; set what is needed, and remove the annotation"
+    return [FieldError(f"metadata.annotations[{LEFT_OUT}]", rule, is_tolerated=is_tolerated)]
+
+
+def _fields(text: object) -> list[str]:
+    """The fields that an annotation names. Who may write the job may have written anything there."""
+    try:
+        found = msgspec.json.decode(text) if isinstance(text, str) else []
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    named = found if isinstance(found, Mapping | list) else []
+    return [field[:_LONGEST_NAME] for field in [*named][:_MOST_NAMES] if isinstance(field, str)]
+
+
+@cache
+def _schema() -> Body:
+    (version,) = Crd(_PACKAGE).load()["spec"]["versions"]
+    found: Body = version["schema"]["openAPIV3Schema"]
+    return found
