@@ -11,7 +11,8 @@ configured not to verify it. Its key is never on a disk. ``context`` may be call
 import os
 import ssl
 import threading
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,8 @@ class GivenCertificate:
         self._seen = self._stamp()
         self._failed: object = _NOTHING
         """The state of the files whose failure is in the log."""
+        self.expires_at: datetime | None = None
+        """``None`` where nothing is installed that can read it."""
         self._context = self._read()
 
     def context(self) -> ssl.SSLContext:
@@ -65,11 +68,14 @@ class GivenCertificate:
 
     def _read(self) -> ssl.SSLContext:
         try:
-            return _server_context(*map(str, self._files))
+            found = _server_context(*map(str, self._files))
+            expires_at = _expiry_of(self._files[0])
         except OSError as error:
             certificate, key = self._files
             words = f"{certificate} with {key} cannot be used: {_words(error)}"
             raise CertificateError(f"the certificate of {self._of}: {words}") from error
+        self.expires_at = expires_at
+        return found
 
     def _stamp(self) -> _Stamp | None:
         """What changes when a file does; ``None`` while one is missing."""
@@ -136,6 +142,14 @@ def _self_signed(name: str, clock: Clock) -> bytes:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return private + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _expiry_of(certificate: Path) -> datetime | None:
+    with suppress(ImportError, ValueError):
+        from cryptography import x509  # noqa: PLC0415 (it is optional)
+
+        return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+    return None
 
 
 def _server_context(certificate: str, key: str | None = None) -> ssl.SSLContext:

@@ -8,7 +8,8 @@ reply is being sent is closed, otherwise the oldest of them. So the kubelet has 
 the others do; without that, slow clients would have a healthy process restarted.
 
 A connection may be kept for another request, as long as its place is not needed: a TLS handshake costs more than the
-rest of a short request. Between two requests it counts as one that has sent none.
+rest of a short request. Between two requests it counts as one that has sent none. So handshakes have a share of the
+time, by address: beyond it a connection waits for its handshake, within the time that it has for its request.
 
 One connection is one task of the loop that serves; ``server`` accepts them and reports how far each one is.
 """
@@ -34,6 +35,11 @@ LONGEST: Final = 20.0
 """Seconds from a request to the end of its reply; Prometheus waits for 10 s unless it is configured otherwise."""
 IDLE: Final = 120.0
 """Seconds between two requests. Go's clients close a connection after 90 s: none sends when it is closed here."""
+HANDSHAKES: Final = 20.0
+"""TLS handshakes of one address in a second. Each takes a millisecond or two; an API server keeps its connections."""
+HANDSHAKES_AT_ONCE: Final = 128
+_MOST_CLIENTS: Final = 1000
+"""More are remembered only while they have to wait."""
 _TLS_SHUTDOWN: Final = 1.0
 
 _log = Logger(__name__)
@@ -75,6 +81,24 @@ class AcceptedConnection:
             sockets.abort(self.transport)
 
 
+class HandshakeShare:
+    """When each address may begin its next TLS handshake."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due: dict[str, float] = {}
+
+    def pause(self, client: str) -> float:
+        """Seconds until one more may begin, which this client then does."""
+        now = self._clock.monotonic()
+        if len(self._due) >= _MOST_CLIENTS:
+            self._due = {name: due for name, due in self._due.items() if due > now}
+        due = max(self._due.get(client, 0.0), now - HANDSHAKES_AT_ONCE / HANDSHAKES)
+        if due - now < REQUEST_WITHIN:  # it is closed before
+            self._due[client] = due + 1 / HANDSHAKES
+        return max(0.0, due - now)
+
+
 class Connections:
     """The connections of one endpoint; all methods run on the loop that serves them."""
 
@@ -94,6 +118,7 @@ class Connections:
         self._tls = tls
         self._most = most
         self._kept = most // 2
+        self._handshakes = HandshakeShare(clock)
         self._open: dict[asyncio.Protocol, AcceptedConnection] = {}
 
     def __len__(self) -> int:
@@ -201,6 +226,8 @@ class Connections:
 
     async def _start(self, connection: AcceptedConnection) -> None:
         """Shake hands, where there is TLS, and let the protocol read the request."""
+        if self._tls and (pause := self._handshakes.pause(connection.client)):
+            await self._clock.sleep(pause)
         context = self._tls() if self._tls else None
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
             lambda: connection.protocol,

@@ -228,6 +228,8 @@ class _Site(web.Server):
     async def _answered(self, request: web.BaseRequest, place: Place) -> tuple[HttpReply, bool]:
         """The reply, and whether another request may follow."""
         has_body = request.method == "POST" and request.path in self._answers
+        if has_body and request.content_length is None:  # chunks cost time before anybody knows how many there are
+            return HttpReply(411, b"A body needs a Content-Length, and not chunks.\n"), False
         # Before this counts as a request: who never sends the end of a body has no claim to a place.
         body = await _received(request, place.take) if has_body else b""
         place.is_complete = True

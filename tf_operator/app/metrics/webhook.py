@@ -14,7 +14,7 @@ class WebhookMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._ready = Gauge(
             "tf_operator_webhook_ready",
-            "1 while this replica has a certificate for reviews.",
+            "1 while this replica has a valid certificate for reviews, and the CRDs name its Service.",
             registry=registry,
         )
         self._stored = Gauge(
@@ -24,9 +24,9 @@ class WebhookMetrics:
             registry=registry,
         )
 
-    def read_trouble_by(self, trouble: Callable[[], str]) -> None:
-        """Call ``trouble`` whenever the metrics are rendered; it is empty when there is none."""
-        self._ready.set_function(lambda: not trouble())
+    def read_outage_by(self, outage: Callable[[], str]) -> None:
+        """Call ``outage`` whenever the metrics are rendered; it is empty while reviews are answered."""
+        self._ready.set_function(lambda: not outage())
 
     def stored(self, crd: str, older: int) -> None:
         """``tf_operator_webhook_older_stored_versions``."""

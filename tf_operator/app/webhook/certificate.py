@@ -3,7 +3,8 @@
 Every replica reads the Secret and serves what it finds there. What nobody could be served with, any replica replaces at
 once, in the Secret and in the CRDs: a leader has complete caches, and while jobs are stored in older versions, no cache
 can be complete before the webhook answers. Several may try; the resource version lets one of them win. Everything that
-can wait is the leader's: ``keys.next_keys``, and the bundle of authorities in the CRDs. Whoever installs the operator
+can wait is the leader's: ``keys.next_keys``, and the bundle of authorities in the CRDs that name this webhook: a bundle
+of ours in the webhook of somebody else would end that one. Whoever installs the operator
 makes all of these objects, so only to get and to patch them has to be allowed.
 """
 
@@ -14,6 +15,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tf_operator.app.crd_apply import CRDS
 from tf_operator.app.webhook import keys
@@ -62,10 +64,21 @@ class KeptCertificate:
         self._is_trusted = False
         """Whether the API servers had the authority of what is served."""
         self._trouble = ""
+        self._elsewhere: dict[str, str] = {}
+        """The hosts of other webhooks, by the CRDs that name them."""
 
     def trouble(self) -> str:
         """Why there is nothing to serve with; empty when there is."""
         return "" if self._context else f"the webhook has no certificate yet: {self._trouble or 'starting'}"
+
+    def outage(self) -> str:
+        """Why no review is answered here; empty when they are."""
+        if trouble := self.trouble():
+            return trouble
+        served = self._served.parsed
+        if served and served.not_valid_after_utc <= self._clock.now():
+            return f"the webhook's certificate has expired: {self._trouble}"
+        return ", ".join(f"{crd} names another webhook, {host}" for crd, host in tuple(self._elsewhere.items()))
 
     def context(self) -> ssl.SSLContext:
         """What the next connection is served with; called from the server's thread."""
@@ -139,9 +152,21 @@ class KeptCertificate:
         _log.info("the webhook's certificate has changed", stored_in=str(self._secret))
 
     async def _definitions(self, client: ApiClient) -> list[Body]:
-        """Those with a webhook: whoever installs a CRD decides that."""
+        """Those that name this webhook: whoever installs a CRD decides that."""
         found = [await client.get(CRDS, name) for name in self._crds]
-        return [crd for crd in found if crd.get("spec", {}).get("conversion", {}).get("strategy") == "Webhook"]
+        return [crd for crd in found if self._is_named_by(crd)]
+
+    def _is_named_by(self, crd: Body) -> bool:
+        name, conversion = key_of(crd).name, crd.get("spec", {}).get("conversion", {})
+        host = _host_of(conversion) if conversion.get("strategy") == "Webhook" else self._host
+        if host == self._host:
+            self._elsewhere.pop(name, None)
+        elif self._elsewhere.get(name) != host:
+            self._elsewhere[name] = host
+            _log.warning(
+                "the CRD names another webhook; its caBundle stays as it is", crd=name, host=host, own=self._host
+            )
+        return name not in self._elsewhere and conversion.get("strategy") == "Webhook"
 
     async def _make_known(self, client: ApiClient, definition: Body, bundle: bytes) -> None:
         config = {"caBundle": base64.b64encode(bundle).decode()}
@@ -165,6 +190,14 @@ def _decoded(data: Mapping[str, Any]) -> dict[str, bytes]:
         except (binascii.Error, TypeError, ValueError):
             continue
     return found
+
+
+def _host_of(conversion: Body) -> str:
+    """The name by which the API server connects, which the certificate has to have."""
+    config = (conversion.get("webhook") or {}).get("clientConfig") or {}
+    if service := config.get("service"):
+        return f"{service.get('name')}.{service.get('namespace')}.svc"
+    return urlsplit(str(config.get("url", ""))).hostname or ""
 
 
 def _bundle(crd: Body) -> bytes:

@@ -32,6 +32,9 @@ class Certificate(Protocol):
     def trouble(self) -> str:
         """Why there is none; empty when there is one."""
 
+    def outage(self) -> str:
+        """Why no review is answered, with or without a certificate; empty when they are."""
+
     def context(self) -> ssl.SSLContext:
         """What the next connection is served with; raises where there is none."""
 
@@ -44,6 +47,11 @@ class _FromFiles(GivenCertificate):
 
     def trouble(self) -> str:
         return ""
+
+    def outage(self) -> str:
+        self.context()  # new files may be there, and nobody has connected since
+        is_over = self.expires_at is not None and self.expires_at <= SystemClock().now()
+        return "the webhook's certificate has expired" if is_over else ""
 
     async def keep(self) -> None:
         await asyncio.get_running_loop().create_future()
@@ -67,7 +75,7 @@ def serving(
     crds = [str(api.resource) for api in apis]
     found = _certificate(chosen, crds, client, leader)
     probes.wait_for(found.trouble)
-    measures.read_trouble_by(found.trouble)
+    measures.read_outage_by(found.outage)
     older: dict[str, int] = {}
 
     def report(crd: str, count: int) -> None:

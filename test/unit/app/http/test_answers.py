@@ -142,3 +142,14 @@ def test_clients_that_never_send_the_end_of_a_body_keep_nobody_out(url, monkeypa
 )
 def test_other_methods_and_paths_are_named(url, path, method, answer):
     assert post(f"{url}{path}", None if method == "GET" else b"", method) == answer
+
+
+def test_a_body_in_chunks_is_refused_before_it_is_read(url):
+    """An API server sends the length of each body."""
+    with socket.create_connection(place(url)) as client:
+        client.sendall(b"POST /reverse HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+        client.settimeout(20)
+        assert client.recv(12) == b"HTTP/1.1 411"
+        while client.recv(1_000):
+            pass
+    assert post(f"{url}/reverse", b"12") == (200, b"21")

@@ -6,7 +6,15 @@ import socket
 import pytest
 
 from tf_operator.app.http import connections
-from tf_operator.app.http.connections import IDLE, LONGEST, REQUEST_WITHIN, Connections
+from tf_operator.app.http.connections import (
+    HANDSHAKES,
+    HANDSHAKES_AT_ONCE,
+    IDLE,
+    LONGEST,
+    REQUEST_WITHIN,
+    Connections,
+    HandshakeShare,
+)
 
 
 class Client:
@@ -160,3 +168,36 @@ async def test_a_kept_connection_has_the_time_of_a_new_one_for_each_further_requ
 
     await clock.advance(1)
     assert await connected(clock, served) == [False]
+
+
+async def test_handshakes_of_one_address_wait_for_their_share_of_the_time_and_others_do_not(clock, monkeypatch):
+    addresses = ["flood"] * (HANDSHAKES_AT_ONCE + 10) + ["modest"]
+    arriving, begun = iter(addresses), []
+    monkeypatch.setattr(connections, "_client_of", lambda _accepted: next(arriving))
+
+    def refuse():
+        begun.append(clock.monotonic())
+        raise OSError("there is no certificate yet")
+
+    async with asyncio.TaskGroup() as tasks:
+        served = Connections(asyncio.Protocol, clock, tasks=tasks, tls=refuse, most=len(addresses))
+        for _ in addresses:
+            accepted, client = socket.socketpair()
+            served.add(accepted)
+            client.close()
+        await clock.idle()
+        assert len(begun) == HANDSHAKES_AT_ONCE + 1 + 1
+
+        await clock.advance(9 / HANDSHAKES)
+    assert len(begun) == len(addresses)
+
+
+async def test_an_address_that_waits_too_long_for_a_handshake_does_not_wait_for_ever(clock):
+    share = HandshakeShare(clock)
+    pauses = [share.pause("flood") for _ in range(10_000)]
+    assert max(pauses) <= REQUEST_WITHIN + 1 / HANDSHAKES
+    assert [share.pause(f"{number}") for number in range(2_000)] == [0.0] * 2_000
+    assert share.pause("flood") == pytest.approx(REQUEST_WITHIN, abs=1 / HANDSHAKES)
+
+    await clock.advance(REQUEST_WITHIN)
+    assert share.pause("flood") == pytest.approx(0.0, abs=1 / HANDSHAKES)

@@ -4,13 +4,15 @@ import asyncio
 import base64
 import copy
 import ssl
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import structlog
+import trustme
 
 from tf_operator.app.crd_apply import CRDS
 from tf_operator.app.logs import guarded
-from tf_operator.app.webhook import certificate, keys
+from tf_operator.app.webhook import certificate, endpoint, keys
 from tf_operator.app.webhook.certificate import SECRETS, KeptCertificate, NoCertificate
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport.errors import Conflict, Forbidden, NotFound, Status
@@ -55,7 +57,8 @@ class Cluster:
         if resource is SECRETS:
             found["data"] = {name: text for name, text in (found["data"] | body["data"]).items() if text}
         else:
-            found["spec"]["conversion"]["webhook"] |= body["spec"]["conversion"]["webhook"]
+            config = body["spec"]["conversion"]["webhook"]["clientConfig"]
+            found["spec"]["conversion"]["webhook"]["clientConfig"] |= config
 
 
 class Standby:
@@ -90,7 +93,10 @@ def bundle(cluster):
 
 
 def with_webhook(text=""):
-    return {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {}} | ({"caBundle": text} if text else {})}}
+    return {
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": {"url": "https://localhost:9443/convert"} | ({"caBundle": text} if text else {})},
+    }
 
 
 def encoded(found):
@@ -240,3 +246,58 @@ async def test_a_pair_that_openssl_refuses_is_reported_and_does_not_end_the_proc
     monkeypatch.setattr(certificate, "_server_context", refuse)
     cluster = Cluster({"strategy": "None"})
     assert (await kept(cluster, clock)).trouble().startswith("the webhook has no certificate yet: ('key too small'")
+
+
+@pytest.mark.parametrize(
+    ("config", "host"),
+    [
+        ({"service": {"name": "theirs", "namespace": "team"}}, "theirs.team.svc"),
+        ({"url": "https://example.org/convert"}, "example.org"),
+        ({}, ""),
+    ],
+    ids=["service", "url", "neither"],
+)
+async def test_the_webhook_of_somebody_else_keeps_its_authority_and_is_reported_once(clock, config, host):
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": config | {"caBundle": "AAAA"}}}
+    cluster = Cluster(conversion)
+    with structlog.testing.capture_logs() as logs:
+        found = await kept(cluster, clock, seconds=5 * certificate.EVERY)
+
+    assert cluster.patched == [str(SECRETS)]
+    assert bundle(cluster) == b"\0\0\0"
+    (record,) = (entry for entry in logs if entry["log_level"] == "warning")
+    assert (record["crd"], record["host"], record["own"]) == (CRD.name, host, "localhost")
+    assert (found.trouble(), found.outage()) == ("", f"{CRD.name} names another webhook, {host}")
+
+    cluster.objects[str(CRDS)]["spec"]["conversion"] = with_webhook()
+    await found._look()
+    assert (found.outage(), bundle(cluster)) == ("", keys.Keys.read(stored(cluster)).bundle)
+
+
+async def test_a_service_is_the_one_of_its_name_and_namespace(clock):
+    service = {"name": "webhook", "namespace": "kubeflow"}
+    cluster = Cluster({"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}})
+    found = KeptCertificate(cluster, cluster, secret=SECRET, crds=[CRD.name], host="webhook.kubeflow.svc", clock=clock)
+    await found._look()
+    assert cluster.patched == [str(SECRETS), str(CRDS)]
+
+
+async def test_a_certificate_that_expires_while_it_cannot_be_renewed_answers_nothing(clock):
+    cluster = Cluster(with_webhook())
+    found = await kept(cluster, clock)
+    assert found.outage() == ""
+
+    cluster.refused = SECRETS
+    await clock.advance(keys.VALID_FOR.total_seconds() + 1)
+    assert (found.trouble(), found.outage()) == ("", "the webhook's certificate has expired: ")
+
+
+@pytest.mark.parametrize(
+    ("lasts", "outage"), [(1, ""), (-1, "the webhook's certificate has expired")], ids=["valid", "expired"]
+)
+def test_a_certificate_from_files_answers_nothing_once_it_has_expired(tmp_path, lasts, outage):
+    issued = trustme.CA().issue_cert("localhost", not_after=datetime.now(UTC) + timedelta(hours=lasts))
+    issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / "tls.crt")
+    issued.private_key_pem.write_to_path(tmp_path / "tls.key")
+    found = endpoint._FromFiles("the webhook", tmp_path / "tls.crt", tmp_path / "tls.key")
+    assert (found.trouble(), found.outage()) == ("", outage)
