@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from lab.control_plane.api import ApiRefusedError, BlockingApi
 from lab.tools.get import programs
 from support import release_files
 
@@ -82,3 +83,12 @@ def one(objects: list[Json], kind: str, name: str = "") -> Json:
 
 def of_kind(objects: list[Json], kind: str) -> list[Json]:
     return [body for body in objects if body["kind"] == kind]
+
+
+def is_gone(admin: BlockingApi, path: str) -> bool:
+    """Whether the API server has nothing at this path."""
+    try:
+        admin.get(path)
+    except ApiRefusedError as refusal:
+        return refusal.status == 404
+    return False

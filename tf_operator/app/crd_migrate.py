@@ -6,8 +6,10 @@ again. With ``is_last`` the definition then has the stored version alone, and no
 operator any more. Neighbours: ``crd_apply`` has the client, ``crd_command`` the command line.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Final
 
 from tf_operator.app.crd_apply import CRDS, FIELD_MANAGER, connected
 from tf_operator.machinery.cache import pager
@@ -17,6 +19,9 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.config import ConfigSource
 from tf_operator.machinery.transport.requests import EVERYWHERE, Resource
 from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, resource_version_of
+
+AT_ONCE: Final = 8
+"""Writes at once: one after the other, many objects on a slow server take longer than the hook of a chart may."""
 
 
 class NoDefinition(Exception):
@@ -49,9 +54,13 @@ async def _migrate(client: ApiClient, crd: Body, clock: Clock) -> int:
     if (crd.get("status") or {}).get("storedVersions") == [resource.version]:
         return 0
     written = 0
-    async with aclosing(_keys(client, resource, clock)) as keys:
-        async for found in keys:
-            written += await _write(client, resource, found)
+    async with aclosing(_batches(client, resource, clock)) as batches:
+        async for batch in batches:
+            writes = (_write(client, resource, found) for found in batch)
+            for outcome in await asyncio.gather(*writes, return_exceptions=True):  # none goes on after an error
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                written += outcome
     done = {"status": {"storedVersions": [resource.version]}}
     await client.merge_patch(CRDS, key_of(crd), done, subresource="status")
     return written
@@ -73,6 +82,18 @@ async def _end_conversion(client: ApiClient, key: ObjectKey) -> None:
 
 def _is_own(owner: Body) -> bool:
     return owner.get("manager") == FIELD_MANAGER and not owner.get("subresource") and owner.get("operation") == "Update"
+
+
+async def _batches(client: ApiClient, resource: Resource, clock: Clock) -> AsyncGenerator[list[ObjectKey], None]:
+    batch: list[ObjectKey] = []
+    async with aclosing(_keys(client, resource, clock)) as keys:
+        async for found in keys:
+            batch.append(found)
+            if len(batch) == AT_ONCE:
+                yield batch
+                batch = []
+    if batch:
+        yield batch
 
 
 async def _keys(client: ApiClient, resource: Resource, clock: Clock) -> AsyncGenerator[ObjectKey, None]:

@@ -13,7 +13,7 @@ import pytest
 
 from lab.control_plane.api import ApiRefusedError
 from support import builders
-from support.helm import CHART, INSTALLED, PROGRAMS, Helm, parsed
+from support.helm import CHART, INSTALLED, PROGRAMS, Helm, is_gone, parsed
 from support.resources import CRDS, TFJOBS
 from support.settle import eventually
 
@@ -22,14 +22,6 @@ CRD = CRDS.path(name="tfjobs.kubeflow.org")
 # Helm 4 applies on the server, where kubectl owns what it has written before.
 FORCE = {"helm-3": (), "helm-4": ("--force-conflicts",)}
 TAKING_OVER = {name: ("--take-ownership", *force, "--set", "crds.takeOver=true") for name, force in FORCE.items()}
-
-
-def is_gone(admin, path):
-    try:
-        admin.get(path)
-    except ApiRefusedError as refusal:
-        return refusal.status == 404
-    return False
 
 
 def is_served(admin):

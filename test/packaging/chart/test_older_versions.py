@@ -15,7 +15,7 @@ from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
 from lab.light_node.node import LightNode
 from support import builders, operator_image
-from support.helm import CHART, Helm
+from support.helm import CHART, Helm, is_gone
 from support.kubectl import Kubectl
 from support.older_versions import old_job, path
 from support.resources import CRDS, SECRETS, TFJOBS
@@ -182,7 +182,7 @@ async def chart(request, plane, node, tmp_path):
 
 
 async def delete_crd(admin):
-    def is_gone():
+    def is_deleted():
         try:
             # Without the webhook no job that is stored in an older version could be deleted.
             admin.patch(CRD, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
@@ -191,7 +191,7 @@ async def delete_crd(admin):
             return refusal.status == 404
         return False
 
-    await eventually(is_gone, within=PATIENCE, every=0.5)
+    await eventually(is_deleted, within=PATIENCE, every=0.5)
 
 
 @pytest.fixture
@@ -333,14 +333,6 @@ async def test_a_release_is_removed_and_what_it_leaves_depends_on_no_webhook(pla
     empty = f"/api/v1/namespaces/{plane.make_namespace('empty')}"
     plane.admin.delete(empty)
     await eventually(lambda: is_gone(plane.admin, empty), within=PATIENCE)
-
-
-def is_gone(admin, path):
-    try:
-        admin.get(path)
-    except ApiRefusedError as refusal:
-        return refusal.status == 404
-    return False
 
 
 async def test_a_release_whose_webhook_does_not_answer_is_not_removed(plane, chart, namespace):

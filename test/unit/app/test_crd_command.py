@@ -1,5 +1,6 @@
 """``tf-operator crd``: what it prints, and what it says when applying works and when it does not."""
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ from tf_operator.dialects import registry
 from tf_operator.dialects.registry import DEFAULT
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.config import ConfigurationError
+from tf_operator.meta import ObjectKey
 
 NAME = "customresourcedefinition.apiextensions.k8s.io/tfjobs.kubeflow.org"
 
@@ -108,3 +110,55 @@ def test_what_went_wrong_is_one_line_and_exit_code_1(error, words, capsys, monke
 
     assert command.main(["crd", "--apply"]) == 1
     assert capsys.readouterr().err == f"tf-operator crd: {NAME} {words}\n"
+
+
+class SlowCluster:
+    """Takes a second for each write."""
+
+    def __init__(self, clock, refused=None):
+        self.clock = clock
+        self.refused = refused
+        self.under_way = self.most = 0
+        self.written = []
+
+    async def merge_patch(self, resource, key, body, *, subresource=""):
+        if key.name == self.refused:
+            raise errors.Invalid(422, errors.Status(message="not this one"))
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await self.clock.sleep(1.0)
+        self.under_way -= 1
+        self.written.append((key.name, body))
+
+
+def stored_in_two_versions(monkeypatch, count):
+    async def keys(*_):
+        for number in range(count):
+            yield ObjectKey("n", str(number))
+
+    monkeypatch.setattr(crd_migrate, "_keys", keys)
+    crd = DEFAULT.crd.load()
+    return crd | {"status": {"storedVersions": ["v1beta1", "v1"]}}
+
+
+async def test_some_objects_are_migrated_at_once_and_the_definition_after_all_of_them(clock, monkeypatch):
+    crd, cluster = stored_in_two_versions(monkeypatch, 20), SlowCluster(clock)
+    began = clock.monotonic()
+    migrating = asyncio.create_task(crd_migrate._migrate(cluster, crd, clock))
+    while not migrating.done():
+        await clock.advance(0.5)
+
+    assert migrating.result() == 20
+    assert (cluster.most, clock.monotonic() - began) == (crd_migrate.AT_ONCE, 4.0)
+    assert [name for name, _ in cluster.written] == [*map(str, range(20)), crd["metadata"]["name"]]
+
+
+async def test_after_an_object_that_is_refused_nothing_is_migrated_and_nothing_is_under_way(clock, monkeypatch):
+    crd, cluster = stored_in_two_versions(monkeypatch, 20), SlowCluster(clock, refused="3")
+    migrating = asyncio.create_task(crd_migrate._migrate(cluster, crd, clock))
+    while not migrating.done():
+        await clock.advance(0.5)
+
+    with pytest.raises(crd_migrate.NotMigrated, match="TFJob n/3: not this one"):
+        migrating.result()
+    assert (cluster.under_way, len(cluster.written)) == (0, crd_migrate.AT_ONCE - 1)

@@ -110,7 +110,10 @@ class KeptCertificate:
     async def _repair(self) -> None:
         """Serve what the Secret has, and give it something of use if it has nothing."""
         found, version = await self._read(self._client)
-        usable = keys.repaired(found, self._host, self._clock.now())
+        now = self._clock.now()
+        usable = keys.repaired(found, self._host, now)
+        if usable.served != found.served:
+            usable = keys.succeeding(usable, self._served, self._host, now)
         if usable is not found:
             await self._write(self._client, usable, version)
         self._serve(usable.served)

@@ -80,13 +80,19 @@ class Keys:
 
 def repaired(keys: Keys, host: str, now: datetime) -> Keys:
     """What the Secret should be if nobody could be served with it: empty, broken, expired. The same if somebody can."""
-    served = keys.served.parsed
-    own = _authority_of(keys.served) if served else b""
-    is_valid = served is not None and served.not_valid_before_utc <= now < served.not_valid_after_utc
-    if served is None or not own or not is_valid or not _is_for(served, host):
+    if not _is_usable(keys.served, host, now):
         authority, pair = _draw(host, now)
         return Keys(authority, pair)
+    own = _authority_of(keys.served)
     return keys if own in keys.bundle else Keys(own, keys.served)
+
+
+def succeeding(drawn: Keys, served: Pair, host: str, now: datetime) -> Keys:
+    """New keys as a renewal, for a Secret that has lost the pair with which this process still serves.
+
+    Every replica then goes on with what the API server knows, and the new pair waits until that is known, too.
+    """
+    return Keys(_authority_of(served) + drawn.bundle, served, drawn.served) if _is_usable(served, host, now) else drawn
 
 
 def next_keys(keys: Keys, host: str, now: datetime) -> Keys:
@@ -110,6 +116,12 @@ def is_trusted(bundle: bytes, pair: Pair) -> bool:
     """Whether who trusts these authorities trusts this certificate, too."""
     own = _authority_of(pair) if pair.parsed else b""
     return bool(own) and own in bundle
+
+
+def _is_usable(pair: Pair, host: str, now: datetime) -> bool:
+    found = pair.parsed
+    is_valid = found is not None and found.not_valid_before_utc <= now < found.not_valid_after_utc
+    return found is not None and is_valid and bool(_authority_of(pair)) and _is_for(found, host)
 
 
 def _is_for(certificate: x509.Certificate, host: str) -> bool:

@@ -301,3 +301,26 @@ def test_a_certificate_from_files_answers_nothing_once_it_has_expired(tmp_path, 
     issued.private_key_pem.write_to_path(tmp_path / "tls.key")
     found = endpoint._FromFiles("the webhook", tmp_path / "tls.crt", tmp_path / "tls.key")
     assert (found.trouble(), found.outage()) == ("", outage)
+
+
+async def test_a_secret_that_is_emptied_is_a_renewal_and_no_replica_serves_what_the_api_server_does_not_know(clock):
+    cluster = Cluster(with_webhook())
+    replicas = [make(cluster, clock, Standby()) for _ in range(3)] + [make(cluster, clock)]
+    keeping = [asyncio.create_task(replica.keep()) for replica in replicas]
+    await clock.advance(2 * certificate.EVERY)
+    first = keys.Keys.read(stored(cluster)).served
+
+    cluster.objects[str(SECRETS)]["data"] = {}
+    cluster.objects[str(SECRETS)]["metadata"]["resourceVersion"] += "1"
+    lasted = []
+    while not lasted or (lasted[-1] == {first} and len(lasted) < 100):
+        await clock.advance(certificate.SOON)
+        lasted.append({replica._served for replica in replicas})
+        assert all(keys.is_trusted(bundle(cluster), replica._served) for replica in replicas)
+    await clock.advance(2 * certificate.EVERY)
+    for task in keeping:
+        task.cancel()
+    (second,) = {replica._served for replica in replicas}
+
+    assert second == keys.Keys.read(stored(cluster)).served != first
+    assert len(lasted) * certificate.SOON >= keys.KNOWN_AFTER.total_seconds()
