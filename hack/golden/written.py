@@ -71,7 +71,7 @@ def _action(action: Action) -> str | Yaml:
             return {f"patch {kind} {action.name} ({action.uid}){place}": dict(action.content())}
         case Delete():
             condition = ", unless it has changed" if action.version else ""
-            why = f": {action.why}" if action.why else ""
+            why = f": {action.reason}" if action.reason else ""
             return f"delete {kind} {action.name} ({action.uid}{condition}){why}"
         case DeleteCollection():
             listed = ", ".join(f"{found.name} ({found.uid})" for found in action.objects)
@@ -100,10 +100,10 @@ def _event(event: Event, api: ServedAPI) -> str:
 
 
 def _count(count: Count, api: ServedAPI) -> str:
-    parts = [count.what.name.lower(), str(count.kind), _why(count, api), f"x{count.by}" if count.by != 1 else ""]
+    parts = [count.transition.name.lower(), str(count.kind), _why(count, api), f"x{count.by}" if count.by != 1 else ""]
     parts += [f"after {count.seconds:g} s"] if count.seconds is not None else []
     return " ".join(part for part in parts if part)
 
 
 def _why(count: Count, api: ServedAPI) -> str:
-    return api.failure_reasons[count.cause] if count.cause else count.why
+    return api.failure_reasons[count.cause] if count.cause else count.reason

@@ -102,7 +102,7 @@ class GangCluster:
     async def groups(self) -> list[Json]:
         """The PodGroups of the namespace, in the version that is served."""
         for name in gang_schedulers.versions(self.scheduler) or (self.scheduler,):
-            found = gang_schedulers.named(name)
+            found = gang_schedulers.find(name)
             assert found is not None
             path = Resource(found.resource.group, found.resource.version, "podgroups").path(self.jobs.namespace)
             if (listed := await self.jobs.admin.find(path)) is not None:

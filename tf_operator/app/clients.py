@@ -102,7 +102,7 @@ class Clients:
         """The first of these gang schedulers whose PodGroups are served; empty for none. Waits for an API server."""
         scope = Scope(next(iter(self._options.namespaces), ""))
         for name in names:
-            found = gang_schedulers.named(name)
+            found = gang_schedulers.find(name)
             if found and await self._is_served(found.resource, scope):
                 return name
         return ""

@@ -213,8 +213,8 @@ class Executor:
                 notes.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
             if not is_answer(refusal):
                 raise
-            _log.info("a create was rejected", what=child.what, cause=refusal.name, error=str(refusal))
-            notes.note(owner.uid, child.what, refusal)
+            _log.info("a create was rejected", what=child.subject, cause=refusal.name, error=str(refusal))
+            notes.note(owner.uid, child.subject, refusal)
             if child.is_optional:
                 return
             raise _CreateRejected from refusal
@@ -235,8 +235,8 @@ class Executor:
         except errors.Refused as refusal:
             if not is_answer(refusal, is_change=True):
                 raise
-            _log.info("a change was rejected", what=action.what, cause=refusal.name, error=str(refusal))
-            notes.note(owner.uid, action.what, refusal, is_change=not action.is_optional)
+            _log.info("a change was rejected", what=action.subject, cause=refusal.name, error=str(refusal))
+            notes.note(owner.uid, action.subject, refusal, is_change=not action.is_optional)
             return action.is_optional
         if action.is_optional:
             notes.clear(owner.uid)
@@ -250,8 +250,8 @@ class Executor:
         except errors.Refused as refusal:
             if not action.is_optional or not is_answer(refusal):
                 raise
-            _log.info("a deletion was rejected", what=action.why, cause=refusal.name, error=str(refusal))
-            self._notes(action).note(owner.uid, action.why, refusal, is_change=True)
+            _log.info("a deletion was rejected", what=action.reason, cause=refusal.name, error=str(refusal))
+            self._notes(action).note(owner.uid, action.reason, refusal, is_change=True)
             return True
         if action.is_optional:
             self._notes(action).clear(owner.uid)

@@ -50,14 +50,14 @@ class PlanReporter:
 
     def _count(self, namespace: str, count: Count) -> None:
         measures = self.instruments
-        match count.what:
+        match count.transition:
             case Transition.CREATED:
                 measures.created(namespace)
             case Transition.RUNNING:
                 measures.time_to_running(namespace, count.seconds or 0.0)
             case Transition.RESTARTED:
                 for _ in range(min(count.by, _MOST_AT_ONCE)):
-                    measures.restarted(namespace, replica_type=count.kind, reason=count.why)
+                    measures.restarted(namespace, replica_type=count.kind, reason=count.reason)
             case Transition.SUCCEEDED:
                 measures.succeeded(namespace)
                 measures.duration(namespace, count.seconds or 0.0, outcome="succeeded")
@@ -66,7 +66,7 @@ class PlanReporter:
             case Transition.DELETED:
                 measures.deleted(namespace)
             case _:
-                assert_never(count.what)
+                assert_never(count.transition)
 
     def _failed(self, namespace: str, count: Count) -> None:
         cause = count.cause or FailureCause.PERMANENT_FAILURE

@@ -55,17 +55,17 @@ def attached(job: TrainingJob, accelerators: Iterable[Accelerator]) -> TrainingJ
 
 
 def _with_each(spec: ReplicaSpec, container: str, accelerators: Iterable[Accelerator]) -> ReplicaSpec:
-    found = next(iter(main_containers(spec, container)), None)
-    if found is None:
+    original = next(iter(main_containers(spec, container)), None)
+    if original is None:
         return spec
-    asked = {name for amounts in _resources(found).values() if isinstance(amounts, Mapping) for name in amounts}
-    pod, main = spec.template["spec"], found
+    requested = {name for amounts in _resources(original).values() if isinstance(amounts, Mapping) for name in amounts}
+    pod, main = spec.template["spec"], original
     for accelerator in accelerators:
-        if accelerator.resource in asked:
+        if accelerator.resource in requested:
             pod, main = _with(accelerator, pod, main)
-    if main is found and pod is spec.template["spec"]:
+    if main is original and pod is spec.template["spec"]:
         return spec
-    containers = [main if entry is found else entry for entry in pod["containers"]]
+    containers = [main if entry is original else entry for entry in pod["containers"]]
     return replace(spec, template={**spec.template, "spec": {**pod, "containers": containers}})
 
 
@@ -77,8 +77,8 @@ def _with(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:
     """
     named, places = _volume_names(pod), _texts(main.get("volumeMounts"), "mountPath")
     added = [volume for volume in accelerator.volumes if volume.name not in named and volume.mount_path not in places]
-    pod = _extended(pod, "volumes", [found.volume for found in added])
-    main = _extended(main, "volumeMounts", [found.mount for found in added])
+    pod = _extended(pod, "volumes", [entry.volume for entry in added])
+    main = _extended(main, "volumeMounts", [entry.mount for entry in added])
     main = _extended(main, "env", [{"name": name, "value": value} for name, value in accelerator.variables])
     if accelerator.replacement:
         main = {**main, "resources": _replaced(_resources(main), accelerator.resource, accelerator.replacement)}
@@ -89,15 +89,15 @@ def _volume_names(pod: Body) -> set[str]:
     """The volumes that the user brings, or mounts anywhere."""
     containers = [entry for field in ("initContainers", "containers") for entry in _objects(pod.get(field))]
     lists = [pod.get("volumes"), *(entry.get("volumeMounts") for entry in containers)]
-    return {name for found in lists for name in _texts(found, "name")}
+    return {name for listed in lists for name in _texts(listed, "name")}
 
 
 def _extended(body: Body, field: str, entries: Iterable[Body]) -> Body:
     """The body with the entries whose names are not in the list yet; as it is, if the user has no list there."""
-    found = [] if body.get(field) is None else body[field]
-    names = _texts(found, "name")
+    listed = [] if body.get(field) is None else body[field]
+    names = _texts(listed, "name")
     added = [entry for entry in entries if entry["name"] not in names]
-    return {**body, field: [*found, *added]} if added and isinstance(found, list) else body
+    return {**body, field: [*listed, *added]} if added and isinstance(listed, list) else body
 
 
 def _replaced(resources: Body, old: str, new: str) -> dict[str, Any]:
@@ -111,14 +111,14 @@ def _replaced(resources: Body, old: str, new: str) -> dict[str, Any]:
 
 
 def _resources(container: Body) -> Body:
-    found = container.get("resources")
-    return found if isinstance(found, Mapping) else {}
+    value = container.get("resources")
+    return value if isinstance(value, Mapping) else {}
 
 
-def _objects(found: object) -> list[Body]:
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+def _objects(value: object) -> list[Body]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
-def _texts(found: object, field: str) -> set[str]:
+def _texts(value: object, field: str) -> set[str]:
     """The texts in this field of the objects in a list. Anything else is left to the API server, which rejects it."""
-    return {text for entry in _objects(found) if isinstance(text := entry.get(field), str)}
+    return {text for entry in _objects(value) if isinstance(text := entry.get(field), str)}

@@ -38,7 +38,7 @@ class Create:
 
     resource: GroupVersionResource
     name: str
-    what: str
+    subject: str
     """The child in words, for messages."""
     body: Callable[[], dict[str, Any]] = field(compare=False, repr=False)
     """Makes the body when it is sent: those of a job of a thousand replicas are 45 MB."""
@@ -68,7 +68,7 @@ class Patch:
     resource: GroupVersionResource
     name: str
     uid: str
-    what: str
+    subject: str
     """The change in words, for messages."""
     body: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     """Where it is large, a function makes it when it is sent."""
@@ -90,11 +90,11 @@ class Delete:
     resource: GroupVersionResource
     name: str
     uid: str
-    why: str = ""
+    reason: str = ""
     version: str = ""
     stage: Stage = Stage.DELETES
     is_optional: bool = False
-    """Whether the job continues although it stays; then ``why`` is the deletion in words, for messages."""
+    """Whether the job continues although it stays; then ``reason`` is the deletion in words, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Transition(Enum):
     RUNNING = auto()
     """All replicas run, for the first time; ``seconds`` since the start."""
     RESTARTED = auto()
-    """``why`` is ``failed``, ``completed``, ``disrupted`` or ``in-place``."""
+    """``reason`` is ``failed``, ``completed``, ``disrupted`` or ``in-place``."""
     SUCCEEDED = auto()
     FAILED = auto()
     """``cause`` says why; ``seconds`` since the start."""
@@ -140,10 +140,10 @@ class Transition(Enum):
 class Count:
     """What is reported to the metrics, under the same condition."""
 
-    what: Transition
+    transition: Transition
     kind: str = ""
     """Of a restart: the replica type."""
-    why: str = ""
+    reason: str = ""
     cause: FailureCause | None = None
     by: int = 1
     seconds: float | None = None

@@ -63,9 +63,9 @@ def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
     preferred = "preferredDuringSchedulingIgnoredDuringExecution"
     affinity = _object(pod.get("affinity"))
     of_nodes = _object(affinity.get("nodeAffinity"))
-    known = of_nodes.get(preferred)
+    listed = of_nodes.get(preferred)
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    terms = [*(known if isinstance(known, list) else ()), {"weight": _MOST_WEIGHT, "preference": term}]
+    terms = [*(listed if isinstance(listed, list) else ()), {"weight": _MOST_WEIGHT, "preference": term}]
     return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, preferred: terms}}}
 
 
@@ -74,5 +74,5 @@ def pod_of(spec: ReplicaSpec) -> Body:
     return _object(spec.template.get("spec"))
 
 
-def _object(found: object) -> Body:
-    return found if isinstance(found, Mapping) else {}
+def _object(value: object) -> Body:
+    return value if isinstance(value, Mapping) else {}

@@ -27,55 +27,59 @@ _SCALED: Final = "Worker"
 
 def actions(snapshot: Snapshot, *, is_active: bool) -> Iterator[Action]:
     """Make the object, bring its spec up to date, or delete it; it has no place beside a job that does not run."""
-    job, seen = snapshot.job, snapshot.autoscalers
-    if seen is None or seen.unserved or (seen.found and seen.found.is_terminating):
+    job, observed = snapshot.job, snapshot.autoscalers
+    if observed is None or observed.unserved or (observed.current and observed.current.is_terminating):
         return
-    found, wanted = seen.found, _spec(job) if is_active else None
-    if wanted is None:
-        if found and not rejections.is_waiting(seen.rejected, snapshot.now):
-            what = f"the deletion of {WHAT}"
-            yield Delete(RESOURCE, found.name, found.uid, what, stage=Stage.EXTRAS, is_optional=True)
-    elif _is_waiting(snapshot, seen):
+    current, spec = observed.current, _spec(job) if is_active else None
+    if spec is None:
+        if current and not rejections.is_waiting(observed.rejected, snapshot.now):
+            subject = f"the deletion of {WHAT}"
+            yield Delete(RESOURCE, current.name, current.uid, subject, stage=Stage.EXTRAS, is_optional=True)
+    elif _is_waiting(snapshot, observed):
         return
-    elif found is None:
-        yield Create(RESOURCE, job.key.name, WHAT, partial(_body, job, wanted), Stage.EXTRAS, is_optional=True)
-    elif found.digest != digest(wanted):
-        change = {"metadata": _note(wanted), "spec": wanted}
-        yield Patch(RESOURCE, found.name, found.uid, f"the change of {WHAT}", change, Stage.EXTRAS, is_optional=True)
+    elif current is None:
+        yield Create(RESOURCE, job.key.name, WHAT, partial(_body, job, spec), Stage.EXTRAS, is_optional=True)
+    elif current.digest != digest(spec):
+        change = {"metadata": _note(spec), "spec": spec}
+        yield Patch(
+            RESOURCE, current.name, current.uid, f"the change of {WHAT}", change, Stage.EXTRAS, is_optional=True
+        )
 
 
 def note(snapshot: Snapshot) -> str:
     """Why a job with metrics has none, or an old one: a sentence that begins with a space; empty for no reason."""
-    job, seen = snapshot.job, snapshot.autoscalers
-    if not _metrics(job) or seen is None:
+    job, observed = snapshot.job, snapshot.autoscalers
+    if not _metrics(job) or observed is None:
         return ""
     if not _is_scalable(job):
         return f" There is no HorizontalPodAutoscaler: {job.profile.replicas_field} has no key {_SCALED}."
-    why = seen.unserved or (in_one_line(seen.rejected.message) if seen.rejected and _is_behind(job, seen) else "")
-    what = "The HorizontalPodAutoscaler is outdated" if seen.found else "There is no HorizontalPodAutoscaler"
-    return f" {what}: {why}" if why else ""
+    cause = observed.unserved or (
+        in_one_line(observed.rejected.message) if observed.rejected and _is_behind(job, observed) else ""
+    )
+    state = "The HorizontalPodAutoscaler is outdated" if observed.current else "There is no HorizontalPodAutoscaler"
+    return f" {state}: {cause}" if cause else ""
 
 
 def retry_at(snapshot: Snapshot, *, is_active: bool) -> datetime | None:
     """When to reconcile again, if nothing happens until then."""
-    seen = snapshot.autoscalers
-    if seen is None or seen.rejected is None:
+    observed = snapshot.autoscalers
+    if observed is None or observed.rejected is None:
         return None
     if is_active and _spec(snapshot.job):
-        is_due = _is_behind(snapshot.job, seen) and not rejections.is_final(seen.rejected)
+        is_due = _is_behind(snapshot.job, observed) and not rejections.is_final(observed.rejected)
     else:
-        is_due = seen.found is not None
-    return rejections.retry_at(seen.rejected) if is_due else None
+        is_due = observed.current is not None
+    return rejections.retry_at(observed.rejected) if is_due else None
 
 
-def _is_behind(job: TrainingJob, seen: Autoscalers) -> bool:
-    wanted = _spec(job)
-    return (seen.found.digest if seen.found else None) != (digest(wanted) if wanted else None)
+def _is_behind(job: TrainingJob, observed: Autoscalers) -> bool:
+    spec = _spec(job)
+    return (observed.current.digest if observed.current else None) != (digest(spec) if spec else None)
 
 
-def _is_waiting(snapshot: Snapshot, seen: Autoscalers) -> bool:
+def _is_waiting(snapshot: Snapshot, observed: Autoscalers) -> bool:
     """Whether it is too early to try again; what is invalid is tried again when the job has been edited."""
-    rejected = seen.rejected
+    rejected = observed.rejected
     if rejected is None or snapshot.job.generation != snapshot.job.record.observed_generation:
         return False
     return rejections.is_final(rejected) or rejections.is_waiting(rejected, snapshot.now)

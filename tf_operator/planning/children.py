@@ -70,7 +70,7 @@ class ChildBuilder:
         return spec
 
     def _pod(self, spec: ReplicaSpec, index: int, name: str, config: str) -> dict[str, Any]:
-        metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._kept(spec)
+        metadata = naming.metadata(self.job, name, self._labels(spec, index)) | self._template_metadata(spec)
         pod = {"metadata": metadata, "spec": self._pod_spec(spec, config)}
         if config and resize_sidecar.is_offered(self.job, self.settings):
             pod = resize_sidecar.added(pod, self.job, config)
@@ -106,17 +106,17 @@ class ChildBuilder:
         labels = {**labels_of(spec.template), **naming.pod_labels(self.job, spec.type, index)}
         return labels | self._gang.labels(self.job, spec.type) if self._gang else labels
 
-    def _kept(self, spec: ReplicaSpec) -> dict[str, Any]:
+    def _template_metadata(self, spec: ReplicaSpec) -> dict[str, Any]:
         """What the template's own metadata brings, beside labels."""
         template = spec.template.get("metadata")
         metadata = template if isinstance(template, Mapping) else {}
-        found = metadata.get("annotations")
-        annotations = dict(found) if isinstance(found, Mapping) else {}
+        listed = metadata.get("annotations")
+        annotations = dict(listed) if isinstance(listed, Mapping) else {}
         if self._gang:
             annotations |= self._gang.annotations(self.job, spec.type)
         finalizers = metadata.get("finalizers")
-        kept = {"annotations": annotations, "finalizers": finalizers}
-        return {field: value for field, value in kept.items() if value}
+        fields = {"annotations": annotations, "finalizers": finalizers}
+        return {field: value for field, value in fields.items() if value}
 
     def _config(self, kind: ReplicaType, index: int) -> str:
         """Its TF_CONFIG; empty when it gets none."""
@@ -126,8 +126,8 @@ class ChildBuilder:
         return cluster_spec.tf_config(self.job, kind, index, domain=self.settings.cluster_domain, cluster=cluster)
 
     def _pod_spec(self, spec: ReplicaSpec, config: str) -> dict[str, Any]:
-        found = spec.template.get("spec")
-        pod: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
+        template = spec.template.get("spec")
+        pod: dict[str, Any] = dict(template) if isinstance(template, Mapping) else {}
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang:
             pod |= self._gang.pod_fields(self.job, pod)
@@ -180,25 +180,25 @@ def _falling_back(container: object) -> object:
     return {**container, _MESSAGE_POLICY: "FallbackToLogsOnError"}
 
 
-def _listed(found: object) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     """A list of the template; what is none is for the API server to refuse."""
-    return found if isinstance(found, list) else []
+    return value if isinstance(value, list) else []
 
 
 def _overridden(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:
     """The pod with another program in the container of this name."""
-    said = {"command": change.command, "args": change.args}
-    fields = {name: list(value) for name, value in said.items() if value is not None}
+    program = {"command": change.command, "args": change.args}
+    fields = {name: list(value) for name, value in program.items() if value is not None}
     dropped = _PROBES if change.drops_probes else frozenset[str]()
-    found = pod.get("containers")
+    listed = pod.get("containers")
     containers = [
         {name: value for name, value in entry.items() if name not in dropped} | fields
         if isinstance(entry, Mapping) and entry.get("name") == container
         else entry
-        for entry in (found if isinstance(found, list) else ())
+        for entry in (listed if isinstance(listed, list) else ())
     ]
-    kept = {name: value for name, value in pod.items() if name != "initContainers" or not change.skips_init_containers}
-    return kept | {"containers": containers}
+    rest = {name: value for name, value in pod.items() if name != "initContainers" or not change.skips_init_containers}
+    return rest | {"containers": containers}
 
 
 def has_own_tf_config(container: Body) -> bool:
@@ -227,22 +227,22 @@ def types_with_other_scheduler(job: TrainingJob, scheduler: str) -> list[Replica
 
 
 def _pod(spec: ReplicaSpec) -> Body:
-    found = spec.template.get("spec")
-    return found if isinstance(found, Mapping) else {}
+    pod = spec.template.get("spec")
+    return pod if isinstance(pod, Mapping) else {}
 
 
 def _service_ports(spec: ReplicaSpec, profile: Profile) -> list[dict[str, Any]]:
     """One port for each of the container's, sorted, so that they are the same every time. No two are the same."""
-    found: dict[tuple[int, str], str] = {}
+    by_port: dict[tuple[int, str], str] = {}
     for port in main_ports(spec, profile.container):
         number, protocol, own = port.get("containerPort"), port.get("protocol") or "TCP", port.get("name")
         if own == profile.port_name:
             own = profile.service_port_name or own
         if isinstance(number, int) and isinstance(protocol, str):
-            found.setdefault((number, protocol), own if isinstance(own, str) else "")
-    taken = {name for name in found.values() if name}
+            by_port.setdefault((number, protocol), own if isinstance(own, str) else "")
+    taken = {name for name in by_port.values() if name}
     ports = []
-    for (number, protocol), own in sorted(found.items(), key=lambda entry: entry[0]):
+    for (number, protocol), own in sorted(by_port.items(), key=lambda entry: entry[0]):
         name = own or _free_name(number, protocol, taken)
         taken.add(name)
         ports.append({"name": name, "port": number, "protocol": protocol})
@@ -252,4 +252,4 @@ def _service_ports(spec: ReplicaSpec, profile: Profile) -> list[dict[str, Any]]:
 def _free_name(number: int, protocol: str, taken: Collection[object]) -> str:
     """The name of a port without one, which no other port has."""
     name = f"port-{number}" if protocol == "TCP" else f"port-{number}-{protocol}".lower()
-    return next(found for found in chain([name], (f"{name}-{more}" for more in count(2))) if found not in taken)
+    return next(free for free in chain([name], (f"{name}-{more}" for more in count(2))) if free not in taken)

@@ -29,14 +29,14 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
 
 def _by_policy(snapshot: Snapshot) -> Iterator[Action]:
     policy = snapshot.job.run_policy.clean_pods
-    why = f"the job has ended, {snapshot.job.clean_up_words}"
+    reason = f"the job has ended, {snapshot.job.clean_up_words}"
     for pod in snapshot.pods:
         if not pod.is_there:
             continue
         if policy is CleanPodPolicy.ALL:
-            yield Delete(PODS, pod.name, pod.uid, why)
+            yield Delete(PODS, pod.name, pod.uid, reason)
         elif _goes_on(pod, snapshot.job):
-            yield from _ended(pod, snapshot.job, why)
+            yield from _end(pod, snapshot.job, reason)
     if policy is not CleanPodPolicy.STOP:
         yield from _services(snapshot)
 
@@ -76,7 +76,7 @@ def expires_at(job: TrainingJob) -> datetime | None:
         return None  # past the end of the calendar
 
 
-def _ended(pod: Pod, job: TrainingJob, why: str) -> Iterator[Action]:
+def _end(pod: Pod, job: TrainingJob, reason: str) -> Iterator[Action]:
     """End a pod that goes on: delete it, or stop it where its logs are wanted, if there are any."""
     has_started = pod_state.has_run(pod)
     if has_started and (job.run_policy.clean_pods is CleanPodPolicy.STOP or _ended_before(pod, job)):
@@ -85,7 +85,7 @@ def _ended(pod: Pod, job: TrainingJob, why: str) -> Iterator[Action]:
             yield Patch(PODS, pod.name, pod.uid, f"the end of pod {pod.name}", body, Stage.DELETES)
     else:
         # Replicas end together: one that ends while this is decided stays, and its logs with it.
-        yield Delete(PODS, pod.name, pod.uid, why, pod.version)
+        yield Delete(PODS, pod.name, pod.uid, reason, pod.version)
 
 
 def _ended_before(pod: Pod, job: TrainingJob) -> bool:
@@ -98,9 +98,11 @@ def _ended_before(pod: Pod, job: TrainingJob) -> bool:
 
 
 def _services(snapshot: Snapshot) -> Iterator[Action]:
-    services = tuple(Delete(SERVICES, found.name, found.uid) for found in snapshot.services if not found.is_terminating)
+    services = tuple(
+        Delete(SERVICES, service.name, service.uid) for service in snapshot.services if not service.is_terminating
+    )
     are_alone = not snapshot.has_borrowed_labels and all(
-        found.job_uid_label == snapshot.job.uid for found in snapshot.services
+        service.job_uid_label == snapshot.job.uid for service in snapshot.services
     )
     if len(services) > _ONE_BY_ONE and are_alone:
         yield DeleteCollection(SERVICES, naming.services_selector(snapshot.job), services)

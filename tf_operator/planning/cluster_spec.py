@@ -142,10 +142,10 @@ def _text(cluster: _Cluster, job: TrainingJob, domain: str) -> str:
 def _addresses(members: _Members, job: TrainingJob, domain: str) -> list[str] | dict[str, str]:
     spec = members.spec
     head, tail = (stem(job, spec.type), _suffix(job, spec, domain)) if spec else ("", "")
-    found = {index: f"{head}{index}{tail}" for index in members.indexes if spec}
+    addresses = {index: f"{head}{index}{tail}" for index in members.indexes if spec}
     if members.form is _Form.LIST:
-        return list(found.values())
-    return {str(index): address for index, address in found.items()}
+        return list(addresses.values())
+    return {str(index): address for index, address in addresses.items()}
 
 
 def _size(cluster: _Cluster, job: TrainingJob, domain: str) -> int:

@@ -89,19 +89,19 @@ def with_program(pod: Mapping[str, Any], job: TrainingJob, settings: Settings) -
         else entry
         for entry in pod["containers"]
     ]
-    return {**pod, "volumes": _named(pod.get("volumes"), volume), "containers": containers}
+    return {**pod, "volumes": _with_entry(pod.get("volumes"), volume), "containers": containers}
 
 
 def _with_command(container: Mapping[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
     """``images``: those that others take the place of."""
     image = images.get(container["image"], container["image"])
-    mounts = _named(container.get("volumeMounts"), {"name": VOLUME, "mountPath": FOLDER})
+    mounts = _with_entry(container.get("volumeMounts"), {"name": VOLUME, "mountPath": FOLDER})
     return {**container, "image": image, "command": ["python", f"{FOLDER}/{FILE}"], "volumeMounts": mounts}
 
 
-def _named(found: object, entry: Mapping[str, Any]) -> list[object]:
+def _with_entry(value: object, entry: Mapping[str, Any]) -> list[object]:
     """The list with this entry in place of one of its name."""
-    listed = found if isinstance(found, list) else []
+    listed = value if isinstance(value, list) else []
     return [*(other for other in listed if not isinstance(other, Mapping) or other.get("name") != VOLUME), entry]
 
 

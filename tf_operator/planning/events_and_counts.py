@@ -42,8 +42,8 @@ _CAUSES = {PodState.FAILED: "failed", PodState.ENDED: "completed", PodState.DISR
 
 def events(view: JobView, report: JobReport) -> Iterator[Event]:
     """For users."""
-    job, before, after = view.snapshot.job, view.snapshot.job.record, report.record
-    if _is_new(before):
+    job, previous, after = view.snapshot.job, view.snapshot.job.record, report.record
+    if _is_new(previous):
         yield from _remarks(job, view.snapshot.settings)
         if scheduler := gang.unavailable(view.snapshot):
             yield Event(
@@ -55,11 +55,11 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield from _resizes(view, after)
         yield from _restarts(view, after)
         yield from _pending(view, after)
-    if (kind := _OF_PHASES.get(after.phase)) and after.phase is not before.phase:
+    if (kind := _OF_PHASES.get(after.phase)) and after.phase is not previous.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
-    if after.resumed_at and after.resumed_at != before.resumed_at:
+    if after.resumed_at and after.resumed_at != previous.resumed_at:
         yield Event(EventKind.RESUMED, f"{job.profile.kind} {job.key.name} is resumed.")
-    if after.admitted_at and after.admitted_at != before.admitted_at:
+    if after.admitted_at and after.admitted_at != previous.admitted_at:
         yield Event(EventKind.ADMITTED, f"{job.profile.kind} {job.key.name} is admitted.")
 
 
@@ -72,12 +72,12 @@ def left_alone(view: JobView) -> Iterator[Event]:
 
 def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     """For metrics."""
-    before = view.snapshot.job.record
-    if _is_new(before):
+    previous = view.snapshot.job.record
+    if _is_new(previous):
         yield Count(Transition.CREATED)
     # 1.9 writes no generation, and nobody knows since when what it ran has been running.
-    is_taken_over = before.phase is JobPhase.RUNNING and not before.observed_generation
-    if before.all_running_time is None and after.all_running_time is not None and not is_taken_over:
+    is_taken_over = previous.phase is JobPhase.RUNNING and not previous.observed_generation
+    if previous.all_running_time is None and after.all_running_time is not None and not is_taken_over:
         yield Count(Transition.RUNNING, seconds=_seconds(after, after.all_running_time))
     yield from _restart_counts(view, after)
     if after.phase is JobPhase.SUCCEEDED:
@@ -86,9 +86,9 @@ def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
         yield Count(Transition.FAILED, cause=after.failure, seconds=_seconds(after, after.completion_time))
 
 
-def _is_new(before: JobRecord) -> bool:
+def _is_new(record: JobRecord) -> bool:
     """Whether the job is seen for the first time."""
-    return before.phase is JobPhase.NEW
+    return record.phase is JobPhase.NEW
 
 
 def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
@@ -96,22 +96,22 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     if after.phase is JobPhase.FAILED and not after.start_time:
         return  # it never ran
     for replica, _, more in view.restarts_in_place:
-        yield Count(Transition.RESTARTED, kind=replica.spec.type, why="in-place", by=more)
+        yield Count(Transition.RESTARTED, kind=replica.spec.type, reason="in-place", by=more)
     for loss in restarts.replaced(view, after.phase):
-        yield Count(Transition.RESTARTED, kind=loss.type, why=_CAUSES[loss.outcome])
+        yield Count(Transition.RESTARTED, kind=loss.type, reason=_CAUSES[loss.outcome])
 
 
 def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
     if not view.resizes or after.is_idle:
         return
-    changes = ", ".join(f"{found.type} from {found.before} to {found.after}" for found in view.resizes)
-    replaces_pods = any(found.replaces_pods for found in view.resizes)
-    what = "all pods are replaced"
+    changes = ", ".join(f"{change.type} from {change.old_count} to {change.new_count}" for change in view.resizes)
+    replaces_pods = any(change.replaces_pods for change in view.resizes)
+    effect = "all pods are replaced"
     if in_place.is_wanted(view.snapshot):
         replaced = "; pods that cannot are replaced" if any(replica.is_resized for replica in view.replicas) else ""
-        what = f"pods start again in place{replaced}"
-    why = f"; {what}, because they train in another cluster" if replaces_pods else ""
-    yield Event(EventKind.RESIZED, f"{view.snapshot.job.profile.kind} {view.snapshot.job.key.name}: {changes}{why}")
+        effect = f"pods start again in place{replaced}"
+    note = f"; {effect}, because they train in another cluster" if replaces_pods else ""
+    yield Event(EventKind.RESIZED, f"{view.snapshot.job.profile.kind} {view.snapshot.job.key.name}: {changes}{note}")
 
 
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
@@ -134,8 +134,8 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         for replica in view.replicas
         if replica.loss and _is_newly_tolerated(replica)
     ]:
-        why = " (enableDynamicWorker)" if view.snapshot.job.has_dynamic_workers else ""
-        message = f"{_list(tolerated)}; the job continues without it{why}"
+        policy = " (enableDynamicWorker)" if view.snapshot.job.has_dynamic_workers else ""
+        message = f"{_list(tolerated)}; the job continues without it{policy}"
         yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
     if in_place := view.restarts_in_place:
         who = [failure_evidence.describe_exit(replica, pod) for replica, pod, _ in in_place]
@@ -170,10 +170,10 @@ def _blamed(view: JobView, kind: PodState) -> list[str]:
 
 def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
     """Why the job makes no progress; once, and again only when the reason is another."""
-    found, known = after.pending, view.snapshot.job.record.pending
-    if found and (known is None or replace(known, since=found.since) != found):
-        kind = EventKind.CREATE_FAILED if found.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING
-        yield Event(kind, pending.sentence(found, view), is_warning=True)
+    current, reported = after.pending, view.snapshot.job.record.pending
+    if current and (reported is None or replace(reported, since=current.since) != current):
+        kind = EventKind.CREATE_FAILED if current.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING
+        yield Event(kind, pending.sentence(current, view), is_warning=True)
 
 
 def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
@@ -181,8 +181,8 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if job.outdated_fields:
         message = f"{', '.join(job.outdated_fields)}: in force, but belongs into spec.runPolicy"
         yield Event(EventKind.OUTDATED_FIELDS, message, is_warning=True)
-    if job.tensorboard and (why := settings.without_tensorboards.get(job.profile.api_version)):
-        message = f"spec.tensorboard: accepted, and without effect: {why}"
+    if job.tensorboard and (cause := settings.without_tensorboards.get(job.profile.api_version)):
+        message = f"spec.tensorboard: accepted, and without effect: {cause}"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"

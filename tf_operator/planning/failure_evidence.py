@@ -63,8 +63,8 @@ def describe(loss: ReplicaLoss) -> str:
 def describe_restarts(replica: Replica, pod: Pod) -> str:
     """Who is to blame for restarts in place, and why it was restarted the last time."""
     times = "once" if pod.restarts == 1 else f"{pod.restarts} times"
-    why = f"; it last {pod_state.how_it_ended(pod.last_termination)}" if pod.last_termination else ""
-    return f"{replica.title} was restarted {times} in place{why}"
+    cause = f"; it last {pod_state.how_it_ended(pod.last_termination)}" if pod.last_termination else ""
+    return f"{replica.title} was restarted {times} in place{cause}"
 
 
 def describe_exit(replica: Replica, pod: Pod) -> str:

@@ -18,8 +18,8 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def scheduler(name: str) -> str:
     """The setting as it is kept and shown: the scheduler's own name, or ``""`` for none."""
-    found = gang_schedulers.named(name)
-    return found.name if found else ""
+    gang_scheduler = gang_schedulers.find(name)
+    return gang_scheduler.name if gang_scheduler else ""
 
 
 def copies_annotation(name: str) -> bool:
@@ -32,8 +32,8 @@ def copies_annotation(name: str) -> bool:
 
 def keeps_waiting(snapshot: Snapshot) -> bool:
     """Whether no pod may be made yet."""
-    found = gang_schedulers.of(snapshot.job, snapshot.settings)
-    return found is not None and (_is_old(snapshot) or found.keeps_waiting(snapshot.pod_group))
+    gang_scheduler = gang_schedulers.of(snapshot.job, snapshot.settings)
+    return gang_scheduler is not None and (_is_old(snapshot) or gang_scheduler.keeps_waiting(snapshot.pod_group))
 
 
 def awaited(snapshot: Snapshot) -> str:
@@ -52,9 +52,9 @@ def _is_old(snapshot: Snapshot) -> bool:
 
 def unavailable(snapshot: Snapshot) -> str:
     """The gang scheduler that the job asks for and does not have: it is not installed, or not for its operator."""
-    asked, found = snapshot.job.run_policy.scheduling.scheduler, snapshot.settings.gang_scheduler
-    is_missing = asked not in {"", constants.NO_GANG_SCHEDULER} and not gang_schedulers.is_meant(asked, found)
-    return asked if is_missing else ""
+    requested, current = snapshot.job.run_policy.scheduling.scheduler, snapshot.settings.gang_scheduler
+    is_missing = requested not in {"", constants.NO_GANG_SCHEDULER} and not gang_schedulers.is_meant(requested, current)
+    return requested if is_missing else ""
 
 
 def unused_fields(job: TrainingJob, settings: Settings) -> list[str]:
@@ -77,10 +77,10 @@ def actions(snapshot: Snapshot) -> tuple[Action, ...]:
     if gang is None:
         return ()
     job, group = snapshot.job, snapshot.pod_group
-    wanted = gang.spec_of(children.as_made(job, snapshot.settings), group)
+    spec = gang.spec_of(children.as_made(job, snapshot.settings), group)
     if group is None:
-        return (Create(gang.resource, job.key.name, "PodGroup", partial(_body, job, wanted)),)
-    changed = _difference(group.spec or {}, wanted, gang.fields)
+        return (Create(gang.resource, job.key.name, "PodGroup", partial(_body, job, spec)),)
+    changed = _difference(group.spec or {}, spec, gang.fields)
     if not changed or group.is_terminating:
         return ()
     return (Patch(gang.resource, group.name, group.uid, "the change of its PodGroup", {"spec": changed}),)
@@ -94,19 +94,19 @@ def removal(snapshot: Snapshot) -> tuple[Action, ...]:
     return (Delete(gang.resource, group.name, group.uid),)
 
 
-def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+def _difference(current: Mapping[str, Any], target: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
     """The merge patch to what is wanted, of the fields that are ours; ``None`` takes away what an edit took away."""
-    changed = {name: wanted.get(name) for name in fields if found.get(name) != wanted.get(name)}
-    resources, before = changed.get("minResources"), found.get("minResources")
-    if resources and isinstance(before, Mapping):
-        changed["minResources"] = _resource_changes(before, resources)
+    changed = {name: target.get(name) for name in fields if current.get(name) != target.get(name)}
+    resources, current_resources = changed.get("minResources"), current.get("minResources")
+    if resources and isinstance(current_resources, Mapping):
+        changed["minResources"] = _resource_changes(current_resources, resources)
     return {name: value for name, value in changed.items() if value != {}}
 
 
-def _resource_changes(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _resource_changes(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """The amounts that differ. Schedulers write quantities in their own form: 2G and 2000000000 are the same."""
-    changed = {name: amount for name, amount in wanted.items() if not _is_same(found.get(name), amount)}
-    return dict.fromkeys(found.keys() - wanted.keys()) | changed
+    changed = {name: amount for name, amount in target.items() if not _is_same(current.get(name), amount)}
+    return dict.fromkeys(current.keys() - target.keys()) | changed
 
 
 def _is_same(one: object, other: object) -> bool:

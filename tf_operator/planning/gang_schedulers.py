@@ -73,16 +73,16 @@ class GangScheduler:
 
     def spec_of(self, job: TrainingJob, group: PodGroup | None) -> dict[str, Any]:
         """What the spec of the job's group should be."""
-        wanted = job.run_policy.scheduling.min_available
-        members = max(job.pod_count if wanted is None else wanted, self.least_members)
+        min_available = job.run_policy.scheduling.min_available
+        members = max(job.pod_count if min_available is None else min_available, self.least_members)
         return self.spec(job, members, (group.spec or {}) if group else {})
 
 
-def _volcano_spec(job: TrainingJob, members: int, found: Spec) -> dict[str, Any]:
+def _volcano_spec(job: TrainingJob, members: int, current: Spec) -> dict[str, Any]:
     """A queue that is on the group already wins: queues may be assigned by others."""
     policy = job.run_policy.scheduling
     spec = _members(job, members) | {
-        "queue": found.get("queue") or policy.queue or constants.VOLCANO_DEFAULT_QUEUE,
+        "queue": current.get("queue") or policy.queue or constants.VOLCANO_DEFAULT_QUEUE,
     }
     return spec | ({"priorityClassName": policy.priority_class} if policy.priority_class else {})
 
@@ -193,15 +193,15 @@ T9K: Final = GangScheduler(
 
 
 @lru_cache(maxsize=16)
-def named(name: str) -> GangScheduler | None:
+def find(name: str) -> GangScheduler | None:
     """The gang scheduler that the setting means, in any case as in 1.9; ``None`` for none.
 
     A name that is not known is that of a scheduler with the coscheduling plugin, which clusters name as they like.
     """
     if name.lower() in {"", "none"}:
         return None
-    known = next((scheduler for scheduler in (*KNOWN, T9K) if scheduler.name == name.lower()), None)
-    return known or replace(SCHEDULER_PLUGINS, name=name)
+    match = next((scheduler for scheduler in (*KNOWN, T9K) if scheduler.name == name.lower()), None)
+    return match or replace(SCHEDULER_PLUGINS, name=name)
 
 
 def versions(name: str) -> tuple[str, ...]:
@@ -209,28 +209,28 @@ def versions(name: str) -> tuple[str, ...]:
     return (NATIVE.name, NATIVE_ALPHA.name) if name == NATIVE.name else ()
 
 
-def is_meant(asked: str, name: str) -> bool:
+def is_meant(requested: str, name: str) -> bool:
     """Whether a job that asks for one scheduler, in lower case, has it in this one, or in a version of it."""
-    return bool(name) and (asked == name.lower() or name in versions(asked))
+    return bool(name) and (requested == name.lower() or name in versions(requested))
 
 
 def size_of(spec: Body) -> int | None:
     """How many pods a group with this spec needs at once."""
     if "minMember" in spec:
         return spec["minMember"]  # type: ignore[no-any-return]
-    found: int | None = spec.get("schedulingPolicy", {}).get("gang", {}).get("minCount")
-    return found
+    size: int | None = spec.get("schedulingPolicy", {}).get("gang", {}).get("minCount")
+    return size
 
 
 def of(_job: TrainingJob, settings: Settings) -> GangScheduler | None:
     """The gang scheduler of a job; ``None`` for none. ``Snapshot.decided`` has put there what the job asks for."""
-    return named(settings.gang_scheduler)
+    return find(settings.gang_scheduler)
 
 
 def pods_scheduler(job: TrainingJob, settings: Settings) -> str:
     """The ``schedulerName`` that a job's gang scheduler wants on its pods; empty without one."""
-    found = of(job, settings)
-    return found.pods_scheduler if found else ""
+    gang_scheduler = of(job, settings)
+    return gang_scheduler.pods_scheduler if gang_scheduler else ""
 
 
 def _members(job: TrainingJob, members: int) -> dict[str, Any]:
@@ -259,15 +259,15 @@ def _requests(spec: ReplicaSpec) -> dict[str, Decimal]:
     total: dict[str, Decimal] = {}
     sidecars = (entry for entry in init_containers_of(spec) if entry.get("restartPolicy") == "Always")
     for container in (*containers_of(spec), *sidecars):
-        for name, amount in _asked(container).items():
-            found = quantity.parse(amount)
-            if found is not None:
-                total[name] = total.get(name, Decimal(0)) + found
+        for name, amount in _requests_of(container).items():
+            number = quantity.parse(amount)
+            if number is not None:
+                total[name] = total.get(name, Decimal(0)) + number
     return total
 
 
-def _asked(container: Body) -> Mapping[str, Any]:
+def _requests_of(container: Body) -> Mapping[str, Any]:
     resources = container.get("resources")
     resources = resources if isinstance(resources, Mapping) else {}
-    asked = resources.get("requests") or resources.get("limits") or {}
-    return asked if isinstance(asked, Mapping) else {}
+    requests = resources.get("requests") or resources.get("limits") or {}
+    return requests if isinstance(requests, Mapping) else {}

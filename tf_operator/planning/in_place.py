@@ -27,9 +27,9 @@ def is_wanted(snapshot: Snapshot) -> bool:
     return resize_sidecar.is_offered(snapshot.job, snapshot.settings)
 
 
-def recorded(snapshot: Snapshot, resizes: Iterable[SizeChange], record: ElasticRecord) -> ElasticRecord:
+def with_resize_time(snapshot: Snapshot, resizes: Iterable[SizeChange], record: ElasticRecord) -> ElasticRecord:
     """The record with the time of the resize, before any pod is changed."""
-    if not is_wanted(snapshot) or not any(found.replaces_pods for found in resizes):
+    if not is_wanted(snapshot) or not any(change.replaces_pods for change in resizes):
         return record
     return replace(record, resized_at=snapshot.now)
 
@@ -59,8 +59,8 @@ class _Change:
 
     def __call__(self) -> dict[str, Any]:
         job, pod = self.job, self.pod
-        known = "" if job.has_dynamic_workers else self.cluster()
-        config = cluster_spec.tf_config(job, pod.type, pod.index, domain=self.domain, cluster=known)
+        cluster = "" if job.has_dynamic_workers else self.cluster()
+        config = cluster_spec.tf_config(job, pod.type, pod.index, domain=self.domain, cluster=cluster)
         return {"metadata": {"annotations": resize_sidecar.annotations(job, config)}}
 
 
@@ -69,15 +69,17 @@ def is_outdated(job: TrainingJob, pod: Pod) -> bool:
     if not pod.cluster_size:
         return False
     entries = (entry.partition("=") for entry in pod.cluster_size.split(","))
-    told = {kind: count for kind, _, count in entries}
-    return any(_replaces(job, kind, told.get(kind, ""), count) for kind, count in resizing.sizes(job).items())
+    sizes = {kind: count for kind, _, count in entries}
+    return any(_replaces(job, kind, sizes.get(kind, ""), count) for kind, count in resizing.sizes(job).items())
 
 
-def _replaces(job: TrainingJob, kind: ReplicaType, told: str, count: int) -> bool:
-    if told == str(count):
+def _replaces(job: TrainingJob, kind: ReplicaType, text: str, count: int) -> bool:
+    if text == str(count):
         return False
-    before = int(told) if told.isascii() and told.isdigit() and len(told) < len(str(constants.MOST_REPLICAS)) + 1 else 0
-    return resizing.replaces_pods(job, kind, is_growth=count > before)
+    old_count = (
+        int(text) if text.isascii() and text.isdigit() and len(text) < len(str(constants.MOST_REPLICAS)) + 1 else 0
+    )
+    return resizing.replaces_pods(job, kind, is_growth=count > old_count)
 
 
 def resized(snapshot: Snapshot, replicas: Iterable[Replica], *, is_new: bool) -> Iterator[Replica]:

@@ -22,14 +22,14 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     if not snapshot.is_under_way:
         return snapshot
     fixed = {} if job.run_policy.is_suspended else dict(_fixed_counts(snapshot))
-    found = (*_not_tolerated(job), *_changes(job, fixed))
-    if not found:
+    problems = (*_not_tolerated(job), *_changes(job, fixed))
+    if not problems:
         return snapshot
     changed = _corrected(_as_made(job, fixed))
     templates = {error for spec in job.replicas for error in validation.template_problems(spec, job.profile)}
     if not templates.issuperset(_not_tolerated(changed)):
         return snapshot
-    return replace(snapshot, job=changed, ignored=found)
+    return replace(snapshot, job=changed, ignored=problems)
 
 
 def _fixed_counts(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
@@ -49,14 +49,14 @@ def _plain_size(snapshot: Snapshot, spec: ReplicaSpec) -> int | None:
     It is recorded from the first edit on that is ignored. Before that, all replicas were running once, and what became
     of each is in the record; one that has left no trace at all is new.
     """
-    record, known = snapshot.job.record, snapshot.job.record.of(spec.type)
-    if known.size is not None or record.all_running_time is None:
-        return known.size
+    record, replica = snapshot.job.record, snapshot.job.record.of(spec.type)
+    if replica.size is not None or record.all_running_time is None:
+        return replica.size
     if spec.type not in record.replicas:
         return 0
     if snapshot.job.generation == record.observed_generation:
         return None
-    count = max((known.started | known.completed | known.failed).members, default=-1) + 1
+    count = max((replica.started | replica.completed | replica.failed).members, default=-1) + 1
     has_traces = any(kind is spec.type and index >= count for kind, index in _traces(snapshot))
     return None if has_traces and count < spec.count else count
 
@@ -96,7 +96,7 @@ def _not_tolerated(job: TrainingJob) -> tuple[FieldError, ...]:
 def _corrected(job: TrainingJob) -> TrainingJob:
     """The job with as many replicas as its pods were made for, and without limits that are none."""
     if job.elastic:
-        ranges = tuple(_around(found, _made_for(job, found)) for found in job.elastic.ranges)
+        ranges = tuple(_around(limits, _made_for(job, limits)) for limits in job.elastic.ranges)
         replicas = tuple(_within(spec, job) for spec in job.replicas)
         job = replace(job, elastic=replace(job.elastic, ranges=ranges), replicas=replicas)
     return replace(job, run_policy=_with_possible_times(job.run_policy))
@@ -104,30 +104,30 @@ def _corrected(job: TrainingJob) -> TrainingJob:
 
 def _within(spec: ReplicaSpec, job: TrainingJob) -> ReplicaSpec:
     """The replicas of one type, with the last number that was within their range, if this one is not."""
-    found = job.elastic.range_of(spec.type) if job.elastic else None
-    if found is None or 0 < found.least <= spec.count <= found.most:
+    limits = job.elastic.range_of(spec.type) if job.elastic else None
+    if limits is None or 0 < limits.least <= spec.count <= limits.most:
         return spec
-    made_for = _made_for(job, found)
+    made_for = _made_for(job, limits)
     if made_for is None:
-        return replace(spec, count=min(max(spec.count, found.least), found.most))
+        return replace(spec, count=min(max(spec.count, limits.least), limits.most))
     return replace(spec, count=made_for)
 
 
-def _around(found: ElasticRange, count: int | None) -> ElasticRange:
+def _around(limits: ElasticRange, count: int | None) -> ElasticRange:
     """A range that does not take away what is there."""
     if count is None:
-        return found
-    if not 0 < found.least <= found.most:
-        return replace(found, least=count, most=count)
-    return replace(found, least=min(found.least, count), most=max(found.most, count))
+        return limits
+    if not 0 < limits.least <= limits.most:
+        return replace(limits, least=count, most=count)
+    return replace(limits, least=min(limits.least, count), most=max(limits.most, count))
 
 
-def _made_for(job: TrainingJob, found: ElasticRange) -> int | None:
+def _made_for(job: TrainingJob, limits: ElasticRange) -> int | None:
     """For how many replicas of a type the pods were made; the queue may have admitted fewer than were asked for."""
     elastic = job.record.elastic
-    if found.type is ReplicaType.WORKER and elastic.workers is not None and elastic.asked is not None:
+    if limits.type is ReplicaType.WORKER and elastic.workers is not None and elastic.asked is not None:
         return elastic.asked
-    return job.record.of(found.type).size
+    return job.record.of(limits.type).size
 
 
 def _with_possible_times(policy: RunPolicy) -> RunPolicy:

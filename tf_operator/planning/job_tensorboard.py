@@ -23,62 +23,66 @@ WHAT: Final = "its TensorBoard"
 
 def actions(snapshot: Snapshot, *, has_ended: bool = False) -> Iterator[Action]:
     """Make the object, bring its spec up to date, or delete it."""
-    job, seen = snapshot.job, snapshot.tensorboards
-    if seen is None or seen.unserved:
+    job, observed = snapshot.job, snapshot.tensorboards
+    if observed is None or observed.unserved:
         return
-    found, wanted = seen.found, job.tensorboard_spec
-    if found is None:
-        if wanted is not None and not has_ended and not _is_waiting(snapshot):
-            body = partial(_body, job, wanted)
+    current, spec = observed.current, job.tensorboard_spec
+    if current is None:
+        if spec is not None and not has_ended and not _is_waiting(snapshot):
+            body = partial(_body, job, spec)
             yield Create(RESOURCE, job.key.name, WHAT, body, Stage.EXTRAS, is_optional=True)
-    elif found.is_terminating:
+    elif current.is_terminating:
         return
-    elif wanted is None:
-        if not rejections.is_waiting(seen.rejected, snapshot.now):
-            what = f"the deletion of {WHAT}"
-            yield Delete(RESOURCE, found.name, found.uid, what, stage=Stage.EXTRAS, is_optional=True)
-    elif found.digest != tensorboards.digest(wanted) and not _is_waiting(snapshot):
+    elif spec is None:
+        if not rejections.is_waiting(observed.rejected, snapshot.now):
+            subject = f"the deletion of {WHAT}"
+            yield Delete(RESOURCE, current.name, current.uid, subject, stage=Stage.EXTRAS, is_optional=True)
+    elif current.digest != tensorboards.digest(spec) and not _is_waiting(snapshot):
         # Not compared with its spec: its schema and its controller may drop fields, and add others.
-        note = {"annotations": {tensorboards.DIGEST: tensorboards.digest(wanted)}}
-        change = {"metadata": note, "spec": _merge_patch(found.spec, wanted)}
-        yield Patch(RESOURCE, found.name, found.uid, f"the change of {WHAT}", change, Stage.EXTRAS, is_optional=True)
+        note = {"annotations": {tensorboards.DIGEST: tensorboards.digest(spec)}}
+        change = {"metadata": note, "spec": _merge_patch(current.spec, spec)}
+        yield Patch(
+            RESOURCE, current.name, current.uid, f"the change of {WHAT}", change, Stage.EXTRAS, is_optional=True
+        )
 
 
 def line(snapshot: Snapshot) -> TensorBoardLine | None:
     """What is reported of it; ``None`` when nothing is known, or none is wanted and none stays."""
-    job, seen, rejected = snapshot.job, snapshot.tensorboards, _rejected(snapshot)
-    if seen is None or (job.tensorboard_spec is None and rejected is None):
+    job, observed, rejected = snapshot.job, snapshot.tensorboards, _rejected(snapshot)
+    if observed is None or (job.tensorboard_spec is None and rejected is None):
         return None
-    refusal = seen.unserved or (in_one_line(rejected.message) if rejected else "")
-    said = TensorBoardLine(job.key.name, message=refusal, is_refused=bool(seen.unserved or rejected))
-    if found := seen.found:
-        return replace(said, name=found.name, uid=found.uid, is_ready=found.is_ready, message=refusal or found.message)
-    return said
+    refusal = observed.unserved or (in_one_line(rejected.message) if rejected else "")
+    summary = TensorBoardLine(job.key.name, message=refusal, is_refused=bool(observed.unserved or rejected))
+    if current := observed.current:
+        return replace(
+            summary, name=current.name, uid=current.uid, is_ready=current.is_ready, message=refusal or current.message
+        )
+    return summary
 
 
 def retry_at(snapshot: Snapshot, *, has_ended: bool = False) -> datetime | None:
     """When to reconcile again, if nothing happens until then."""
-    seen, rejected = snapshot.tensorboards, _rejected(snapshot)
-    if rejected and (_is_there(seen) or not has_ended):
+    observed, rejected = snapshot.tensorboards, _rejected(snapshot)
+    if rejected and (_is_there(observed) or not has_ended):
         return None if rejections.is_final(rejected) else rejections.retry_at(rejected)
     if snapshot.job.tensorboard_spec is None or has_ended:
         return None
-    if seen is None:
+    if observed is None:
         return snapshot.now + rejections.UNSERVED
-    return snapshot.now + rejections.LONGEST if seen.unserved and not seen.is_off else None
+    return snapshot.now + rejections.LONGEST if observed.unserved and not observed.is_off else None
 
 
 def _rejected(snapshot: Snapshot) -> RejectedWrite | None:
     """What was refused last, unless the object is as the job wants it by now."""
-    seen, wanted = snapshot.tensorboards, snapshot.job.tensorboard_spec
-    if seen is None or seen.rejected is None:
+    observed, spec = snapshot.tensorboards, snapshot.job.tensorboard_spec
+    if observed is None or observed.rejected is None:
         return None
-    digest = tensorboards.digest(wanted) if wanted is not None else None
-    return None if digest == (seen.found.digest if seen.found else None) else seen.rejected
+    digest = tensorboards.digest(spec) if spec is not None else None
+    return None if digest == (observed.current.digest if observed.current else None) else observed.rejected
 
 
-def _is_there(seen: TensorBoards | None) -> bool:
-    return seen is not None and seen.found is not None
+def _is_there(observed: TensorBoards | None) -> bool:
+    return observed is not None and observed.current is not None
 
 
 def _is_waiting(snapshot: Snapshot) -> bool:
@@ -89,14 +93,14 @@ def _is_waiting(snapshot: Snapshot) -> bool:
     return rejections.is_final(rejected) or rejections.is_waiting(rejected, snapshot.now)
 
 
-def _merge_patch(found: Body, wanted: Body) -> dict[str, Any]:
+def _merge_patch(current: Body, target: Body) -> dict[str, Any]:
     """``null`` for what is not wanted any more; what is there as a whole, because it may have fewer fields."""
-    changed = {name: value for name, value in wanted.items() if found.get(name) != value}
+    changed = {name: value for name, value in target.items() if current.get(name) != value}
     for name, value in changed.items():
-        before = found.get(name)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            changed[name] = _merge_patch(before, value)
-    return dict.fromkeys(sorted(found.keys() - wanted.keys())) | changed
+        current_value = current.get(name)
+        if isinstance(current_value, Mapping) and isinstance(value, Mapping):
+            changed[name] = _merge_patch(current_value, value)
+    return dict.fromkeys(sorted(current.keys() - target.keys())) | changed
 
 
 def _body(job: TrainingJob, spec: Body) -> dict[str, Any]:

@@ -71,14 +71,14 @@ def view(snapshot: Snapshot) -> JobView:
     if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
         by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
     resizes = tuple(resizing.resizes(job))
-    replaces_pods = any(found.replaces_pods for found in resizes)
+    replaces_pods = any(change.replaces_pods for change in resizes)
     if in_place.is_wanted(snapshot):
         by_type = {
-            kind: tuple(in_place.resized(snapshot, found, is_new=replaces_pods)) for kind, found in by_type.items()
+            kind: tuple(in_place.resized(snapshot, group, is_new=replaces_pods)) for kind, group in by_type.items()
         }
     elif replaces_pods:
-        by_type = {kind: tuple(replica.resized() for replica in found) for kind, found in by_type.items()}
-    replicas = tuple(replica for found in by_type.values() for replica in found)
+        by_type = {kind: tuple(replica.resized() for replica in group) for kind, group in by_type.items()}
+    replicas = tuple(replica for group in by_type.values() for replica in group)
     return JobView(
         snapshot=snapshot,
         by_type=by_type,
@@ -103,11 +103,11 @@ def _replicas(
     spec = rules.spec
     for index in range(min(spec.count, MOST_REPLICAS)):  # an invalid count must not cost memory
         place = (spec.type, index)
-        found = pods.pop(place, [])
-        if len(found) > 1 and (others := _all_but_one(found)):
+        candidates = pods.pop(place, [])
+        if len(candidates) > 1 and (others := _all_but_one(candidates)):
             pods[place] = others
-            found = [pod for pod in found if pod not in others]
-        yield judge(rules, index, found, records.get(place))
+            candidates = [pod for pod in candidates if pod not in others]
+        yield judge(rules, index, candidates, records.get(place))
 
 
 def _all_but_one(pods: list[Pod]) -> list[Pod]:
@@ -129,13 +129,13 @@ def _within_limit(
     by_type: Mapping[ReplicaType, tuple[Replica, ...]], left: int, snapshot: Snapshot
 ) -> dict[ReplicaType, tuple[Replica, ...]]:
     """The replicas where only so many are restarted, those that ended first; the others stay as they have ended."""
-    ended = [(replica, replica.loss) for found in by_type.values() for replica in found if replica.loss]
+    ended = [(replica, replica.loss) for group in by_type.values() for replica in group if replica.loss]
     counted = [(replica, loss) for replica, loss in ended if loss.outcome in COUNTED]
     counted.sort(key=lambda entry: entry[1].ended_at or snapshot.now)
     past = {id(replica) for replica, _ in counted[max(left, 0) :]}
     return {
-        kind: tuple(replica.past_limit() if id(replica) in past else replica for replica in found)
-        for kind, found in by_type.items()
+        kind: tuple(replica.past_limit() if id(replica) in past else replica for replica in group)
+        for kind, group in by_type.items()
     }
 
 
@@ -146,10 +146,10 @@ def _restarts_in_place(replicas: Iterable[Replica], by: RestartBy) -> Iterator[R
     """
     for replica in replicas:
         for pod in (*replica.departed, *([replica.pod] if replica.pod else [])) if not replica.was_completed else ():
-            found = pod_state.restarts_in_place(pod, replica.spec.restart_policy, by)
+            restarts = pod_state.restarts_in_place(pod, replica.spec.restart_policy, by)
             counted = replica.record.in_place if replica.record and replica.record.uid == pod.uid else 0
-            if found > counted:
-                yield RestartInPlace(replica, replace(pod, restarts=found), found - counted)
+            if restarts > counted:
+                yield RestartInPlace(replica, replace(pod, restarts=restarts), restarts - counted)
 
 
 def ran_for_long(pod: Pod | None, snapshot: Snapshot) -> bool:

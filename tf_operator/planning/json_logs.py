@@ -119,5 +119,5 @@ def _logging(container: object, fields: str, name: str) -> object:
 
 def _listed(body: Mapping[str, Any], field: str) -> list[Any]:
     """A list of the template; what is no list has been refused by the schema, or is by the API server."""
-    found = body.get(field)
-    return found if isinstance(found, list) else []
+    value = body.get(field)
+    return value if isinstance(value, list) else []

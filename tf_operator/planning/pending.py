@@ -18,10 +18,10 @@ from tf_operator.planning.stuck_pods import StuckPod
 _MOST_TEXT, _MOST_NAME = 300, 63
 
 
-def note(view: JobView, found: PendingRecord | None) -> str:
+def note(view: JobView, record: PendingRecord | None) -> str:
     """What to say beside the current state: the record, or what the job waits for."""
-    said = "".join(f" {remark}" for remark in (spec_problems.remark(view), absences.remark(view)) if remark)
-    return f"{said} {sentence(found, view)}" if found else said + _note(view)
+    remarks = "".join(f" {remark}" for remark in (spec_problems.remark(view), absences.remark(view)) if remark)
+    return f"{remarks} {sentence(record, view)}" if record else remarks + _note(view)
 
 
 def _note(view: JobView) -> str:
@@ -51,19 +51,19 @@ def unavailable(scheduler: str, settings: Settings) -> str:
     return f"{scheduler[:_MOST_NAME]} is not installed: {instead} places the pods{others}."
 
 
-def sentence(found: PendingRecord, view: JobView) -> str:
+def sentence(record: PendingRecord, view: JobView) -> str:
     """The record in words. They do not change with the time, so that a job that is stuck is quiet."""
-    if found.kind is PendingKind.REJECTED:
-        return f"{found.subject} was rejected: {found.reason}".rstrip()
-    why = found.reason
-    if found.kind is PendingKind.STARTING:
-        why = f"{why} for more than {view.snapshot.settings.report_starting_after // timedelta(minutes=1)} min"
-    if found.kind is PendingKind.TERMINATING:
-        why = "its last pod was deleted, and is still there; its node may be lost, or a finalizer holds it"
+    if record.kind is PendingKind.REJECTED:
+        return f"{record.subject} was rejected: {record.reason}".rstrip()
+    reason = record.reason
+    if record.kind is PendingKind.STARTING:
+        reason = f"{reason} for more than {view.snapshot.settings.report_starting_after // timedelta(minutes=1)} min"
+    if record.kind is PendingKind.TERMINATING:
+        reason = "its last pod was deleted, and is still there; its node may be lost, or a finalizer holds it"
     job = view.snapshot.job
-    place = naming.replica_of(job.key.name, found.subject, job.profile.names)
-    replica = f"{place[0].label}-{place[1]}" if place else found.subject
-    return f"{replica} (pod {found.subject}) waits: {why}".rstrip()
+    place = naming.replica_of(job.key.name, record.subject, job.profile.names)
+    replica = f"{place[0].label}-{place[1]}" if place else record.subject
+    return f"{replica} (pod {record.subject}) waits: {reason}".rstrip()
 
 
 def next_record(view: JobView) -> PendingRecord | None:
@@ -71,8 +71,8 @@ def next_record(view: JobView) -> PendingRecord | None:
     rejected = view.snapshot.rejected
     if rejected is not None:
         return PendingRecord(PendingKind.REJECTED, rejected.subject, rejected.message[:_MOST_TEXT])
-    if known := _reported_before(view):
-        return known
+    if reported := _reported_before(view):
+        return reported
     stuck = next((stuck for stuck in view.stuck if stuck.reported_at <= view.snapshot.now), None)
     return _record(stuck, view.snapshot.warnings.get(stuck.pod.uid, "")) if stuck else None
 
@@ -104,13 +104,13 @@ def _line(text: str) -> str:
 
 def _reported_before(view: JobView) -> PendingRecord | None:
     """What is reported already of a pod that still waits in the same stage, whatever its kubelet says now."""
-    known = view.snapshot.job.record.pending
-    for replica in view.replicas if known else ():
+    reported = view.snapshot.job.record.pending
+    for replica in view.replicas if reported else ():
         since = replica.waits_since
-        if known and replica.pod and since and (replica.pod.uid, _whole(since)) == (known.uid, known.since):
+        if reported and replica.pod and since and (replica.pod.uid, _whole(since)) == (reported.uid, reported.since):
             # The kubelet's own words say more than how long it takes.
             has_words = bool(replica.pod.pending_reason) and not replica.pod.is_starting
-            return None if has_words and known.kind is PendingKind.STARTING else known
+            return None if has_words and reported.kind is PendingKind.STARTING else reported
     return None
 
 

@@ -39,8 +39,8 @@ from tf_operator.planning.verdict import Phase, Verdict
 
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
-    asked = invalid_edits.ignored(snapshot)
-    snapshot = protocol.queued(asked).decided()
+    requested = invalid_edits.ignored(snapshot)
+    snapshot = protocol.queued(requested).decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
         return Plan()
@@ -50,21 +50,21 @@ def make_plan(snapshot: Snapshot) -> Plan:
     view = job_view.view(snapshot)
     if names := absences.unconfirmed(view):
         return Plan(looks_for=names)
-    found = verdict.decide(view)
-    if found.is_malformed and found.phase is Phase.ACTIVE:
+    decision = verdict.decide(view)
+    if decision.is_malformed and decision.phase is Phase.ACTIVE:
         return Plan(report=report.left_alone(view), events=tuple(events_and_counts.left_alone(view)))
-    if found.phase is Phase.ACTIVE and (pods := pending.unexplained(view)):
+    if decision.phase is Phase.ACTIVE and (pods := pending.unexplained(view)):
         return Plan(asks_about=pods)
-    said = report.next_report(view, found)
-    after = said.record
+    job_report = report.next_report(view, decision)
+    after = job_report.record
     return Plan(
-        report=said,
-        status_first=not report.is_progress(view, asked.job.record, after),
-        actions=(*_actions(view, found, after), *_extras(view, found, asked)),
-        resumes_job=protocol.resumes(asked),
-        events=tuple(events_and_counts.events(view, said)),
+        report=job_report,
+        status_first=not report.is_progress(view, requested.job.record, after),
+        actions=(*_actions(view, decision, after), *_extras(view, decision, requested)),
+        resumes_job=protocol.resumes(requested),
+        events=tuple(events_and_counts.events(view, job_report)),
         counts=tuple(events_and_counts.counts(view, after)),
-        requeue_after=_soonest(snapshot.now, _moments(view, found, after)),
+        requeue_after=_soonest(snapshot.now, _moments(view, decision, after)),
     )
 
 
@@ -85,14 +85,14 @@ def _after_end(snapshot: Snapshot) -> Plan:
     )
 
 
-def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, ...]:
+def _actions(view: JobView, decision: Verdict, after: JobRecord) -> tuple[Action, ...]:
     """What follows from the verdict."""
-    if found.phase in verdict.IDLE:
-        is_queued = found.phase is Phase.QUEUED
+    if decision.phase in verdict.IDLE:
+        is_queued = decision.phase is Phase.QUEUED
         return tuple(
             cleanup.while_idle(view.snapshot, "queued" if is_queued else view.snapshot.job.profile.suspended_word)
         )
-    if found.phase is not Phase.ACTIVE:
+    if decision.phase is not Phase.ACTIVE:
         return tuple(cleanup.after_end(view.snapshot))
     rejected, is_waiting = view.snapshot.rejected, rejections.is_waiting(view.snapshot.rejected, view.snapshot.now)
     if is_waiting and rejected and rejected.cause is not Cause.UNCHANGED:
@@ -102,14 +102,14 @@ def _actions(view: JobView, found: Verdict, after: JobRecord) -> tuple[Action, .
     return (*_removals(view, after), *changes, *_creations(view))
 
 
-def _extras(view: JobView, found: Verdict, asked: Snapshot) -> Iterator[Action]:
-    """What the job has beside its replicas, also while it is suspended. It is queued as it was ``asked`` for."""
-    has_ended = found.phase in {Phase.SUCCEEDED, Phase.FAILED}
-    if found.is_malformed:
+def _extras(view: JobView, decision: Verdict, requested: Snapshot) -> Iterator[Action]:
+    """What the job has beside its replicas, also while it is suspended. It is queued as it was ``requested``."""
+    has_ended = decision.phase in {Phase.SUCCEEDED, Phase.FAILED}
+    if decision.is_malformed:
         return
-    yield from () if has_ended else protocol.actions(asked)
+    yield from () if has_ended else protocol.actions(requested)
     yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
-    yield from autoscalers.actions(view.snapshot, is_active=found.phase is Phase.ACTIVE)
+    yield from autoscalers.actions(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -118,17 +118,17 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
     for replica in view.replicas:
         record, pod = restart_records.get((replica.spec.type, replica.index)), replica.pod
         if pod and record and record.replaced and record.uid == pod.uid and not pod.is_terminating:
-            why = f"replica {replica.spec.type.label}-{replica.index} is restarted"
-            yield Delete(PODS, pod.name, pod.uid, why)
-    job, wanted = view.snapshot.job, {(replica.spec.type, replica.index) for replica in view.replicas}
+            reason = f"replica {replica.spec.type.label}-{replica.index} is restarted"
+            yield Delete(PODS, pod.name, pod.uid, reason)
+    job, places = view.snapshot.job, {(replica.spec.type, replica.index) for replica in view.replicas}
     for pod in view.surplus:
         if not pod.is_terminating:
-            is_second = (pod.type, pod.index) in wanted
-            why = "its replica has another pod" if is_second else f"there are fewer {pod.type} replicas now"
-            yield Delete(PODS, pod.name, pod.uid, why)
+            is_second = (pod.type, pod.index) in places
+            reason = "its replica has another pod" if is_second else f"there are fewer {pod.type} replicas now"
+            yield Delete(PODS, pod.name, pod.uid, reason)
     for service in view.snapshot.services:
         place = naming.replica_of(job.key.name, service.name, job.profile.names)
-        if place and place not in wanted and not service.is_terminating:
+        if place and place not in places and not service.is_terminating:
             yield Delete(SERVICES, service.name, service.uid)
 
 
@@ -159,13 +159,13 @@ def _types_without_a_template(view: JobView) -> frozenset[ReplicaType]:
     return frozenset(spec.type for spec in specs if any(validation.template_problems(spec, job.profile)))
 
 
-def _moments(view: JobView, found: Verdict, after: JobRecord) -> Iterator[datetime | None]:
+def _moments(view: JobView, decision: Verdict, after: JobRecord) -> Iterator[datetime | None]:
     """When to reconcile again, if nothing happens until then."""
-    if found.phase is Phase.ACTIVE:
+    if decision.phase is Phase.ACTIVE:
         yield from _wake_ups(view, after)
-    if found.phase is Phase.ACTIVE or found.phase in verdict.IDLE:
+    if decision.phase is Phase.ACTIVE or decision.phase in verdict.IDLE:
         yield job_tensorboard.retry_at(view.snapshot)
-        yield autoscalers.retry_at(view.snapshot, is_active=found.phase is Phase.ACTIVE)
+        yield autoscalers.retry_at(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
         yield protocol.retry_at(view.snapshot)
 
 

@@ -37,8 +37,8 @@ def is_waiting(rejected: RejectedWrite | None, now: datetime) -> bool:
     return rejected is not None and retry_at(rejected) > now and not is_ahead(rejected.at, now)
 
 
-def tells_more(rejected: RejectedWrite, known: RejectedWrite) -> bool:
+def tells_more(rejected: RejectedWrite, reported: RejectedWrite) -> bool:
     """Of two of one attempt: what is final, or else the first by name, so that the same is reported each time."""
-    if is_final(rejected) is not is_final(known):
+    if is_final(rejected) is not is_final(reported):
         return is_final(rejected)
-    return rejected.subject < known.subject
+    return rejected.subject < reported.subject

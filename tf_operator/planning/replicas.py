@@ -162,7 +162,7 @@ class ReplicaRules:
     @classmethod
     def of(cls, job: TrainingJob, spec: ReplicaSpec, *, main_replica: tuple[ReplicaType, int]) -> Self:
         """The rules of a job for the replicas of one type; ``main_replica`` is the job's."""
-        profile, known = job.profile, job.record.of(spec.type)
+        profile, record = job.profile, job.record.of(spec.type)
         is_final = spec.restart_policy is not RestartPolicy.ALWAYS or profile.restart_by is not RestartBy.POLICY
         kind, index = main_replica
         main = Policy(spec.restart_policy, profile)
@@ -173,9 +173,9 @@ class ReplicaRules:
             main_index=index if kind is spec.type else -1,
             job=job,
             stem=naming.stem(job, spec.type),
-            completed=known.completed.members if is_final else frozenset(),
-            started=known.started.members,
-            failed=known.failed.members,
+            completed=record.completed.members if is_final else frozenset(),
+            started=record.started.members,
+            failed=record.failed.members,
             is_dynamic=_is_dynamic(job, spec.type),
             is_elastic=job.elastic is not None and job.elastic.range_of(spec.type) is not None,
         )
@@ -186,10 +186,10 @@ def judge(rules: ReplicaRules, index: int, pods: Sequence[Pod], record: RestartR
     spec, policy = rules.spec, rules.main_policy if index == rules.main_index else rules.policy
     # No two pods have the same name at the same time; and a pod is made only when its predecessor is recorded.
     pod = next((pod for pod in pods if not pod.is_gone), None)
-    states = [(found, _outcome(found, rules, policy, record)) for found in ([pod] if pod else pods)]
+    states = [(candidate, _outcome(candidate, rules, policy, record)) for candidate in ([pod] if pod else pods)]
     # Remembered, or seen now. Under Always only while its pod is there.
     was_completed = index in rules.completed
-    is_completed = was_completed or any(found is PodState.SUCCEEDED for _, found in states)
+    is_completed = was_completed or any(state is PodState.SUCCEEDED for _, state in states)
     was_failed = index in rules.failed and not is_completed
     service = f"{rules.stem}{index}"
     name = pod.name if pod else naming.pod_name(rules.job, service, record)
@@ -221,12 +221,12 @@ def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecor
     """
     if record and record.gives_up(pod.uid):
         return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
-    found = pod_state.state_of(pod, policy)
-    if found is not PodState.SUCCEEDED or not pod.is_terminating:
-        return PodState.ENDED if found is PodState.SUCCEEDED and policy.runs_again else found
+    state = pod_state.state_of(pod, policy)
+    if state is not PodState.SUCCEEDED or not pod.is_terminating:
+        return PodState.ENDED if state is PodState.SUCCEEDED and policy.runs_again else state
     may_be_surplus = rules.is_dynamic or (rules.is_elastic and pod.index > 0)
     if not may_be_surplus and not _is_suspended_away(pod, rules.job.record):
-        return found
+        return state
     return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
 
 
@@ -254,23 +254,23 @@ def _loss(
     """The pod of this replica that ended badly and is not recorded yet; or that the replica has none any more."""
     had_started, was_failed = index in rules.started, index in rules.failed
     is_tolerated = rules.is_dynamic or not policy.ends_job
-    for pod, found in states:
+    for pod, state in states:
         is_known = record is not None and record.replaced and record.uid == pod.uid
-        if is_known or found not in _IS_LOST or (pod.is_gone and found is PodState.DISRUPTED and not had_started):
+        if is_known or state not in _IS_LOST or (pod.is_gone and state is PodState.DISRUPTED and not had_started):
             continue
         loss = ReplicaLoss(
             rules.spec.type,
             index,
             name,
-            PodState.PERMANENT_FAILURE if was_failed else found,
+            PodState.PERMANENT_FAILURE if was_failed else state,
             _as_ended(pod, policy),
             is_tolerated=is_tolerated,
         )
-        return _judged(loss, rules, had_run=had_started or pod_state.has_run(pod))
+        return _assess(loss, rules, had_run=had_started or pod_state.has_run(pod))
     if states or was_failed or not had_started:
         return None
     vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=is_tolerated)
-    return _judged(vanished, rules, had_run=True)
+    return _assess(vanished, rules, had_run=True)
 
 
 def _as_ended(pod: Pod, policy: Policy) -> Pod:
@@ -279,7 +279,7 @@ def _as_ended(pod: Pod, policy: Policy) -> Pod:
     return replace(pod, main=ended) if ended else pod
 
 
-def _judged(loss: ReplicaLoss, rules: ReplicaRules, *, had_run: bool) -> ReplicaLoss:
+def _assess(loss: ReplicaLoss, rules: ReplicaRules, *, had_run: bool) -> ReplicaLoss:
     """Under ``Never``, a disruption of what had run is as final as a failure; what never ran is made again.
 
     A dynamic worker that was disrupted is made again under every policy; also one that failed for good, when somebody

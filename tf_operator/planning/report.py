@@ -67,9 +67,9 @@ def after_end(snapshot: Snapshot) -> JobReport | None:
 
     And when it ended, if that was noted by a clock that was ahead: its time to live counts from there.
     """
-    job, wanted = snapshot.job, snapshot.job.profile.after_end
+    job, scope = snapshot.job, snapshot.job.profile.after_end
     record = _cleaned_up(snapshot, job.record.changed(completion_time=snapshot.noted(job.record.completion_time)))
-    if wanted is AfterEnd.REPLICAS:
+    if scope is AfterEnd.REPLICAS:
         lines = partial(_lines, job_view.view(snapshot), record, is_active=False)
         return JobReport(job, record, snapshot.now, tensorboard=job_tensorboard.line(snapshot), lines=lines)
     return JobReport(job, record, snapshot.now) if record != job.record else None
@@ -100,22 +100,22 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
     as completed. Nor may the size for which the first pods are made: a resize right after that would go unseen. Nor may
     the end of a decision of the queue: the next edit might bring it back.
     """
-    wanted = view.snapshot.job.replicas
+    specs = view.snapshot.job.replicas
     return (
         not new.is_finished
         and not (old.is_idle or new.is_idle)
         and not any(replica.departed and replica.is_completed for replica in view.replicas)
-        and not any(_has_surplus(old.of(spec.type), spec.count) for spec in wanted)
+        and not any(_has_surplus(old.of(spec.type), spec.count) for spec in specs)
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
         and old.elastic == new.elastic
-        and not any(old.of(kind).size is None and found.size is not None for kind, found in new.replicas.items())
+        and not any(old.of(kind).size is None and replica.size is not None for kind, replica in new.replicas.items())
     )
 
 
-def _has_surplus(known: ReplicaRecord, count: int) -> bool:
-    return known.started.below(count) != known.started or known.completed.below(count) != known.completed
+def _has_surplus(replica: ReplicaRecord, count: int) -> bool:
+    return replica.started.below(count) != replica.started or replica.completed.below(count) != replica.completed
 
 
 # --- The record ----------------------------------------------------------------------------------------------------
@@ -158,14 +158,14 @@ def _at_its_start(record: JobRecord) -> JobRecord:
 
 def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
     """The record with what each replica has reached."""
-    wanted = {spec.type for spec in view.snapshot.job.replicas}
+    types = {spec.type for spec in view.snapshot.job.replicas}
     # Restarts are never forgotten, also not of a type that is no longer wanted.
-    kinds = [kind for kind in ReplicaType if kind in wanted or record.of(kind).restarts]
-    replicas = {kind: _reached(view, kind, record.of(kind)) for kind in kinds}
+    kinds = [kind for kind in ReplicaType if kind in types or record.of(kind).restarts]
+    replicas = {kind: _progress_of(view, kind, record.of(kind)) for kind in kinds}
     if verdict.phase in IDLE:
         # Its pods are deleted by us: none of them is lost, and what comes after begins again.
-        replicas = {kind: _begun_again(view, kind, found) for kind, found in replicas.items()}
-        record = record.changed(restart_records=tuple(replace(kept, attempts=0) for kept in record.restart_records))
+        replicas = {kind: _reset(view, kind, replica) for kind, replica in replicas.items()}
+        record = record.changed(restart_records=tuple(replace(entry, attempts=0) for entry in record.restart_records))
         return record.changed(replicas=replicas)
     now, is_active = view.snapshot.now, verdict.phase is Phase.ACTIVE
     has_run = any(replica.is_running or replica.is_completed for replica in view.deciding)
@@ -183,14 +183,14 @@ def _all_created(view: JobView) -> bool:
     )
 
 
-def _begun_again(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
+def _reset(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> ReplicaRecord:
     """What counts after a suspension or in a queue: what has completed is not run again, unless it always is."""
     is_final = not any(replica.spec.restart_policy is RestartPolicy.ALWAYS for replica in view.of(kind))
-    completed = known.completed if is_final else NO_INDEXES
-    return replace(known, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
+    completed = recorded.completed if is_final else NO_INDEXES
+    return replace(recorded, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
 
 
-def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaRecord:
+def _progress_of(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> ReplicaRecord:
     replicas = view.of(kind)
     completed = Indexes.of(replica.index for replica in replicas if replica.is_completed)
     profile = view.snapshot.job.profile
@@ -202,18 +202,18 @@ def _reached(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> ReplicaR
     failed_for_good = Indexes.of(replica.index for replica in replicas if replica.loss and replica.loss.is_permanent)
     up = Indexes.of(replica.index for replica in replicas if _is_up(replica))
     return replace(
-        known,
+        recorded,
         completed=completed if remembers else NO_INDEXES,
-        started=((known.started | up | failed_for_good) - completed).below(len(replicas)),
-        failed=((known.failed | failed_for_good) - completed).below(len(replicas)) if goes_on else NO_INDEXES,
-        size=_size(view, kind, known),
+        started=((recorded.started | up | failed_for_good) - completed).below(len(replicas)),
+        failed=((recorded.failed | failed_for_good) - completed).below(len(replicas)) if goes_on else NO_INDEXES,
+        size=_size(view, kind, recorded),
     )
 
 
-def _size(view: JobView, kind: ReplicaType, known: ReplicaRecord) -> int | None:
+def _size(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> int | None:
     """For how many replicas the pods are made; of a type that may not be resized, as long as an edit had tried it."""
     job = view.snapshot.job
-    return resizing.sizes(job).get(kind) if resizing.may_change(job, kind) else known.size
+    return resizing.sizes(job).get(kind) if resizing.may_change(job, kind) else recorded.size
 
 
 def _going_on(view: JobView, record: JobRecord) -> JobRecord:
@@ -223,7 +223,7 @@ def _going_on(view: JobView, record: JobRecord) -> JobRecord:
         restarting=_restarting(view, record) if phase is JobPhase.RESTARTING else None,
         first_failure=_first_failure(view, record),
         pending=pending.next_record(view),
-        elastic=in_place.recorded(view.snapshot, view.resizes, record.elastic),
+        elastic=in_place.with_resize_time(view.snapshot, view.resizes, record.elastic),
     )
 
 
@@ -250,13 +250,13 @@ def _cleaned_up(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     return record.changed(clean_up_time=snapshot.now)
 
 
-def _current(view: JobView, before: JobPhase) -> JobPhase:
+def _current(view: JobView, previous: JobPhase) -> JobPhase:
     """Restarting lasts until every replacement runs; then the job is what the deciding replica is."""
     begins = any(_is_lost_for_now(replica) or replica.is_resized for replica in view.replicas)
-    was_restarting = before is JobPhase.RESTARTING
+    was_restarting = previous is JobPhase.RESTARTING
     if begins or (was_restarting and any(_is_being_replaced(view, replica) for replica in view.replicas)):
         return JobPhase.RESTARTING
-    return JobPhase.RUNNING if any(replica.is_running for replica in view.deciding) else before
+    return JobPhase.RUNNING if any(replica.is_running for replica in view.deciding) else previous
 
 
 def _is_being_replaced(view: JobView, replica: Replica) -> bool:
@@ -268,29 +268,29 @@ def _is_being_replaced(view: JobView, replica: Replica) -> bool:
 
 def _restarting(view: JobView, record: JobRecord) -> Restarting:
     """What restarts, and why. It stays until more is restarted."""
-    known = record.restarting
+    recorded = record.restarting
     begun = [loss for loss in view.losses if not loss.is_permanent]
     is_resized = any(replica.is_resized for replica in view.replicas)
-    if known and not (begun or is_resized):
-        return known
+    if recorded and not (begun or is_resized):
+        return recorded
     replaced = [
         replica
         for replica in view.replicas
         if replica.is_resized or _is_being_replaced(view, replica) or _is_lost_for_now(replica)
     ]
     # 1.9 does not say which; then it is what does not run.
-    found = replaced or [replica for replica in view.replicas if replica.is_waited_for]
-    types = tuple(dict.fromkeys(replica.spec.type for replica in found))
-    was_failure = known.after_failure if known else _has_restarted_before(view, types)
+    restarting = replaced or [replica for replica in view.replicas if replica.is_waited_for]
+    types = tuple(dict.fromkeys(replica.spec.type for replica in restarting))
+    was_failure = recorded.after_failure if recorded else _has_restarted_before(view, types)
     is_failure = was_failure or any(loss.outcome is PodState.FAILED for loss in begun)
-    return Restarting(types, is_failure, after_resize=is_resized and not (begun or known))
+    return Restarting(types, is_failure, after_resize=is_resized and not (begun or recorded))
 
 
 def _has_restarted_before(view: JobView, types: tuple[ReplicaType, ...]) -> bool:
     """Of a status without the cause: the first version left counts; 1.9, which writes no generation, knows no other."""
-    before = view.snapshot.job.record
-    is_of_19 = not before.observed_generation
-    return before.phase is JobPhase.RESTARTING and (is_of_19 or any(before.of(kind).restarts for kind in types))
+    record = view.snapshot.job.record
+    is_of_19 = not record.observed_generation
+    return record.phase is JobPhase.RESTARTING and (is_of_19 or any(record.of(kind).restarts for kind in types))
 
 
 def _is_lost_for_now(replica: Replica) -> bool:
@@ -318,7 +318,7 @@ def _first_failure(view: JobView, record: JobRecord) -> FirstFailure | None:
 
 def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts:
     replicas = view.of(kind)
-    found = ReplicaCounts(
+    counts = ReplicaCounts(
         active=sum(_is_up(replica) for replica in replicas),
         succeeded=sum(replica.is_completed for replica in replicas),
         failed=sum(_has_failed(replica, verdict) for replica in replicas),
@@ -326,8 +326,8 @@ def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts
         restarting=sum(_is_up(replica) and _waits_for_restart(replica.pod) for replica in replicas),
     )
     if verdict.phase is Phase.SUCCEEDED:
-        return replace(found, succeeded=found.succeeded + found.active, active=0, restarting=0)
-    return replace(found, active=0, pending=0, restarting=0) if verdict.phase in IDLE else found
+        return replace(counts, succeeded=counts.succeeded + counts.active, active=0, restarting=0)
+    return replace(counts, active=0, pending=0, restarting=0) if verdict.phase in IDLE else counts
 
 
 def _is_up(replica: Replica) -> bool:

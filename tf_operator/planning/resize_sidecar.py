@@ -67,29 +67,29 @@ def added(pod: Mapping[str, Any], job: TrainingJob, config: str) -> dict[str, An
     }
 
 
-def counted(pod: Body, made: Body) -> Body:
+def counted(pod: Body, rendered: Body) -> Body:
     """A pod's spec with the sidecar, as far as it asks for room, if the pod that is made of it has one."""
-    first = next(iter(_listed(made, "initContainers")), None)
-    found = first if isinstance(first, Mapping) and first.get("name") == SIDECAR else {}
-    if not found:
+    first = next(iter(_listed(rendered, "initContainers")), None)
+    container = first if isinstance(first, Mapping) and first.get("name") == SIDECAR else {}
+    if not container:
         return pod
-    sidecar = {name: found[name] for name in ("name", "image", "restartPolicy", "resources") if name in found}
+    sidecar = {name: container[name] for name in ("name", "image", "restartPolicy", "resources") if name in container}
     return {**pod, "initContainers": [sidecar, *_listed(pod, "initContainers")]}
 
 
 def _informed(container: Mapping[str, Any], config: str) -> dict[str, Any]:
     """The container with TF_CONFIG from the annotation."""
     source = {"name": constants.TF_CONFIG, "valueFrom": {"fieldRef": _annotation(CONFIG_ANNOTATION)}}
-    known = {"name": constants.TF_CONFIG, "value": config}
-    return {**container, "env": [source if entry == known else entry for entry in container["env"]]}
+    literal = {"name": constants.TF_CONFIG, "value": config}
+    return {**container, "env": [source if entry == literal else entry for entry in container["env"]]}
 
 
 def _sidecar(main: Mapping[str, Any]) -> dict[str, Any]:
     """What restarts the others. It may do what the training may, and runs nothing but a shell and ``sleep``."""
-    kept = {name: main[name] for name in ("image", "imagePullPolicy", "securityContext") if name in main}
+    inherited = {name: main[name] for name in ("image", "imagePullPolicy", "securityContext") if name in main}
     return {
         "name": SIDECAR,
-        **kept,
+        **inherited,
         "command": ["/bin/sh", "-c", _SCRIPT],
         "restartPolicy": "Always",
         "restartPolicyRules": [
@@ -107,5 +107,5 @@ def _annotation(name: str) -> dict[str, str]:
 
 def _listed(body: Mapping[str, Any], field: str) -> list[Any]:
     """A list of the template; what is no list has been refused by the schema, or is by the API server."""
-    found = body.get(field)
-    return found if isinstance(found, list) else []
+    value = body.get(field)
+    return value if isinstance(value, list) else []

@@ -17,8 +17,8 @@ class SizeChange:
     """Another number of replicas of one type than that for which the pods were made."""
 
     type: ReplicaType
-    before: int
-    after: int
+    old_count: int
+    new_count: int
     replaces_pods: bool
     """Whether all pods of the job are made again, because the cluster that TF_CONFIG tells them is another."""
 
@@ -26,9 +26,11 @@ class SizeChange:
 def resizes(job: TrainingJob) -> Iterator[SizeChange]:
     """What is not recorded yet. The first number that is seen of a type is recorded, and no resize."""
     for kind, count in sizes(job).items():
-        before = job.record.of(kind).size
-        if before is not None and before != count:
-            yield SizeChange(kind, before, count, replaces_pods=replaces_pods(job, kind, is_growth=count > before))
+        old_count = job.record.of(kind).size
+        if old_count is not None and old_count != count:
+            yield SizeChange(
+                kind, old_count, count, replaces_pods=replaces_pods(job, kind, is_growth=count > old_count)
+            )
 
 
 def may_change(job: TrainingJob, kind: ReplicaType) -> bool:
@@ -39,7 +41,7 @@ def may_change(job: TrainingJob, kind: ReplicaType) -> bool:
 
 def sizes(job: TrainingJob) -> Mapping[ReplicaType, int]:
     """The number of replicas in force, of each type that may be resized."""
-    ranges = {found.type for found in job.elastic.ranges} if job.elastic else frozenset[ReplicaType]()
+    ranges = {limits.type for limits in job.elastic.ranges} if job.elastic else frozenset[ReplicaType]()
     return {spec.type: spec.count for spec in job.replicas if spec.type in ranges}
 
 

@@ -34,12 +34,12 @@ class RestartRules:
 
     def has_rule(self, code: int) -> bool:
         """Whether a rule, and not the container's policy, starts it again after this exit code."""
-        known = _known(code)
-        return known in self.one or known in self.all
+        bucket = _bucket_of(code)
+        return bucket in self.one or bucket in self.all
 
     def restarts_all(self, code: int) -> bool:
         """Whether this exit code restarts all containers of the pod."""
-        return _known(code) in self.all
+        return _bucket_of(code) in self.all
 
     def restarts_after(self, code: int) -> bool:
         """Whether the container is started again after this exit code."""
@@ -56,12 +56,12 @@ def read(container: Body) -> RestartRules | None:
     policy = _POLICIES.get(str(container.get("restartPolicy", "")))
     if policy is None:
         return None
-    left, found = _CODES, {_ONE: NO_INDEXES, _ALL: NO_INDEXES}
+    left, by_action = _CODES, {_ONE: NO_INDEXES, _ALL: NO_INDEXES}
     for action, codes in _rules(container.get("restartPolicyRules")):
-        if action in found:
-            found[action] |= Indexes(left & codes)
+        if action in by_action:
+            by_action[action] |= Indexes(left & codes)
         left -= codes
-    return RestartRules(policy, found[_ONE], found[_ALL])
+    return RestartRules(policy, by_action[_ONE], by_action[_ALL])
 
 
 def _rules(entries: object) -> Iterator[tuple[str, frozenset[int]]]:
@@ -75,9 +75,9 @@ def _rules(entries: object) -> Iterator[tuple[str, frozenset[int]]]:
             yield str(rule.get("action")), about.get(str(exits.get("operator")), frozenset())
 
 
-def _listed(found: object) -> Sequence[Any]:
-    return found if isinstance(found, list | tuple) else ()
+def _listed(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
 
 
-def _known(code: int) -> int:
+def _bucket_of(code: int) -> int:
     return code if 0 <= code < _OTHER else _OTHER

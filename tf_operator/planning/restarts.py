@@ -26,7 +26,7 @@ MOST_RECORDS: Final = 1000
 class Totals:
     """How often the job was restarted: up to now, and with what this view shows."""
 
-    before: int
+    recorded: int
     in_place: int
     """New restarts by the kubelet."""
     failures: int
@@ -36,8 +36,8 @@ class Totals:
 def totals(view: JobView) -> Totals:
     """Count restarts, without deciding anything."""
     return Totals(
-        before=view.snapshot.job.record.restarts,
-        in_place=sum(found.times for found in view.restarts_in_place),
+        recorded=view.snapshot.job.record.restarts,
+        in_place=sum(restart.times for restart in view.restarts_in_place),
         failures=sum(loss.outcome in COUNTED for loss in view.losses),
     )
 
@@ -89,7 +89,7 @@ class RestartTracker:
     """The counts and the restart records of a job while they are brought up to date."""
 
     def __init__(self, view: JobView, record: JobRecord) -> None:
-        self._seen: Snapshot = view.snapshot
+        self._snapshot: Snapshot = view.snapshot
         self._record = record
         self._replicas: dict[ReplicaType, ReplicaRecord] = dict(record.replicas)
         self._records = {(entry.type, entry.index): entry for entry in record.restart_records}
@@ -97,48 +97,48 @@ class RestartTracker:
 
     def count(self, kind: ReplicaType, more: int) -> None:
         """Add restarts of a type."""
-        found = self._replicas.get(kind, ReplicaRecord())
-        self._replicas[kind] = replace(found, restarts=found.restarts + more)
+        replica = self._replicas.get(kind, ReplicaRecord())
+        self._replicas[kind] = replace(replica, restarts=replica.restarts + more)
 
     def note(self, replica: Replica, *, uid: str, in_place: int) -> None:
         """Remember how many restarts in place of this pod are counted."""
         key = (replica.spec.type, replica.index)
-        known = self._records.get(key) or RestartRecord(*key, uid)
-        self._records[key] = replace(known, uid=uid, in_place=in_place, replaced=known.replaced and known.uid == uid)
+        record = self._records.get(key) or RestartRecord(*key, uid)
+        self._records[key] = replace(record, uid=uid, in_place=in_place, replaced=record.replaced and record.uid == uid)
 
     def replace_pod(self, loss: ReplicaLoss) -> None:
         """Count a loss, and let its pod be replaced."""
         key = (loss.type, loss.index)
-        known = self._records.get(key)
-        attempts = 0 if known is None or job_view.ran_for_long(loss.pod, self._seen) else known.attempts
+        record = self._records.get(key)
+        attempts = 0 if record is None or job_view.ran_for_long(loss.pod, self._snapshot) else record.attempts
         uid, in_place = (loss.pod.uid, loss.pod.restarts) if loss.pod else ("", 0)
         self._records[key] = RestartRecord(
-            *key, uid, in_place, replaced=True, attempts=attempts + 1, at=_whole(self._seen.now)
+            *key, uid, in_place, replaced=True, attempts=attempts + 1, at=_whole(self._snapshot.now)
         )
         if loss.outcome is PodState.DISRUPTED:
             self._disruptions += 1
         else:
             self.count(loss.type, 1)
-        self._not_started(loss.type, loss.index)
+        self._forget_start(loss.type, loss.index)
 
     def give_up(self, replica: Replica, pod: Pod) -> None:
         """Let a pod be replaced at once that nothing is wrong with. Failures in a row before it are remembered."""
         key = (replica.spec.type, replica.index)
-        known = self._records.get(key)
-        attempts = known.attempts if known else 0
+        record = self._records.get(key)
+        attempts = record.attempts if record else 0
         self._records[key] = RestartRecord(*key, pod.uid, pod.restarts, replaced=True, attempts=attempts)
-        self._not_started(*key)
+        self._forget_start(*key)
 
-    def _not_started(self, kind: ReplicaType, index: int) -> None:
-        found = self._replicas.get(kind, ReplicaRecord())
-        self._replicas[kind] = replace(found, started=found.started - Indexes.of([index]))
+    def _forget_start(self, kind: ReplicaType, index: int) -> None:
+        replica = self._replicas.get(kind, ReplicaRecord())
+        self._replicas[kind] = replace(replica, started=replica.started - Indexes.of([index]))
 
     def closed(self) -> JobRecord:
         """The job's record with all of it."""
         return self._record.changed(
             replicas=_in_order(self._replicas),
             disruptions=self._disruptions,
-            restart_records=_bounded([self._records[key] for key in sorted(self._records, key=_place)], self._seen),
+            restart_records=_bounded([self._records[key] for key in sorted(self._records, key=_place)], self._snapshot),
         )
 
 

@@ -112,14 +112,14 @@ class Pod:
         """The same pod, where ``main`` is the container of this name."""
         if self.container == container or not self.container:
             return self
-        found = next((entry for entry in self.others if entry.name == container), Container(container, None, None))
+        deciding = next((entry for entry in self.others if entry.name == container), Container(container, None, None))
         return replace(
             self,
             container=container,
-            main=found.state,
-            last_termination=found.last_termination,
-            restart_rules=found.restart_rules,
-            restarts_by_rule=found.restarts_by_rule,
+            main=deciding.state,
+            last_termination=deciding.last_termination,
+            restart_rules=deciding.restart_rules,
+            restarts_by_rule=deciding.restarts_by_rule,
             others=(),
         )
 
@@ -215,7 +215,7 @@ class Settings:
 class TensorBoards:
     """What is known of the TensorBoard object of a job that wants one, or has one."""
 
-    found: TensorBoardObject | None = None
+    current: TensorBoardObject | None = None
     rejected: RejectedWrite | None = None
     """The last attempt to make it or to change it."""
     unserved: str = ""
@@ -239,7 +239,7 @@ class Autoscaler:
 class Autoscalers:
     """What is known of the HorizontalPodAutoscaler of a job that wants one, or has one."""
 
-    found: Autoscaler | None = None
+    current: Autoscaler | None = None
     rejected: RejectedWrite | None = None
     """The last attempt to make it, to change it, or to delete it."""
     unserved: str = ""

@@ -22,11 +22,11 @@ def of_new(job: TrainingJob, domain: str = "") -> tuple[FieldError, ...]:
 
 def fatal(view: JobView) -> tuple[FieldError, ...]:
     """The problems with which no job can be run."""
-    snapshot, found = view.snapshot, view.problems
-    if not found and not snapshot.pods:
-        found = _too_large_environment(snapshot.job, snapshot.settings.cluster_domain)
+    snapshot, problems = view.snapshot, view.problems
+    if not problems and not snapshot.pods:
+        problems = _too_large_environment(snapshot.job, snapshot.settings.cluster_domain)
     is_started = bool(snapshot.pods) or snapshot.job.record.start_time is not None
-    return () if is_started and all(problem.is_tolerated for problem in found) else found
+    return () if is_started and all(problem.is_tolerated for problem in problems) else problems
 
 
 def tolerated(view: JobView) -> tuple[FieldError, ...]:

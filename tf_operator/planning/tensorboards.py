@@ -47,7 +47,7 @@ class Observed:
 
     namespace: str
     owner: OwnerRef
-    wanted: TensorBoard | None
+    board: TensorBoard | None
     """``None``: not any more."""
     deployments: tuple[TensorBoardChild, ...] = ()
     services: tuple[TensorBoardChild, ...] = ()
@@ -68,53 +68,53 @@ class TensorBoardPlan:
     message: str = ""
 
 
-def plan(seen: Observed) -> TensorBoardPlan:
+def plan(observed: Observed) -> TensorBoardPlan:
     """What is to be done for this TensorBoard now."""
-    wanted = seen.wanted
-    if wanted is None or wanted.problems:
-        problems = in_one_line("; ".join(wanted.problems)) if wanted else ""
-        return TensorBoardPlan(tuple(_removals(seen, kept="")), message=problems)
-    running, service = (_named(wanted.name, children) for children in (seen.deployments, seen.services))
+    board = observed.board
+    if board is None or board.problems:
+        problems = in_one_line("; ".join(board.problems)) if board else ""
+        return TensorBoardPlan(tuple(_removals(observed, in_use="")), message=problems)
+    running, service = (_find(board.name, children) for children in (observed.deployments, observed.services))
     is_served = service is not None and not service.is_terminating
-    is_running = is_served and running is not None and running.is_available and not wanted.is_suspended
-    host = ".".join(filter(None, (wanted.name, seen.namespace, "svc", seen.cluster_domain)))
+    is_running = is_served and running is not None and running.is_available and not board.is_suspended
+    host = ".".join(filter(None, (board.name, observed.namespace, "svc", observed.cluster_domain)))
     return TensorBoardPlan(
-        actions=(*_removals(seen, kept=wanted.name), *_writes(seen, wanted)),
+        actions=(*_removals(observed, in_use=board.name), *_writes(observed, board)),
         phase=TensorBoardPhase.RUNNING if is_running else TensorBoardPhase.PENDING,
         url=f"http://{host}" if is_running else "",
-        message=in_one_line(_message(seen, running, wanted)),
+        message=in_one_line(_message(observed, running, board)),
     )
 
 
-def _message(seen: Observed, running: TensorBoardChild | None, wanted: TensorBoard) -> str:
+def _message(observed: Observed, running: TensorBoardChild | None, board: TensorBoard) -> str:
     """What is wrong, also while the pod of an earlier spec runs."""
-    return seen.rejected or ("it is suspended" if wanted.is_suspended else running.message if running else "")
+    return observed.rejected or ("it is suspended" if board.is_suspended else running.message if running else "")
 
 
-def _named(name: str, children: Iterable[TensorBoardChild]) -> TensorBoardChild | None:
-    return next((found for found in children if found.name == name), None)
+def _find(name: str, children: Iterable[TensorBoardChild]) -> TensorBoardChild | None:
+    return next((child for child in children if child.name == name), None)
 
 
-def _removals(seen: Observed, *, kept: str) -> Iterator[Action]:
-    for resource, children in ((DEPLOYMENTS, seen.deployments), (SERVICES, seen.services)):
+def _removals(observed: Observed, *, in_use: str) -> Iterator[Action]:
+    for resource, children in ((DEPLOYMENTS, observed.deployments), (SERVICES, observed.services)):
         for child in children:
-            if child.name != kept and not child.is_terminating:
+            if child.name != in_use and not child.is_terminating:
                 yield Delete(resource, child.name, child.uid)
 
 
-def _writes(seen: Observed, wanted: TensorBoard) -> Iterator[Action]:
+def _writes(observed: Observed, board: TensorBoard) -> Iterator[Action]:
     bodies = (
-        (SERVICES, seen.services, _service_spec(wanted)),
-        (DEPLOYMENTS, seen.deployments, _deployment_spec(wanted)),
+        (SERVICES, observed.services, _service_spec(board)),
+        (DEPLOYMENTS, observed.deployments, _deployment_spec(board)),
     )
     for resource, children, spec in bodies:
-        wanted_digest, what = digest(spec), f"{resource.kind} {wanted.name}"
-        child = _named(wanted.name, children)
-        if child is None and not seen.has_ended:
-            yield Create(resource, wanted.name, what, partial(_body, seen, wanted, spec))
-        elif child and child.digest != wanted_digest and not child.is_terminating:
-            change = {"metadata": {"annotations": {DIGEST: wanted_digest}}, "spec": spec}
-            yield Patch(resource, wanted.name, child.uid, f"the change of {what}", change)
+        spec_digest, subject = digest(spec), f"{resource.kind} {board.name}"
+        child = _find(board.name, children)
+        if child is None and not observed.has_ended:
+            yield Create(resource, board.name, subject, partial(_body, observed, board, spec))
+        elif child and child.digest != spec_digest and not child.is_terminating:
+            change = {"metadata": {"annotations": {DIGEST: spec_digest}}, "spec": spec}
+            yield Patch(resource, board.name, child.uid, f"the change of {subject}", change)
 
 
 def labels(board: TensorBoard) -> dict[str, str]:
@@ -127,14 +127,14 @@ def digest(spec: Mapping[str, Any]) -> str:
     return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _body(seen: Observed, board: TensorBoard, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _body(observed: Observed, board: TensorBoard, spec: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "metadata": {
             "name": board.name,
-            "namespace": seen.namespace,
+            "namespace": observed.namespace,
             "labels": labels(board),
             "annotations": {DIGEST: digest(spec)},
-            "ownerReferences": [seen.owner.body()],
+            "ownerReferences": [observed.owner.body()],
         },
         "spec": dict(spec),
     }

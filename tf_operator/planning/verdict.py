@@ -51,7 +51,7 @@ class Verdict:
 
 def decide(view: JobView) -> Verdict:
     """The verdict on a job that has not ended yet."""
-    return next((found for check in _CHECKS if (found := check(view))), Verdict(Phase.ACTIVE))
+    return next((decision for check in _CHECKS if (decision := check(view))), Verdict(Phase.ACTIVE))
 
 
 def deadline(job: TrainingJob, record: JobRecord) -> datetime | None:
@@ -182,14 +182,14 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
     if limit is None:
         return None
     count = restarts.totals(view)
-    used = count.before + count.in_place
+    used = count.recorded + count.in_place
     # As batch Job counts restarts by the kubelet: reaching the limit is the end, unless it is 0.
     is_over = count.in_place > 0 and used >= max(limit, 1)
     if not is_over and used + count.failures <= limit:
         return None
     failed = failure_evidence.first((loss for loss in view.losses if loss.outcome is PodState.FAILED), view)
-    cause, kept = (f": {failure_evidence.describe(failed)}", None) if failed else _restarted_most(view)
-    return _past_limit(view, cause, kept)
+    cause, evidence = (f": {failure_evidence.describe(failed)}", None) if failed else _restarted_most(view)
+    return _past_limit(view, cause, evidence)
 
 
 def _past_limit(view: JobView, cause: str, evidence: FirstFailure | None = None) -> Verdict:
@@ -262,13 +262,13 @@ def _is_lost(loss: ReplicaLoss) -> bool:
 
 def _restarted_most(view: JobView) -> tuple[str, FirstFailure | None]:
     """The cause and the evidence, when it is restarts in place that were too many."""
-    found = max(view.restarts_in_place, key=lambda entry: entry.pod.restarts, default=None)
-    if found is None:
+    worst = max(view.restarts_in_place, key=lambda entry: entry.pod.restarts, default=None)
+    if worst is None:
         return "", None
-    replica, pod, _ = found
+    replica, pod, _ = worst
     return f": {failure_evidence.describe_restarts(replica, pod)}", failure_evidence.of_restart(replica, pod, view)
 
 
 def _waits(replica: Replica) -> str:
-    why = replica.pod.pending_reason if replica.pod and replica.pod.pending_reason else "it has no running pod"
-    return f"{replica.title}: {why}"
+    cause = replica.pod.pending_reason if replica.pod and replica.pod.pending_reason else "it has no running pod"
+    return f"{replica.title}: {cause}"

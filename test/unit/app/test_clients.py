@@ -70,7 +70,7 @@ async def test_a_gang_scheduler_is_installed_if_its_pod_groups_are_served_and_ma
     kubeconfig, monkeypatch, answers, name, warnings
 ):
     clock = FakeClock()
-    found = [gang_schedulers.named(scheduler) for scheduler in gang_schedulers.BY_PREFERENCE]
+    found = [gang_schedulers.find(scheduler) for scheduler in gang_schedulers.BY_PREFERENCE]
     servers = {scheduler.resource.api_version: ScriptedTransport(clock) for scheduler in found}
     for server, answer in zip(servers.values(), answers, strict=True):
         server.script = [NOTHING if answer is ABSENT else POD_GROUPS]

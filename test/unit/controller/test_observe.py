@@ -79,7 +79,7 @@ async def test_of_tensorboards_is_known_what_their_informer_knows(harness, field
                 body | {"metadata": metadata | {"name": name, "ownerReferences": [reference | {"uid": uid}]}}
             )
             informer.store.put(tensorboard_reader((v1.API,))(raw))
-        found = observer.from_caches(observer.stored(KEY)).tensorboards.found
+        found = observer.from_caches(observer.stored(KEY)).tensorboards.current
         assert (found.name, found.spec, found.is_ready, found.message) == ("j", {"image": "i"}, True, "m")
 
 
@@ -110,7 +110,7 @@ async def test_of_autoscalers_is_known_what_their_informer_knows(fields, unserve
     seen = observer.from_caches(observer.stored(KEY)).autoscalers
 
     assert (seen and seen.unserved) == unserved
-    assert (seen.found if seen else None) == (Autoscaler("j", "j") if unserved == "" else None)
+    assert (seen.current if seen else None) == (Autoscaler("j", "j") if unserved == "" else None)
 
 
 async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):

@@ -44,7 +44,7 @@ def test_events_are_about_the_job(reporter):
     [
         (Count(Transition.CREATED), ["created ns"]),
         (Count(Transition.RUNNING, seconds=3), ["running ns 3"]),
-        (Count(Transition.RESTARTED, kind="PS", why="failed", by=2), ["restarted ns PS failed"] * 2),
+        (Count(Transition.RESTARTED, kind="PS", reason="failed", by=2), ["restarted ns PS failed"] * 2),
         (Count(Transition.SUCCEEDED, seconds=9), ["succeeded ns", "succeeded after 9"]),
         (Count(Transition.FAILED), ["failed ns TFJobFailed", "failed after 0"]),
         (Count(Transition.DELETED), ["deleted ns"]),
@@ -57,7 +57,7 @@ def test_events_are_about_the_job(reporter):
             ["failed ns TFJobStartupDeadlineExceeded", "failed after 1", "deadline ns"],
         ),
     ],
-    ids=lambda value: value.what.name if isinstance(value, Count) else "",
+    ids=lambda value: value.transition.name if isinstance(value, Count) else "",
 )
 def test_each_transition_has_its_measures(reporter, count, words):
     assert counted(reporter, count) == words
@@ -144,4 +144,4 @@ def test_below_its_level_nothing_is_logged(caplog):
 
 
 def test_a_kubelet_that_reports_a_billion_restarts_does_not_block_the_process(reporter):
-    assert len(counted(reporter, Count(Transition.RESTARTED, kind="PS", why="in-place", by=10**9))) == 1000
+    assert len(counted(reporter, Count(Transition.RESTARTED, kind="PS", reason="in-place", by=10**9))) == 1000

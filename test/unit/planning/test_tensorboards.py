@@ -23,7 +23,7 @@ def made(board=BOARD, **deployment):
     """What is there after the plan for this board was carried out."""
     found = {
         kind: TensorBoardChild(board.name, f"uid-of-{kind}", body["metadata"]["annotations"][tensorboards.DIGEST])
-        for kind, body in bodies(replace(NEW, wanted=board)).items()
+        for kind, body in bodies(replace(NEW, board=board)).items()
     }
     running = replace(found["Deployment"], **deployment)
     return replace(NEW, deployments=(running,), services=(found["Service"],))
@@ -46,7 +46,7 @@ DELETES = ["delete Deployment t", "delete Service t"]
         pytest.param(made(), [], id="made"),
         pytest.param(replace(GONE, has_ended=True), [], id="of a job that has ended"),
         pytest.param(
-            replace(made(), wanted=replace(BOARD, image="other"), has_ended=True), ["patch Deployment t"], id="edited"
+            replace(made(), board=replace(BOARD, image="other"), has_ended=True), ["patch Deployment t"], id="edited"
         ),
         pytest.param(
             replace(made(), services=(replace(made().services[0], digest="old"),)),
@@ -54,14 +54,14 @@ DELETES = ["delete Deployment t", "delete Service t"]
             id="other Service",
         ),
         pytest.param(
-            replace(made(), wanted=replace(BOARD, name="x")),
+            replace(made(), board=replace(BOARD, name="x")),
             [*DELETES, "create Service x", "create Deployment x"],
             id="other name",
         ),
-        pytest.param(replace(made(), wanted=None), DELETES, id="not wanted"),
-        pytest.param(replace(made(), wanted=replace(BOARD, problems=("no",))), DELETES, id="invalid now"),
-        pytest.param(replace(made(is_terminating=True), wanted=None), ["delete Service t"], id="terminating"),
-        pytest.param(replace(made(is_terminating=True), wanted=replace(BOARD, image="x")), [], id="waits for its end"),
+        pytest.param(replace(made(), board=None), DELETES, id="not wanted"),
+        pytest.param(replace(made(), board=replace(BOARD, problems=("no",))), DELETES, id="invalid now"),
+        pytest.param(replace(made(is_terminating=True), board=None), ["delete Service t"], id="terminating"),
+        pytest.param(replace(made(is_terminating=True), board=replace(BOARD, image="x")), [], id="waits for its end"),
     ],
 )
 def test_children_follow_what_is_wanted(seen, actions):
@@ -77,11 +77,11 @@ def test_children_follow_what_is_wanted(seen, actions):
         (replace(made(is_available=True), cluster_domain="c.local"), ("Running", "http://t.team.svc.c.local", "")),
         (replace(NEW, rejected="taken"), ("Pending", "", "taken")),
         (
-            replace(made(is_available=True), wanted=replace(BOARD, is_suspended=True)),
+            replace(made(is_available=True), board=replace(BOARD, is_suspended=True)),
             ("Pending", "", "it is suspended"),
         ),
-        (replace(NEW, wanted=replace(BOARD, problems=("a", "b"))), ("Pending", "", "a; b")),
-        (replace(NEW, wanted=replace(BOARD, problems=("x\n" * 9999,))), ("Pending", "", "x " * 510 + "x...")),
+        (replace(NEW, board=replace(BOARD, problems=("a", "b"))), ("Pending", "", "a; b")),
+        (replace(NEW, board=replace(BOARD, problems=("x\n" * 9999,))), ("Pending", "", "x " * 510 + "x...")),
         (replace(NEW, rejected="x\n" * 9999), ("Pending", "", "x " * 510 + "x...")),
         (replace(made(is_available=True), rejected="not so"), ("Running", "http://t.team.svc", "not so")),
         (replace(made(is_available=True), services=()), ("Pending", "", "")),
@@ -96,7 +96,7 @@ def test_the_status_says_whether_it_runs_and_what_is_wrong(seen, expected):
 def test_a_pod_runs_behind_a_service_and_can_do_nothing_in_the_cluster():
     mount = {"name": "v", "mountPath": "/logs/a", "readOnly": True}
     board = replace(BOARD, volumes=({"name": "v"},), mounts=(mount,), resources={"limits": {"cpu": 1}})
-    found = bodies(replace(NEW, wanted=board))
+    found = bodies(replace(NEW, board=board))
     service, deployment = found["Service"]["spec"], found["Deployment"]["spec"]
     pod = deployment["template"]["spec"]
     (container,) = pod["containers"]

@@ -52,7 +52,7 @@ class TensorBoardReconciler:
         seen = tensorboards.Observed(
             namespace=key.namespace,
             owner=asked.owner,
-            wanted=asked.wanted,
+            board=asked.wanted,
             deployments=self._children(self.deployments, key, asked.owner.uid),
             services=self._children(self.services, key, asked.owner.uid),
             has_ended=asked.has_ended,

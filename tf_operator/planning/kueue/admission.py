@@ -30,7 +30,7 @@ def admitted(job: TrainingJob, queueing: Queueing, workload: Workload) -> Traini
     return replace(
         job,
         replicas=tuple(
-            _admitted(spec, found, queueing, workload) if (found := assignments.get(spec.type.label)) else spec
+            _admitted(spec, entry, queueing, workload) if (entry := assignments.get(spec.type.label)) else spec
             for spec in job.replicas
         ),
     )
@@ -38,13 +38,13 @@ def admitted(job: TrainingJob, queueing: Queueing, workload: Workload) -> Traini
 
 def missing(queueing: Queueing, workload: Workload) -> str:
     """A flavor that pods were given, and that is not known here; without it they might run anywhere."""
-    given = (name for found in workload.assignments.values() for name in texts(found.get("flavors")).values())
-    return next((name for name in given if name not in queueing.flavors), "")
+    names = (name for assignment in workload.assignments.values() for name in texts(assignment.get("flavors")).values())
+    return next((name for name in names if name not in queueing.flavors), "")
 
 
 def _admitted(spec: ReplicaSpec, assignment: Body, queueing: Queueing, workload: Workload) -> ReplicaSpec:
-    given = assignment.get("count")
-    count = min(given, spec.count) if isinstance(given, int) and given > 0 else spec.count
+    admitted_count = assignment.get("count")
+    count = min(admitted_count, spec.count) if isinstance(admitted_count, int) and admitted_count > 0 else spec.count
     template = spec.template
     for change in (_assigned(assignment, queueing, workload), *_updates(spec, workload)):
         template = _changed(template, change)
@@ -60,23 +60,23 @@ def _assigned(assignment: Body, queueing: Queueing, workload: Workload) -> dict[
     cluster_queue = text_of(admission, "clusterQueue") if isinstance(admission, Mapping) else ""
     if _LABEL.fullmatch(cluster_queue):
         labels[_CLUSTER_QUEUE] = cluster_queue
-    found: dict[str, Any] = {
+    change: dict[str, Any] = {
         "labels": labels,
         "annotations": {_WORKLOAD: workload.name},
         "nodeSelector": {name: value for flavor in flavors for name, value in flavor.node_labels.items()},
         "tolerations": [toleration for flavor in flavors for toleration in flavor.tolerations],
     }
     if assignment.get("topologyAssignment") is None:
-        return found
+        return change
     # Kueue takes the gate away, pod by pod, when it has given the pod its place.
-    found["schedulingGates"] = [{"name": _TOPOLOGY_GATE}]
+    change["schedulingGates"] = [{"name": _TOPOLOGY_GATE}]
     if not _asks_for_topology(text_of(assignment, "name"), workload):
-        found["annotations"][_UNCONSTRAINED] = "true"
-    return found
+        change["annotations"][_UNCONSTRAINED] = "true"
+    return change
 
 
 def _asks_for_topology(name: str, workload: Workload) -> bool:
-    pod_set = next((found for found in objects(workload.spec.get("podSets")) if found.get("name") == name), {})
+    pod_set = next((entry for entry in objects(workload.spec.get("podSets")) if entry.get("name") == name), {})
     request = pod_set.get("topologyRequest")
     return isinstance(request, Mapping) and any(request.get(word) is not None for word in _ASKS_FOR_TOPOLOGY)
 
@@ -105,13 +105,13 @@ def _changed(template: Body, change: Body) -> dict[str, Any]:
     }
 
 
-def _merged(found: Body, change: Body, field: str) -> dict[str, Any]:
-    before, added = found.get(field) or {}, texts(change.get(field))
-    return {field: {**before, **added}} if added and isinstance(before, Mapping) else {}
+def _merged(part: Body, change: Body, field: str) -> dict[str, Any]:
+    current, added = part.get(field) or {}, texts(change.get(field))
+    return {field: {**current, **added}} if added and isinstance(current, Mapping) else {}
 
 
-def _extended(found: Body, change: Body, field: str) -> dict[str, Any]:
-    before, added = found.get(field) or [], objects(change.get(field))
-    if not isinstance(before, list) or not added:
+def _extended(part: Body, change: Body, field: str) -> dict[str, Any]:
+    current, added = part.get(field) or [], objects(change.get(field))
+    if not isinstance(current, list) or not added:
         return {}
-    return {field: [*before, *(entry for entry in added if entry not in before)]}
+    return {field: [*current, *(entry for entry in added if entry not in current)]}

@@ -44,10 +44,10 @@ def queued(snapshot: Snapshot) -> Snapshot:
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
         rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED)
         return replace(snapshot, job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
-    if why := _waits_for(snapshot.job, queueing):
-        return _held(snapshot, why)
-    found = queueing.workload
-    return replace(snapshot, job=admission.admitted(snapshot.job, queueing, found)) if found else snapshot
+    if reason := _waits_for(snapshot.job, queueing):
+        return _held(snapshot, reason)
+    current = queueing.workload
+    return replace(snapshot, job=admission.admitted(snapshot.job, queueing, current)) if current else snapshot
 
 
 def resumes(snapshot: Snapshot) -> bool:
@@ -63,30 +63,30 @@ def actions(snapshot: Snapshot) -> Iterator[Action]:
     queueing, job = snapshot.kueue, snapshot.job
     if queueing is None or queueing.unreadable:
         return
-    found = queueing.workload
-    if found is None:
+    current = queueing.workload
+    if current is None:
         is_waiting = rejections.is_waiting(snapshot.rejected, snapshot.now)
         if queueing.priority and workload.queue_of(job) and not is_waiting and not _has_pods(snapshot):
             resource = state.workloads(queueing.version)
             yield Create(
                 resource, workload.name_of(job), WHAT, partial(workload.body, job, queueing, snapshot.settings)
             )
-    elif not found.is_terminating and not _was_refused(snapshot) and not found.has("Finished"):
-        yield from _changes(snapshot, queueing, found)
+    elif not current.is_terminating and not _was_refused(snapshot) and not current.has("Finished"):
+        yield from _changes(snapshot, queueing, current)
 
 
 def after_end(snapshot: Snapshot) -> Iterator[Action]:
     """Say how the job ended, which frees its quota."""
     queueing, record = snapshot.kueue, snapshot.job.record
-    found = queueing.workload if queueing and not queueing.unreadable else None
-    if queueing is None or found is None or found.is_terminating or found.has("Finished"):
+    current = queueing.workload if queueing and not queueing.unreadable else None
+    if queueing is None or current is None or current.is_terminating or current.has("Finished"):
         return
     if _was_refused(snapshot):
         return
     has_succeeded = record.phase is JobPhase.SUCCEEDED
     reason, message = ("Succeeded", "The job has succeeded") if has_succeeded else ("Failed", "The job has failed")
-    status = {"conditions": _with(found, {"Finished": ("True", reason, message)}, snapshot.now)}
-    yield _status_patch(queueing, found, status)
+    status = {"conditions": _with(current, {"Finished": ("True", reason, message)}, snapshot.now)}
+    yield _status_patch(queueing, current, status)
 
 
 def retry_at(snapshot: Snapshot) -> datetime | None:
@@ -105,8 +105,8 @@ def _was_refused(snapshot: Snapshot) -> bool:
     return rejected is not None and rejected.subject.endswith(WHAT) and rejections.is_waiting(rejected, snapshot.now)
 
 
-def _held(snapshot: Snapshot, why: str) -> Snapshot:
-    return replace(snapshot, hold=snapshot.hold or Hold(_REASON, why))
+def _held(snapshot: Snapshot, message: str) -> Snapshot:
+    return replace(snapshot, hold=snapshot.hold or Hold(_REASON, message))
 
 
 def _as_it_runs(job: TrainingJob) -> TrainingJob:
@@ -119,129 +119,129 @@ def _as_it_runs(job: TrainingJob) -> TrainingJob:
 
 def _is_unknown(queueing: Queueing) -> str:
     """Why nobody can say whether pods may be made, or where; empty if that is known."""
-    found = queueing.workload
-    flavor = admission.missing(queueing, found) if found and found.is_admitted else ""
+    current = queueing.workload
+    flavor = admission.missing(queueing, current) if current and current.is_admitted else ""
     return queueing.unreadable or (f"It was admitted to ResourceFlavor {flavor}, which is not there." if flavor else "")
 
 
 def _waits_for(job: TrainingJob, queueing: Queueing) -> str:
     """Why the job may have no pods now; empty if it may."""
-    found = queueing.workload
-    if found is None:
+    current = queueing.workload
+    if current is None:
         return queueing.problem or f"It waits in queue {workload.queue_of(job)}."
-    if _is_outdated(job, found):
+    if _is_outdated(job, current):
         return "What its pods need has changed since it was queued: it is queued again."
-    return "" if found.is_admitted else _not_admitted(found)
+    return "" if current.is_admitted else _not_admitted(current)
 
 
-def _not_admitted(found: Workload) -> str:
-    queue = text_of(found.spec, "queueName")
+def _not_admitted(current: Workload) -> str:
+    queue = text_of(current.spec, "queueName")
     for kind, words in (
-        ("Finished", f"Its Workload {found.name} was declared finished"),
+        ("Finished", f"Its Workload {current.name} was declared finished"),
         ("Evicted", f"It was evicted from queue {queue}"),
     ):
-        if found.has(kind):
-            return _sentence(words, found.condition(kind))
-    if found.spec.get("active") is False:
-        return f"Its Workload {found.name} is not active."
-    if found.is_reserved:
+        if current.has(kind):
+            return _sentence(words, current.condition(kind))
+    if current.spec.get("active") is False:
+        return f"Its Workload {current.name} is not active."
+    if current.is_reserved:
         return f"Queue {queue} has quota for it, and its admission checks are not done."
-    reserved = found.condition("QuotaReserved")
+    reserved = current.condition("QuotaReserved")
     if reserved.get("reason") in _MISTAKES:
         return _sentence(f"It waits in queue {queue}", reserved)
     # What quota it lacks changes with each job that begins or ends, and would be a write for each that waits.
-    return f"It waits in queue {queue}; its Workload {found.name} says for what."
+    return f"It waits in queue {queue}; its Workload {current.name} says for what."
 
 
 def _sentence(words: str, condition: Body) -> str:
-    said = " ".join(text_of(condition, "message").split())[:_MOST_TEXT].rstrip(".")
-    return f"{words}: {said}." if said else f"{words}."
+    detail = " ".join(text_of(condition, "message").split())[:_MOST_TEXT].rstrip(".")
+    return f"{words}: {detail}." if detail else f"{words}."
 
 
 def _has_pods(snapshot: Snapshot) -> bool:
     return any(not pod.is_gone for pod in snapshot.pods)
 
 
-def _is_outdated(job: TrainingJob, found: Workload) -> bool:
+def _is_outdated(job: TrainingJob, current: Workload) -> bool:
     """Whether the Workload is for other pods than the job would have.
 
     Of one that Kueue has made only the numbers are known: it has put into the job's templates what pods were to get.
     """
-    if found.digest:
-        return found.digest != workload.digest(job)
-    pod_sets = objects(found.spec.get("podSets"))
+    if current.digest:
+        return current.digest != workload.digest(job)
+    pod_sets = objects(current.spec.get("podSets"))
     return {text_of(entry, "name"): entry.get("count") for entry in pod_sets} != workload.counts(job)
 
 
 # --- What is written -----------------------------------------------------------------------------------------------
 
 
-def _changes(snapshot: Snapshot, queueing: Queueing, found: Workload) -> Iterator[Action]:
-    if _is_outdated(snapshot.job, found) and found.is_reserved:
+def _changes(snapshot: Snapshot, queueing: Queueing, current: Workload) -> Iterator[Action]:
+    if _is_outdated(snapshot.job, current) and current.is_reserved:
         if not _has_pods(snapshot):
-            why = "what the pods of its job need has changed"
-            yield Delete(state.workloads(queueing.version), found.name, found.uid, why)
+            reason = "what the pods of its job need has changed"
+            yield Delete(state.workloads(queueing.version), current.name, current.uid, reason)
         return
-    if change := _spec_change(snapshot, queueing, found):
-        what = f"the change of {WHAT}"
-        yield Patch(state.workloads(queueing.version), found.name, found.uid, what, change)
-    elif status := _status_change(snapshot, found):
-        yield _status_patch(queueing, found, status)
+    if change := _spec_change(snapshot, queueing, current):
+        subject = f"the change of {WHAT}"
+        yield Patch(state.workloads(queueing.version), current.name, current.uid, subject, change)
+    elif status := _status_change(snapshot, current):
+        yield _status_patch(queueing, current, status)
 
 
-def _spec_change(snapshot: Snapshot, queueing: Queueing, found: Workload) -> dict[str, Any]:
+def _spec_change(snapshot: Snapshot, queueing: Queueing, current: Workload) -> dict[str, Any]:
     """The merge patch to what is wanted. The queue, and all that was admitted, stay for as long as quota is kept."""
     job = snapshot.job
     place = workload.place(job, queueing)
-    if found.is_reserved or not workload.queue_of(job):
+    if current.is_reserved or not workload.queue_of(job):
         del place["queueName"]
-    spec = {name: value for name, value in place.items() if found.spec.get(name) != value}
+    spec = {name: value for name, value in place.items() if current.spec.get(name) != value}
     digest = workload.digest(job)
-    if digest == found.digest:
+    if digest == current.digest:
         return {"spec": spec} if spec else {}
-    if _is_outdated(job, found):
+    if _is_outdated(job, current):
         spec["podSets"] = workload.pod_sets(job, snapshot.settings)
     metadata: dict[str, Any] = {"annotations": {state.DIGEST: digest}}
-    if state.FINALIZER in found.finalizers:  # nobody takes it away any more
-        metadata["finalizers"] = [name for name in found.finalizers if name != state.FINALIZER]
+    if state.FINALIZER in current.finalizers:  # nobody takes it away any more
+        metadata["finalizers"] = [name for name in current.finalizers if name != state.FINALIZER]
     return {"metadata": metadata} | ({"spec": spec} if spec else {})
 
 
-def _status_change(snapshot: Snapshot, found: Workload) -> dict[str, Any]:
+def _status_change(snapshot: Snapshot, current: Workload) -> dict[str, Any]:
     """What the owner of a Workload has to say of it now."""
-    if found.has("Evicted"):
-        return _given_back(snapshot, found) if found.is_reserved and not _has_pods(snapshot) else {}
-    if not found.is_admitted:
+    if current.has("Evicted"):
+        return _given_back(snapshot, current) if current.is_reserved and not _has_pods(snapshot) else {}
+    if not current.is_admitted:
         return {}
     status: dict[str, Any] = {}
-    if reclaimable := _reclaimable(snapshot.job, found):
+    if reclaimable := _reclaimable(snapshot.job, current):
         status["reclaimablePods"] = reclaimable
-    if ready := _pods_ready(snapshot.job, found):
-        status["conditions"] = _with(found, {"PodsReady": ready}, snapshot.now)
+    if ready := _pods_ready(snapshot.job, current):
+        status["conditions"] = _with(current, {"PodsReady": ready}, snapshot.now)
     return status
 
 
-def _given_back(snapshot: Snapshot, found: Workload) -> dict[str, Any]:
-    evicted = found.condition("Evicted")
+def _given_back(snapshot: Snapshot, current: Workload) -> dict[str, Any]:
+    evicted = current.condition("Evicted")
     reason, message = text_of(evicted, "reason"), text_of(evicted, "message")
     changes = {
         "Requeued": ("True" if reason in _REQUEUED else "False", reason, message),
         "QuotaReserved": ("False", "Pending", message),
         "Admitted": ("False", "NoReservation", "The workload has no reservation"),
     }
-    if found.condition("PodsReady"):
+    if current.condition("PodsReady"):
         changes["PodsReady"] = ("False", "WaitForStart", "Not all pods are ready or succeeded")
-    return {"admission": None, "conditions": _with(found, changes, snapshot.now)}
+    return {"admission": None, "conditions": _with(current, changes, snapshot.now)}
 
 
-def _pods_ready(job: TrainingJob, found: Workload) -> tuple[str, str, str] | None:
+def _pods_ready(job: TrainingJob, current: Workload) -> tuple[str, str, str] | None:
     """Whether all pods run, if that is news: of a job whose pods have not started nothing is said yet."""
-    known, is_ready = found.condition("PodsReady"), _all_run(job)
-    if is_ready is (known.get("status") == "True"):
+    condition, is_ready = current.condition("PodsReady"), _all_run(job)
+    if is_ready is (condition.get("status") == "True"):
         return None
     if not is_ready:
         return ("False", "WaitForRecovery", "At least one pod has failed, waiting for recovery")
-    reason = "Recovered" if known.get("reason") in {"WaitForRecovery", "Recovered"} else "Started"
+    reason = "Recovered" if condition.get("reason") in {"WaitForRecovery", "Recovered"} else "Started"
     return ("True", reason, "All pods reached readiness and the workload is running")
 
 
@@ -250,30 +250,30 @@ def _all_run(job: TrainingJob) -> bool:
     return job.record.all_running_time is not None and job.record.phase is JobPhase.RUNNING
 
 
-def _reclaimable(job: TrainingJob, found: Workload) -> list[dict[str, Any]]:
+def _reclaimable(job: TrainingJob, current: Workload) -> list[dict[str, Any]]:
     """How many pods of each set have done their work, if these are more than is said; they never get fewer."""
-    known = {entry.get("name"): entry.get("count") for entry in objects(found.status.get("reclaimablePods"))}
+    reported = {entry.get("name"): entry.get("count") for entry in objects(current.status.get("reclaimablePods"))}
     done = {spec.type.label: len(job.record.of(spec.type).completed.below(spec.count)) for spec in job.replicas}
-    if not any(count > (known.get(name) or 0) for name, count in done.items()):
+    if not any(count > (reported.get(name) or 0) for name, count in done.items()):
         return []
     return [
         {"name": name, "count": most}
         for name, count in done.items()
-        if (most := max(count, known.get(name) or 0)) or name in known
+        if (most := max(count, reported.get(name) or 0)) or name in reported
     ]
 
 
-def _with(found: Workload, changes: Mapping[str, tuple[str, str, str]], now: datetime) -> list[dict[str, Any]]:
+def _with(current: Workload, changes: Mapping[str, tuple[str, str, str]], now: datetime) -> list[dict[str, Any]]:
     """All its conditions, some of them changed: a merge patch knows only whole lists."""
     return [
-        *(dict(entry) for entry in found.conditions if entry.get("type") not in changes),
-        *(_condition(found.condition(kind), kind, change, now) for kind, change in changes.items()),
+        *(dict(entry) for entry in current.conditions if entry.get("type") not in changes),
+        *(_condition(current.condition(kind), kind, change, now) for kind, change in changes.items()),
     ]
 
 
-def _condition(before: Body, kind: str, change: tuple[str, str, str], now: datetime) -> dict[str, Any]:
+def _condition(previous: Body, kind: str, change: tuple[str, str, str], now: datetime) -> dict[str, Any]:
     status, reason, message = change
-    since = before.get("lastTransitionTime") if before.get("status") == status else None
+    since = previous.get("lastTransitionTime") if previous.get("status") == status else None
     return {
         "type": kind,
         "status": status,
@@ -283,7 +283,9 @@ def _condition(before: Body, kind: str, change: tuple[str, str, str], now: datet
     }
 
 
-def _status_patch(queueing: Queueing, found: Workload, status: Mapping[str, Any]) -> Patch:
+def _status_patch(queueing: Queueing, current: Workload, status: Mapping[str, Any]) -> Patch:
     resource = state.workloads(queueing.version)
-    what = f"the status of {WHAT}"
-    return Patch(resource, found.name, found.uid, what, {"status": status}, version=found.version, subresource="status")
+    subject = f"the status of {WHAT}"
+    return Patch(
+        resource, current.name, current.uid, subject, {"status": status}, version=current.version, subresource="status"
+    )

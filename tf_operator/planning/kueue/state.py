@@ -75,7 +75,7 @@ class Workload:
 
     def condition(self, kind: str) -> Body:
         """The condition of this type; empty if it has none."""
-        return next((found for found in self.conditions if found.get("type") == kind), {})
+        return next((entry for entry in self.conditions if entry.get("type") == kind), {})
 
     def has(self, kind: str) -> bool:
         """Whether the condition of this type is true."""
@@ -100,8 +100,8 @@ class Workload:
     def assignments(self) -> Mapping[str, Body]:
         """What each of its pod sets was given."""
         admission = self.status.get("admission")
-        found = objects(admission.get("podSetAssignments")) if isinstance(admission, Mapping) else ()
-        return {str(entry.get("name")): entry for entry in found}
+        pod_sets = objects(admission.get("podSetAssignments")) if isinstance(admission, Mapping) else ()
+        return {str(entry.get("name")): entry for entry in pod_sets}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +120,12 @@ class Queueing:
     """Why its Workload cannot be read; nothing is made or changed then."""
 
 
-def objects(found: object) -> tuple[Body, ...]:
+def objects(value: object) -> tuple[Body, ...]:
     """The objects in a list of JSON; nothing if it is none."""
-    return tuple(entry for entry in found if isinstance(entry, Mapping)) if isinstance(found, list | tuple) else ()
+    return tuple(entry for entry in value if isinstance(entry, Mapping)) if isinstance(value, list | tuple) else ()
 
 
-def texts(found: object) -> dict[str, str]:
+def texts(part: object) -> dict[str, str]:
     """What is text in an object of JSON."""
-    entries = found.items() if isinstance(found, Mapping) else ()
+    entries = part.items() if isinstance(part, Mapping) else ()
     return {name: value for name, value in entries if isinstance(name, str) and isinstance(value, str)}

@@ -55,7 +55,7 @@ def priority_class(job: TrainingJob) -> str:
     if job.run_policy.scheduling.priority_class:
         return job.run_policy.scheduling.priority_class
     named = (_pod(spec).get("priorityClassName") for spec in _sorted(job))
-    return next((found for found in named if found and isinstance(found, str)), "")
+    return next((name for name in named if name and isinstance(name, str)), "")
 
 
 def digest(job: TrainingJob) -> str:
@@ -122,26 +122,26 @@ def _sorted(job: TrainingJob) -> list[ReplicaSpec]:
     return sorted(job.replicas, key=lambda spec: _ORDER[spec.type])
 
 
-def _pod_set(job: TrainingJob, spec: ReplicaSpec, made: Body) -> dict[str, Any]:
+def _pod_set(job: TrainingJob, spec: ReplicaSpec, rendered: Body) -> dict[str, Any]:
     template = metadata_of(spec.template)
     metadata = {field: texts(template.get(field)) for field in ("labels", "annotations")}
-    found: dict[str, Any] = {
+    pod_set: dict[str, Any] = {
         "name": spec.type.label,
         "count": spec.count,
         "template": {
             "metadata": {field: value for field, value in metadata.items() if value},
-            "spec": resize_sidecar.counted(spec.template.get("spec") or {}, made),
+            "spec": resize_sidecar.counted(spec.template.get("spec") or {}, rendered),
         },
         "topologyRequest": _topology(job, texts(template.get("annotations"))),
     }
     least = _least(job, spec)
-    return found | ({"minCount": least} if least else {})
+    return pod_set | ({"minCount": least} if least else {})
 
 
 def _least(job: TrainingJob, spec: ReplicaSpec) -> int | None:
     """With how few pods the job would begin; ``None`` for all."""
-    found = job.elastic.range_of(spec.type) if job.elastic and spec.type is ReplicaType.WORKER else None
-    return found.least if found and 0 < found.least < spec.count else None
+    limits = job.elastic.range_of(spec.type) if job.elastic and spec.type is ReplicaType.WORKER else None
+    return limits.least if limits and 0 < limits.least < spec.count else None
 
 
 def _admitted_for(job: TrainingJob, spec: ReplicaSpec) -> list[Any]:
@@ -175,5 +175,5 @@ def _topology(job: TrainingJob, annotations: Mapping[str, str]) -> dict[str, Any
 
 
 def _pod(spec: ReplicaSpec) -> Mapping[str, Any]:
-    found = spec.template.get("spec")
-    return found if isinstance(found, Mapping) else {}
+    pod = spec.template.get("spec")
+    return pod if isinstance(pod, Mapping) else {}
