@@ -20,11 +20,8 @@ STILL_VAGUE = (
     "tf_operator/cli/",
     "tf_operator/client/",
     "tf_operator/controller/",
-    "tf_operator/dialects/",
-    "tf_operator/job/",
     "tf_operator/local/",
-    "tf_operator/machinery/",
-    "tf_operator/planning/",
+    "tf_operator/planning/autoscaling/",
     "hack/",
     "test/",
 )
