@@ -19,7 +19,7 @@ STILL_VAGUE = (
     "tf_operator/app/",
     "tf_operator/cli/",
     "tf_operator/client/",
-    "tf_operator/controller/",
+    "tf_operator/controller/autoscaling/",
     "tf_operator/local/",
     "tf_operator/planning/autoscaling/",
     "hack/",

@@ -76,7 +76,7 @@ class ConflictDetector:
         self._is_overridden = is_overridden
         self._observed: list[Informer[StoredJob]] = []
         self._watches = asyncio.Event()
-        self._found = asyncio.Event()
+        self._has_conflict = asyncio.Event()
         self._first: ConflictingWrite | None = None
         self._report_at = clock.monotonic()
 
@@ -91,7 +91,7 @@ class ConflictDetector:
         if not self._is_overridden and any(_is_of_another(job) for jobs in self._observed for job in jobs.store):
             _log.info("checking whether the controller that ran these jobs is still active", seconds=WATCH_FOR)
             await self._clock.sleep(WATCH_FOR)
-        if self._found.is_set() and not self._is_overridden:
+        if self._has_conflict.is_set() and not self._is_overridden:
             await _until_cancelled()
 
     async def watch(self) -> NoReturn:
@@ -99,7 +99,7 @@ class ConflictDetector:
         await self._watches.wait()
         with suppress(TimeoutError):
             async with self._clock.timeout(STARTING_FOR):
-                await self._found.wait()
+                await self._has_conflict.wait()
         if self._first and not self._is_overridden:
             await self._clock.sleep(_POST_WITHIN)
             what_to_do = _WHAT_TO_DO.format(kind=self._first.api.resource.kind)
@@ -108,7 +108,7 @@ class ConflictDetector:
 
     def _note(self, conflict: ConflictingWrite) -> None:
         self._first = self._first or conflict
-        self._found.set()
+        self._has_conflict.set()
         if self._clock.monotonic() >= self._report_at:
             self._report_at = self._clock.monotonic() + REPORT_EVERY
             self._report(conflict)
@@ -138,9 +138,9 @@ class _StatusChanges:
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:
         """Check who has changed the status since."""
-        before = _others(old)
+        previous = _others(old)
         for manager in _others(new) if new.summary.is_ours else ():
-            if manager not in before:
+            if manager not in previous:
                 self.instruments.changed_by_another(new.metadata.namespace)
                 self.note(ConflictingWrite(new, manager, self.api))
 

@@ -37,7 +37,7 @@ class DepartedPods:
     def note_created(self, uid: str, pod: Pod) -> None:
         """A pod is there. It is only created when its predecessor is recorded, or is to run again."""
         states = self._states.get(uid)
-        if states and (known := states.departed.get((pod.type, pod.index))) and known.uid != pod.uid:
+        if states and (departed := states.departed.get((pod.type, pod.index))) and departed.uid != pod.uid:
             del states.departed[pod.type, pod.index]
 
     def note_terminating(self, uid: str, pod: Pod) -> None:
@@ -50,9 +50,9 @@ class DepartedPods:
         if not self._exists(uid):
             return
         states, place = self._states.setdefault(uid, _LastStates()), (pod.type, pod.index)
-        before, known = states.ended.pop(place, None), states.departed.get(place)
-        if known is None or known.phase != _SUCCEEDED:
-            last = before if before and before.uid == pod.uid else pod
+        ended, departed = states.ended.pop(place, None), states.departed.get(place)
+        if departed is None or departed.phase != _SUCCEEDED:
+            last = ended if ended and ended.uid == pod.uid else pod
             states.departed[place] = replace(last, is_gone=True)
 
     def note_recorded(self, uid: str, pods: tuple[Pod, ...]) -> None:

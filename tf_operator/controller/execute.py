@@ -64,9 +64,9 @@ class Executor:
     jobs: Resource
     reporter: PlanReporter
 
-    async def carry_out(self, seen: Snapshot, plan: Plan) -> Result:
+    async def carry_out(self, snapshot: Snapshot, plan: Plan) -> Result:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
-        job = seen.job
+        job = snapshot.job
         self._report_late(job)
         if plan.deletes_job:
             return await self._delete_job(job, plan)
@@ -74,18 +74,18 @@ class Executor:
             await self._resume_job(job)
             return NOW
         if plan.status_first:
-            await self._store_status(seen, plan, self.api.status_patch(plan.report))
+            await self._store_status(snapshot, plan, self.api.status_patch(plan.report))
             if plan.cleans_up and self.shares.line.has_waiting:
                 return Result(0.0, Turn.GIVES_WAY)
         next_plan, noted = Result.of(plan.requeue_after), self.notes.rejected_extras.get(job.uid)
-        with_status = None if plan.status_first else partial(self._confirm, seen, plan, UNFINISHED_WAITS)
+        with_status = None if plan.status_first else partial(self._confirm, snapshot, plan, UNFINISHED_WAITS)
         is_done, stop = await self._act_or(with_status, job, plan.actions, self.shares.begin(job, next_plan.after))
         if stop is Stop.CHANGED:
             return NOW
         confirmed = DONE
         if not plan.status_first:
             waits = self.api.progress_waits(job)
-            confirmed = await self._confirm(seen, plan, max(waits, UNFINISHED_WAITS) if stop else waits)
+            confirmed = await self._confirm(snapshot, plan, max(waits, UNFINISHED_WAITS) if stop else waits)
         if stop:
             return Result(0.0, Turn.GIVES_WAY)
         is_done = is_done and self.notes.rejected_extras.get(job.uid) is noted  # else the next plan reports it
@@ -112,9 +112,9 @@ class Executor:
         body = {"metadata": {"resourceVersion": job.resource_version}, "spec": spec}
         await self.writer.patch(_owner(job), self.jobs, job.key.name, body=body)
 
-    async def _store_status(self, seen: Snapshot, plan: Plan, patch: Body) -> None:
+    async def _store_status(self, snapshot: Snapshot, plan: Plan, patch: Body) -> None:
         """Write the status, if it says anything new, and report the step."""
-        job = seen.job
+        job = snapshot.job
         if patch:
             body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
             try:
@@ -124,17 +124,17 @@ class Executor:
                     self.notes.status_batches.note_unreported(job.uid, plan)
                 raise
             self.reporter.report(job, plan)
-        self.notes.departed_pods.note_recorded(job.uid, tuple(pod for pod in seen.pods if pod.is_gone))
+        self.notes.departed_pods.note_recorded(job.uid, tuple(pod for pod in snapshot.pods if pod.is_gone))
         self.notes.status_batches.note_written(job.uid)
 
-    async def _confirm(self, seen: Snapshot, plan: Plan, collected_for: float) -> Result:
+    async def _confirm(self, snapshot: Snapshot, plan: Plan, collected_for: float) -> Result:
         """Write progress, unless more of it is likely to follow at once: then it is to be written later."""
         patch = self.api.status_patch(plan.report)
         if patch:
-            waits = self.notes.status_batches.time_left(seen.job.uid, collected_for)
+            waits = self.notes.status_batches.time_left(snapshot.job.uid, collected_for)
             if waits > 0:
                 return Result(waits)
-        await self._store_status(seen, plan, patch)
+        await self._store_status(snapshot, plan, patch)
         return DONE
 
     async def _act_or(
@@ -179,8 +179,8 @@ class Executor:
 
     def _report_created(self, job: TrainingJob) -> None:
         """One event for all pods that were created, however many shares it took."""
-        if made := self.notes.status_batches.take_created(job.uid):
-            self.reporter.event(job, Event(EventKind.CHILDREN_CREATED, _created(made)))
+        if names := self.notes.status_batches.take_created(job.uid):
+            self.reporter.event(job, Event(EventKind.CHILDREN_CREATED, _created_message(names)))
 
     def _step(self, job: TrainingJob, action: Action) -> Step:
         """The call that an action is."""
@@ -194,7 +194,7 @@ class Executor:
                 return partial(self._delete, owner, action)
             case DeleteCollection():
                 request = requests.delete_all(resource, Scope(owner.key.namespace, label_selector=action.selector))
-                uids = [found.uid for found in action.objects]
+                uids = [child.uid for child in action.objects]
                 return partial(self.writer.delete_all, owner, resource, request=request, uids=uids)
         assert_never(action)
 
@@ -227,8 +227,8 @@ class Executor:
         """Whether the object is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
         # An update of a main resource with another object's UID is refused; of a subresource, one of another version.
         only_at = {"resourceVersion": action.version} if action.version else {}
-        made = action.content()
-        body = {**made, "metadata": {**made.get("metadata", {}), "uid": action.uid, **only_at}}
+        content = action.content()
+        body = {**content, "metadata": {**content.get("metadata", {}), "uid": action.uid, **only_at}}
         notes = self._notes(action)
         try:
             await self.writer.patch(owner, resource, action.name, body=body, subresource=action.subresource)
@@ -266,8 +266,8 @@ def _owner(job: TrainingJob) -> OwnerKey:
     return OwnerKey(job.key, job.uid)
 
 
-def _created(made: Sequence[str], most: int = 8) -> str:
+def _created_message(names: Sequence[str], most: int = 8) -> str:
     """What was created, by name up to a bound."""
-    listed = ", ".join(sorted(made)[:most])
-    more = f" and {len(made) - most} more" if len(made) > most else ""
-    return f"Created {len(made)} pod{'s' if len(made) > 1 else ''}: {listed}{more}"
+    listed = ", ".join(sorted(names)[:most])
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"Created {len(names)} pod{'s' if len(names) > 1 else ''}: {listed}{more}"

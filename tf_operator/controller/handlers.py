@@ -97,9 +97,9 @@ class OnPod:
 
     def on_update(self, old: CachedPod, new: CachedPod) -> None:
         """Reconcile its job, unless nothing that matters has changed."""
-        before, now = old.pod, new.pod
-        if before and now and now.is_terminating and not before.is_terminating and self.children.job_of(new):
-            self.children.notes.departed_pods.note_terminating(new.owner, before)
+        old_pod, new_pod = old.pod, new.pod
+        if old_pod and new_pod and new_pod.is_terminating and not old_pod.is_terminating and self.children.job_of(new):
+            self.children.notes.departed_pods.note_terminating(new.owner, old_pod)
         if old.pod != new.pod or old.owner != new.owner:
             self.children.on_update(old, new)
 

@@ -29,9 +29,9 @@ def write(api: ServedAPI, report: JobReport | None) -> None:
     """Log the step from the record that was stored before to that of this report, if its condition is another one."""
     if report is None or report.record.phase is report.job.record.phase:
         return
-    before, after = report.job.record, report.record
-    fields: dict[str, Any] = {"from": str(before.phase), "to": str(after.phase), "reason": _reason(api, report)}
-    if replicas := list(_replicas(report.job, before, after)):
+    previous, after = report.job.record, report.record
+    fields: dict[str, Any] = {"from": str(previous.phase), "to": str(after.phase), "reason": _reason(api, report)}
+    if replicas := list(_replicas(report.job, previous, after)):
         more = [f"and {len(replicas) - _MOST_REPLICAS} more"] if len(replicas) > _MOST_REPLICAS else []
         fields["replica"] = ", ".join(replicas[:_MOST_REPLICAS] + more)
     if not after.is_finished:
@@ -52,10 +52,10 @@ def _reason(api: ServedAPI, report: JobReport) -> str:
     return api.event_reasons[_KINDS[phase]] if phase in _KINDS else f"{report.job.profile.kind}{phase}"
 
 
-def _replicas(job: TrainingJob, before: JobRecord, after: JobRecord) -> Iterator[str]:
+def _replicas(job: TrainingJob, previous: JobRecord, after: JobRecord) -> Iterator[str]:
     """The replicas that are given up in this step; at a failed end the one that failed first."""
-    known = frozenset(before.restart_records)
-    yield from (f"{entry.type}-{entry.index}" for entry in after.restart_records if entry not in known)
+    earlier = frozenset(previous.restart_records)
+    yield from (f"{entry.type}-{entry.index}" for entry in after.restart_records if entry not in earlier)
     if after.phase is JobPhase.FAILED and after.first_failure:
         place = naming.replica_of(job.key.name, after.first_failure.pod, job.profile.names)
         yield from (f"{place[0]}-{place[1]}",) if place else ()
@@ -67,6 +67,6 @@ def _duration(record: JobRecord) -> float | None:
     return max((record.completion_time - record.start_time).total_seconds(), 0.0)
 
 
-def _failure(found: FirstFailure) -> dict[str, object]:
-    said = {"pod": found.pod, "exit_code": found.exit_code, "reason": found.reason, "message": found.message}
-    return {name: value for name, value in said.items() if value not in (None, "")}
+def _failure(failure: FirstFailure) -> dict[str, object]:
+    fields = {"pod": failure.pod, "exit_code": failure.exit_code, "reason": failure.reason, "message": failure.message}
+    return {name: value for name, value in fields.items() if value not in (None, "")}

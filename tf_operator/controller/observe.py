@@ -88,7 +88,7 @@ class Observer:
             ),
             self._cached_groups(job, owner),
         )
-        return self._observed(job, children, stored=stored)
+        return self._snapshot_of(job, children, stored=stored)
 
     async def live(self, owner: OwnerKey, pending_writes: PendingWrites) -> Snapshot | None:
         """What the apiserver says of the job now; ``None`` when there is no job of this UID any more."""
@@ -114,17 +114,17 @@ class Observer:
         groups = await self._list_groups(job, pending_writes)
         cached = self._cached_groups(job, owner_value(owner.key.namespace, owner.uid))
         children = _Children(pods, services, cached if groups is None else groups, groups is not None)
-        return self._observed(job, children, stored=stored)
+        return self._snapshot_of(job, children, stored=stored)
 
-    async def looked_for(self, seen: Snapshot, names: Sequence[str]) -> Snapshot:
+    async def looked_for(self, snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
         """The snapshot with those of these pods that are there, read live by their names, if they are the job's."""
-        found = [pod for name in names if (pod := await self._pod(seen.job, name))]
-        return replace(seen, pods=(*seen.pods, *found), looked_for=seen.looked_for.union(names))
+        pods = [pod for name in names if (pod := await self._pod(snapshot.job, name))]
+        return replace(snapshot, pods=(*snapshot.pods, *pods), looked_for=snapshot.looked_for.union(names))
 
-    async def asked_about(self, seen: Snapshot, pods: Sequence[Pod]) -> Snapshot:
+    async def asked_about(self, snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         """The snapshot with what was last said about these pods. An operator that may not read events goes without."""
-        said = {pod.uid: await self._last_warning(seen.job.key.namespace, pod) for pod in pods}
-        return replace(seen, warnings={**seen.warnings, **said})
+        warnings = {pod.uid: await self._last_warning(snapshot.job.key.namespace, pod) for pod in pods}
+        return replace(snapshot, warnings={**snapshot.warnings, **warnings})
 
     async def _last_warning(self, namespace: str, pod: Pod) -> str:
         scope = Scope(namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning")
@@ -150,15 +150,15 @@ class Observer:
 
     def _gang_scheduler(self, job: TrainingJob) -> str:
         """The one that the job asks for, if it may, and it is installed; else the operator's."""
-        asked = job.run_policy.scheduling.scheduler
-        if asked == constants.NO_GANG_SCHEDULER:
+        requested = job.run_policy.scheduling.scheduler
+        if requested == constants.NO_GANG_SCHEDULER:
             return ""
-        if offered := self._offered(asked):
+        if offered := self._scheduler_on_offer(requested):
             return offered
         return self.settings().gang_scheduler
 
-    def _offered(self, asked: str) -> str:
-        name = next((name for name in self.caches.groups if gang_schedulers.is_meant(asked, name)), "")
+    def _scheduler_on_offer(self, requested: str) -> str:
+        name = next((name for name in self.caches.groups if gang_schedulers.is_meant(requested, name)), "")
         if not name:
             return ""
         self.caches.groups[name].demand()
@@ -230,7 +230,7 @@ class Observer:
         if informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
             return TensorBoards(unserved=f"{informer.resource} cannot be read; is the CRD installed?")
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
-        return TensorBoards(next((found.as_planned() for found in ours), None), rejected)
+        return TensorBoards(next((entry.as_planned() for entry in ours), None), rejected)
 
     def _autoscalers(self, job: TrainingJob) -> Autoscalers | None:
         """From the cache, as the TensorBoards."""
@@ -238,16 +238,16 @@ class Observer:
         if informer is None or informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
             if not (job.elastic and job.elastic.metrics) or (informer is not None and not informer.has_settled):
                 return None
-            why = f"{informer.resource} cannot be read" if informer else _NO_AUTOSCALERS
-            return Autoscalers(unserved=why)
+            cause = f"{informer.resource} cannot be read" if informer else _NO_AUTOSCALERS
+            return Autoscalers(unserved=cause)
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
-        found = next((found.autoscaler for found in ours), None)
-        return Autoscalers(found, self._rejected_extra(job, autoscalers.WHAT))
+        current = next((entry.autoscaler for entry in ours), None)
+        return Autoscalers(current, self._rejected_extra(job, autoscalers.WHAT))
 
-    def _rejected_extra(self, job: TrainingJob, what: str) -> RejectedWrite | None:
+    def _rejected_extra(self, job: TrainingJob, subject: str) -> RejectedWrite | None:
         """The last refusal of an extra, if it was of this one."""
         rejected = self.notes.rejected_extras.get(job.uid)
-        return rejected if rejected and what in rejected.subject else None
+        return rejected if rejected and subject in rejected.subject else None
 
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = job_of(stored, self.api)
@@ -255,31 +255,31 @@ class Observer:
             return job
         return replace(job, problems=(FieldError("spec", f"cannot be read: {stored.problem}"),))
 
-    def _observed(self, job: TrainingJob, children: _Children, *, stored: StoredJob) -> Snapshot:
+    def _snapshot_of(self, job: TrainingJob, children: _Children, *, stored: StoredJob) -> Snapshot:
         services = tuple(children.services)
-        present = [found.pod for found in children.pods if found.pod is not None and _is_child(found, job)]
-        known = {pod.uid for pod in present}
-        departed: list[Pod] = [pod for pod in self.notes.departed_pods.of(job.uid) if pod.uid not in known]
+        present = [child.pod for child in children.pods if child.pod is not None and _is_child(child, job)]
+        uids = {pod.uid for pod in present}
+        departed: list[Pod] = [pod for pod in self.notes.departed_pods.of(job.uid) if pod.uid not in uids]
         unserved = self._unserved(job, is_listed=children.are_groups_listed)
         return Snapshot(
             job=job,
             now=self.clock.now(),
             pods=(*present, *departed),
-            services=tuple(found.service for found in services if _is_child(found, job)),
+            services=tuple(child.service for child in services if _is_child(child, job)),
             has_borrowed_labels=any(
-                found.service.job_uid_label == job.uid and not _is_child(found, job) for found in services
+                child.service.job_uid_label == job.uid and not _is_child(child, job) for child in services
             ),
-            pod_group=next((found.group for found in children.groups if _is_child(found, job)), None),
+            pod_group=next((child.group for child in children.groups if _is_child(child, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             tensorboards=self._tensorboards(job),
             autoscalers=self._autoscalers(job),
             kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
-            offered_scheduler=self._offered(job.run_policy.scheduling.scheduler),
+            offered_scheduler=self._scheduler_on_offer(job.run_policy.scheduling.scheduler),
             status_time=stored.status_time(),
         )
 
 
-def _is_child(found: Child, job: TrainingJob) -> bool:
+def _is_child(child: Child, job: TrainingJob) -> bool:
     """Whether the job controls it: only what is in the job's own namespace can be its child."""
-    return found.owner == job.uid and found.metadata.namespace == job.key.namespace
+    return child.owner == job.uid and child.metadata.namespace == job.key.namespace

@@ -36,22 +36,22 @@ class KueueCaches:
         """What a plan has to know; ``None`` for a job that has no queue, and no Workload."""
         if not job.profile.suspend_path:
             return None
-        found = self._workload(job)
-        if found is None and not workload.queue_of(job):
+        current = self._workload(job)
+        if current is None and not workload.queue_of(job):
             return None
         if unreadable := self._unreadable(job.key.namespace):
-            return Queueing(self.version, found, unreadable=unreadable)
+            return Queueing(self.version, current, unreadable=unreadable)
         priority, problem = self._priority(job)
-        flavors = {item.metadata.name: item.flavor for item in self.flavors.store} if found else {}
-        return Queueing(self.version, found, priority, flavors, problem)
+        flavors = {item.metadata.name: item.flavor for item in self.flavors.store} if current else {}
+        return Queueing(self.version, current, priority, flavors, problem)
 
     def _workload(self, job: TrainingJob) -> Workload | None:
         """The one that the operator would make, or else one that Kueue has made under another name."""
         ours, name = owner_value(job.key.namespace, job.uid), workload.name_of(job)
-        found = sorted(self.workloads.store.by_index(OWNER, ours), key=lambda item: item.metadata.name)
-        named = next((item for item in found if item.metadata.name == name), None)
-        chosen = named or next(iter(found), None)
-        return chosen.as_planned() if chosen else None
+        candidates = sorted(self.workloads.store.by_index(OWNER, ours), key=lambda item: item.metadata.name)
+        named = next((item for item in candidates if item.metadata.name == name), None)
+        cached = named or next(iter(candidates), None)
+        return cached.as_planned() if cached else None
 
     def _unreadable(self, namespace: str) -> str:
         places: tuple[tuple[Informer[Any], str], ...] = (
@@ -73,10 +73,10 @@ class KueueCaches:
         if not name:
             default = min((item for item in classes.store if item.global_default), key=_value, default=None)
             return (Priority(default.metadata.name, default.value, is_of_pods=True) if default else Priority()), ""
-        found = classes.store.get(ObjectKey("", name))
-        if found is None:
+        priority_class = classes.store.get(ObjectKey("", name))
+        if priority_class is None:
             return None, f"There is no {classes.resource.kind} {name}."
-        return Priority(name, found.value, is_of_pods=not named), ""
+        return Priority(name, priority_class.value, is_of_pods=not named), ""
 
 
 def _value(item: CachedPriority) -> int:

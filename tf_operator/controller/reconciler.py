@@ -59,28 +59,28 @@ class Reconciler:
         if cache_state.freshness is Freshness.BEHIND:
             return Result(cache_state.seconds_left, Turn.UNCHANGED)
         if cache_state.freshness is Freshness.READ_LIVE:
-            seen = await self.observer.live(owner, self.pending_writes)
-            return await self._carry_out(*await self._answered(seen, make_plan(seen))) if seen else DONE
+            snapshot = await self.observer.live(owner, self.pending_writes)
+            return await self._carry_out(*await self._complete(snapshot, make_plan(snapshot))) if snapshot else DONE
         began = self.clock.monotonic()
-        seen = self.observer.from_caches(stored)
-        plan = make_plan(seen)
+        snapshot = self.observer.from_caches(stored)
+        plan = make_plan(snapshot)
         self.debounce.note(owner.uid, self.clock.monotonic() - began)
-        return await self._carry_out(*await self._answered(seen, plan))
+        return await self._carry_out(*await self._complete(snapshot, plan))
 
-    async def _answered(self, seen: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
+    async def _complete(self, snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
         """What was seen, and the plan, after all was read that the plan has asked for."""
         while plan.looks_for or plan.asks_about:
-            seen = await self.observer.looked_for(seen, plan.looks_for)
-            seen = await self.observer.asked_about(seen, plan.asks_about)
-            plan = make_plan(seen)
-        return seen, plan
+            snapshot = await self.observer.looked_for(snapshot, plan.looks_for)
+            snapshot = await self.observer.asked_about(snapshot, plan.asks_about)
+            plan = make_plan(snapshot)
+        return snapshot, plan
 
-    async def _carry_out(self, seen: Snapshot, plan: Plan) -> Result:
-        log_context.job_read(seen.job.runtime_id)
-        uid = seen.job.uid
-        before = self._rejected(uid)
-        result = await self.executor.carry_out(seen, plan)
-        if self._rejected(uid) != before:
+    async def _carry_out(self, snapshot: Snapshot, plan: Plan) -> Result:
+        log_context.job_read(snapshot.job.runtime_id)
+        uid = snapshot.job.uid
+        rejected = self._rejected(uid)
+        result = await self.executor.carry_out(snapshot, plan)
+        if self._rejected(uid) != rejected:
             return NOW  # something was refused, or is accepted again: the next plan reports it
         return result
 

@@ -28,7 +28,7 @@ class Rejections:
         """What the next plan of the job has to know of."""
         return self._rejected.get(uid)
 
-    def note(self, uid: str, what: str, error: errors.Refused, *, is_change: bool = False) -> None:
+    def note(self, uid: str, subject: str, error: errors.Refused, *, is_change: bool = False) -> None:
         """A create was refused, or a change of what is there.
 
         Creates are made in batches. What is refused while the job waits already was tried together with the first, and
@@ -36,13 +36,13 @@ class Rejections:
         """
         if not self._exists(uid):
             return
-        now, known = self._clock.now(), self._rejected.get(uid)
-        is_same_attempt = rejections.is_waiting(known, now)
-        attempts = (known.attempts if known else 0) + (not is_same_attempt)
+        now, previous = self._clock.now(), self._rejected.get(uid)
+        is_same_attempt = rejections.is_waiting(previous, now)
+        attempts = (previous.attempts if previous else 0) + (not is_same_attempt)
         cause = Cause.UNCHANGED if is_change else _cause(error)
-        found = RejectedWrite(what, str(error), now, _code(error), attempts, cause)
-        if known is None or not is_same_attempt or rejections.tells_more(found, known):
-            self._rejected[uid] = found
+        rejected = RejectedWrite(subject, str(error), now, _code(error), attempts, cause)
+        if previous is None or not is_same_attempt or rejections.tells_more(rejected, previous):
+            self._rejected[uid] = rejected
 
     def clear(self, uid: str) -> None:
         """Everything that was to be created has been, or the job is gone."""
@@ -52,8 +52,8 @@ class Rejections:
 
     def clear_if_over(self, uid: str) -> None:
         """The plan creates nothing. If that is not because it waits, what was refused is not wanted any more."""
-        found = self.get(uid)
-        if found and (rejections.is_final(found) or not rejections.is_waiting(found, self._clock.now())):
+        rejected = self.get(uid)
+        if rejected and (rejections.is_final(rejected) or not rejections.is_waiting(rejected, self._clock.now())):
             self.clear(uid)
 
     def begin_term(self) -> None:
@@ -69,8 +69,8 @@ class Rejections:
     def note_freed(self, resource: str, key: ObjectKey) -> str:
         """An object is gone; the UID of the job that waited for its name, which need wait no longer."""
         uid = self._taken.pop((resource, key), "")
-        if found := self._rejected.get(uid):
-            self._rejected[uid] = replace(found, at=self._clock.now() - rejections.LONGEST)
+        if rejected := self._rejected.get(uid):
+            self._rejected[uid] = replace(rejected, at=self._clock.now() - rejections.LONGEST)
         return uid
 
     def __len__(self) -> int:

@@ -33,5 +33,5 @@ def child_selector(apis: Iterable[ServedAPI]) -> str:
 
 def pod_groups(gang_scheduler: str) -> Resource | None:
     """The PodGroups of a gang scheduler; ``None`` without one."""
-    found = gang_schedulers.find(gang_scheduler)
-    return found.resource if found else None
+    scheduler = gang_schedulers.find(gang_scheduler)
+    return scheduler.resource if scheduler else None

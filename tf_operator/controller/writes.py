@@ -35,17 +35,17 @@ class Writer:
         becomes of it has to be seen (``is_watched``), it raises ``AlreadyExists``, too.
         """
         try:
-            made = await self._create(owner, resource, body)
+            metadata = await self._create(owner, resource, body)
         except errors.AlreadyExists:
             try:
-                made, has_label = await self._found(owner, resource, body)
+                metadata, has_label = await self._existing(owner, resource, body)
             except errors.NotFound:  # it was deleted just now
-                made, has_label = await self._create(owner, resource, body), True
+                metadata, has_label = await self._create(owner, resource, body), True
             if not has_label:
                 if is_watched:
                     raise _taken(f"it is there, without the label {_watched_by(body)}; put the label back") from None
                 return
-        self._wrote(owner, resource, made)
+        self._wrote(owner, resource, metadata)
 
     async def delete(self, owner: OwnerKey, resource: Resource, *, name: str, uid: str, only_at: str = "") -> bool:
         """Delete this very object, with ``only_at`` at this version only; whether it is done.
@@ -82,26 +82,26 @@ class Writer:
         """Change an object; guarded, if ``body`` has a resource version."""
         key = ObjectKey(owner.key.namespace, name)
         with self._recorded(owner, resource):
-            made = await self.client.write(requests.merge_patch(resource, key, body, subresource=subresource))
-        self._wrote(owner, resource, made)
+            metadata = await self.client.write(requests.merge_patch(resource, key, body, subresource=subresource))
+        self._wrote(owner, resource, metadata)
 
     async def _create(self, owner: OwnerKey, resource: Resource, body: Mapping[str, Any]) -> ObjectMeta:
         with self._recorded(owner, resource):
             return await self.client.write(requests.create(resource, owner.key.namespace, body))
 
-    async def _found(self, owner: OwnerKey, resource: Resource, body: Body) -> tuple[ObjectMeta, bool]:
+    async def _existing(self, owner: OwnerKey, resource: Resource, body: Body) -> tuple[ObjectMeta, bool]:
         """The object that has the name already, if it is the job's, and whether it has the label; ``AlreadyExists``."""
         with self._recorded(owner, resource):
-            found = await self.client.get(resource, ObjectKey(owner.key.namespace, str(body["metadata"]["name"])))
-        controller = controller_of(found)
+            existing = await self.client.get(resource, ObjectKey(owner.key.namespace, str(body["metadata"]["name"])))
+        controller = controller_of(existing)
         if controller is None or controller.uid != owner.uid:
             whose = f"{controller.kind} {controller.name}" if controller else "nobody"
             raise _taken(f"its name is taken by one that belongs to {whose}")
-        made = ObjectMeta(uid=uid_of(found), resource_version=resource_version_of(found))
-        return made, _watched_by(found) == _watched_by(body)
+        metadata = ObjectMeta(uid=uid_of(existing), resource_version=resource_version_of(existing))
+        return metadata, _watched_by(existing) == _watched_by(body)
 
-    def _wrote(self, owner: OwnerKey, resource: Resource, made: ObjectMeta) -> None:
-        self.pending_writes.wrote(owner, str(resource), uid=made.uid, version=made.resource_version)
+    def _wrote(self, owner: OwnerKey, resource: Resource, metadata: ObjectMeta) -> None:
+        self.pending_writes.wrote(owner, str(resource), uid=metadata.uid, version=metadata.resource_version)
 
     @contextmanager
     def _recorded(self, owner: OwnerKey, resource: Resource) -> Iterator[None]:

@@ -39,8 +39,8 @@ def autoscaler_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | by
 
     def read(raw: msgspec.Raw | bytes) -> CachedAutoscaler:
         metadata = _READ(raw).metadata
-        core, wanted = metadata.core(), metadata.annotations.get(DIGEST, "")
-        found = Autoscaler(core.name, core.uid, wanted, metadata.deletion_timestamp is not None)
-        return CachedAutoscaler(core, owner_of(metadata).uid, found)
+        core, digest = metadata.core(), metadata.annotations.get(DIGEST, "")
+        autoscaler = Autoscaler(core.name, core.uid, digest, metadata.deletion_timestamp is not None)
+        return CachedAutoscaler(core, owner_of(metadata).uid, autoscaler)
 
     return read

@@ -80,8 +80,8 @@ def owner_reader(apis: Iterable[ServedAPI], *, is_labelled: bool = True) -> Owne
 
     def owner_of(metadata: ChildMeta) -> Owner:
         owner = next((entry for entry in metadata.owner_references if entry.controller), NOBODY)
-        found = names.get((owner.api_version.rpartition("/")[0], owner.kind))
-        if found is None or (is_labelled and metadata.labels.operator_name not in found):
+        operators = names.get((owner.api_version.rpartition("/")[0], owner.kind))
+        if operators is None or (is_labelled and metadata.labels.operator_name not in operators):
             return NOBODY
         return owner
 

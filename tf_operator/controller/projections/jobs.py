@@ -100,11 +100,11 @@ def job_reader(api: ServedAPI) -> Callable[[msgspec.Raw | bytes], StoredJob]:
     def read_job(raw: msgspec.Raw | bytes) -> StoredJob:
         problem = ""
         try:
-            found = _READ_JOB(raw)
+            raw_job = _READ_JOB(raw)
         except RecursionError:
-            found, problem = _without_spec(raw), "it is nested deeper than any decoder goes"
-        summary = api.summarize(found.metadata.body(), bytes(found.spec), bytes(found.status))
-        return StoredJob(found.metadata, found.spec, found.status, summary, problem)
+            raw_job, problem = _without_spec(raw), "it is nested deeper than any decoder goes"
+        summary = api.summarize(raw_job.metadata.body(), bytes(raw_job.spec), bytes(raw_job.status))
+        return StoredJob(raw_job.metadata, raw_job.spec, raw_job.status, summary, problem)
 
     return read_job
 
@@ -118,6 +118,6 @@ def _without_spec(raw: msgspec.Raw | bytes) -> _RawJob:
     """Of a job that is nested too deep, its status, so that what is wrong is reported once."""
     # Counting its brackets takes a tenth of a second for the largest object: it is done once.
     members = raw_json.split_object(bytes(raw))
-    found = responses.split_metadata(members)
-    metadata = JobMeta(found.name, found.namespace, found.uid, found.resource_version)
+    object_meta = responses.split_metadata(members)
+    metadata = JobMeta(object_meta.name, object_meta.namespace, object_meta.uid, object_meta.resource_version)
     return _RawJob(metadata, status=msgspec.Raw(members.get("status", b"{}")))

@@ -11,7 +11,7 @@ EMPTY: Final = msgspec.Raw(b"{}")
 def as_object(raw: msgspec.Raw) -> Mapping[str, Any]:
     """The part as JSON; where it is no object, or too deep, as an object that a dialect finds nothing in."""
     try:
-        found = msgspec.json.decode(raw)
+        value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return value if isinstance(value, Mapping) else {}

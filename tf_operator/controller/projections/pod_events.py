@@ -37,11 +37,11 @@ _READ: Final = msgspec.json.Decoder(_Event)
 
 def last_warning(events: Iterable[msgspec.Raw]) -> str:
     """Reason and message of the newest; empty for none. One that cannot be read is left out."""
-    found: list[_Event] = []
+    decoded: list[_Event] = []
     for raw in events:
         try:
-            found.append(_READ.decode(raw))
+            decoded.append(_READ.decode(raw))
         except (msgspec.DecodeError, RecursionError):
             continue
-    last = max((event for event in found if event.type == "Warning"), key=lambda event: event.time, default=None)
+    last = max((event for event in decoded if event.type == "Warning"), key=lambda event: event.time, default=None)
     return ": ".join(filter(None, (last.reason, last.message))) if last else ""

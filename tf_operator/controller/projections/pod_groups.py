@@ -44,13 +44,13 @@ def group_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes],
     owner_of = owner_reader(apis, is_labelled=False)
 
     def read_group(raw: msgspec.Raw | bytes) -> CachedGroup:
-        found = _READ_GROUP(raw)
-        core = found.metadata.core()
-        owner = owner_of(found.metadata)
+        raw_group = _READ_GROUP(raw)
+        core = raw_group.metadata.core()
+        owner = owner_of(raw_group.metadata)
         if owner is NOBODY:
             return CachedGroup(core, "", None)
-        is_terminating = found.metadata.deletion_timestamp is not None
-        group = PodGroup(core.name, core.uid, found.status.phase, as_object(found.spec), is_terminating)
+        is_terminating = raw_group.metadata.deletion_timestamp is not None
+        group = PodGroup(core.name, core.uid, raw_group.status.phase, as_object(raw_group.spec), is_terminating)
         return CachedGroup(core, owner.uid, group)
 
     return read_group

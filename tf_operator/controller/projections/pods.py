@@ -149,13 +149,13 @@ def pod_reader(apis: tuple[ServedAPI, ...], *, is_labelled: bool = True) -> Call
     showing = {(api.resource.api_version, api.resource.kind) for api in apis if api.shows_containers}
 
     def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
-        found = _READ_POD(raw)
-        owner = owner_of(found.metadata)
-        replica = _replica(found.metadata.name, owner, styles) if owner.uid else None
-        core = found.metadata.core()
-        pod = _pod(found, *replica, deciding, core) if replica else None
+        raw_pod = _READ_POD(raw)
+        owner = owner_of(raw_pod.metadata)
+        replica = _replica(raw_pod.metadata.name, owner, styles) if owner.uid else None
+        core = raw_pod.metadata.core()
+        pod = _pod(raw_pod, *replica, deciding, core) if replica else None
         if pod and showing and (owner.api_version, owner.kind) in showing:
-            pod = replace(pod, containers=_lines(found.status.container_statuses))
+            pod = replace(pod, containers=_lines(raw_pod.status.container_statuses))
         return CachedPod(core, owner.uid, pod)
 
     return read_pod
@@ -166,20 +166,22 @@ _Styles = Mapping[tuple[str, str], Iterable[NameStyle]]
 
 
 def _replica(name: str, owner: Owner, styles: _Styles) -> tuple[ReplicaType, int] | None:
-    found = styles[owner.api_version.rpartition("/")[0], owner.kind]
-    return next(filter(None, (naming.replica_of(owner.name, name, style) for style in found)), None)
+    owner_styles = styles[owner.api_version.rpartition("/")[0], owner.kind]
+    return next(filter(None, (naming.replica_of(owner.name, name, style) for style in owner_styles)), None)
 
 
-def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401
-    status = found.status
-    wait = _wait(status, found.spec) if status.phase == "Pending" else _NO_WAIT
+def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401
+    status = raw_pod.status
+    wait = _wait(status, raw_pod.spec) if status.phase == "Pending" else _NO_WAIT
     deciders = [entry for entry in status.container_statuses if entry.name in deciding]
     restarting = "" if status.phase in _OVER else _restart_of_all(status)
     is_restarting = restarting == "True" or (restarting != "" and _begins_again(deciders, wait))
-    size = found.metadata.annotations.cluster_size
+    size = raw_pod.metadata.annotations.cluster_size
     resizes = _resizes(status) if size else 0
     containers = [
-        _decider(entry, found.spec, ends=restarting != "True", resizes=resizes, has_rules=restarting != "" and not size)
+        _decider(
+            entry, raw_pod.spec, ends=restarting != "True", resizes=resizes, has_rules=restarting != "" and not size
+        )
         for entry in deciders
     ]
     main = containers[0] if containers else None
@@ -191,13 +193,13 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         type=kind,
         index=index,
         phase=status.phase,
-        is_terminating=found.metadata.deletion_timestamp is not None,
-        deletion_deadline=parse_time(found.metadata.deletion_timestamp),
+        is_terminating=raw_pod.metadata.deletion_timestamp is not None,
+        deletion_deadline=parse_time(raw_pod.metadata.deletion_timestamp),
         reason=status.reason or (disruption.reason if disruption else ""),
         message=status.message or (disruption.message if disruption else _failed_init(status)),
         is_disrupted=disruption is not None,
         disrupted_at=parse_time(disruption.last_transition_time) if disruption else None,
-        restart_policy=_RESTART_POLICIES.get(found.spec.restart_policy),
+        restart_policy=_RESTART_POLICIES.get(raw_pod.spec.restart_policy),
         container=deciding[main.name] if main else "",
         main=main.state if main else None,
         max_exit_code=_worst_exit(status.container_statuses),
@@ -207,11 +209,11 @@ def _pod(found: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], cor
         is_restarting=is_restarting,
         others=tuple(containers[1:]),
         restarts=_restarts(status, resizes=resizes),
-        is_stopped=found.spec.active_deadline_seconds == STOP_AFTER,
+        is_stopped=raw_pod.spec.active_deadline_seconds == STOP_AFTER,
         pending_reason=wait.reason,
         waits_since=wait.since,
         is_starting=wait.is_starting,
-        created_at=found.metadata.creation_timestamp,
+        created_at=raw_pod.metadata.creation_timestamp,
         cluster_size=size,
         version=core.resource_version,
     )
@@ -229,7 +231,7 @@ def _begins_again(deciders: Sequence[_ContainerStatus], wait: "_Wait") -> bool:
 
 def _decider(entry: _ContainerStatus, spec: _PodSpec, *, ends: bool, resizes: int, has_rules: bool) -> Container:
     """A container that decides; unless ``ends``, the kubelet has ended it, and starts it again."""
-    rules = next((_restart_rules(found) for found in spec.containers if found.name == entry.name), None)
+    rules = next((_restart_rules(container) for container in spec.containers if container.name == entry.name), None)
     by_rule = max(entry.restart_count - resizes, 0) if rules or has_rules else 0
     return Container(entry.name, _main(entry.state) if ends else None, _last_end(entry), rules, by_rule)
 
@@ -274,7 +276,7 @@ def _last_end(container: _ContainerStatus) -> MainContainer | None:
 
 
 def _lines(containers: Sequence[_ContainerStatus]) -> tuple[ContainerLine, ...]:
-    return _shared(tuple(ContainerLine(intern(entry.name), *_shown(entry.state)) for entry in containers))
+    return _shared(tuple(ContainerLine(intern(entry.name), *_line_state(entry.state)) for entry in containers))
 
 
 @lru_cache(maxsize=1024)
@@ -283,7 +285,7 @@ def _shared(lines: tuple[ContainerLine, ...]) -> tuple[ContainerLine, ...]:
     return lines
 
 
-def _shown(state: _State) -> tuple[str, int | None]:
+def _line_state(state: _State) -> tuple[str, int | None]:
     if state.terminated:
         return "Terminated", state.terminated.exit_code
     return ("Running" if state.running else "Waiting"), None
@@ -296,8 +298,8 @@ def _worst_exit(containers: Sequence[_ContainerStatus]) -> int | None:
 
 def _disruption(status: _PodStatus) -> _PodCondition | None:
     """Who is about to end the pod, or has, for a reason outside of it; none of which the pod's own status may tell."""
-    found = (entry for entry in status.conditions if entry.type == "DisruptionTarget" and entry.status == "True")
-    return next(found, None)
+    targets = (entry for entry in status.conditions if entry.type == "DisruptionTarget" and entry.status == "True")
+    return next(targets, None)
 
 
 def _failed_init(status: _PodStatus) -> str:
@@ -337,11 +339,11 @@ def _wait(status: _PodStatus, spec: _PodSpec) -> _Wait:
     since = max([*_init_ends(status), *([since] if since else [])], default=None)
     containers = (*status.init_container_statuses, *status.container_statuses)
     waiting = [entry.state.waiting for entry in containers if entry.state.waiting]
-    if worded := next((found for found in waiting if found.reason not in _STARTING), None):
+    if worded := next((state for state in waiting if state.reason not in _STARTING), None):
         return _Wait(_worded(worded.reason, worded.message), since)
     if any(_is_past_its_node(entry.state) for entry in status.init_container_statuses):
         return _Wait(since=since)
-    reason = next((found.reason for found in waiting if found.reason), "its node has not started it")
+    reason = next((state.reason for state in waiting if state.reason), "its node has not started it")
     return _Wait(reason, since, is_starting=True)
 
 

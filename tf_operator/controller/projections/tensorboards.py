@@ -97,15 +97,15 @@ def tensorboard_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
     owner_of = owner_reader(apis, is_labelled=False)
 
     def read(raw: msgspec.Raw | bytes) -> CachedTensorBoard:
-        found = _READ_TENSORBOARD(raw)
-        metadata = found.metadata
+        raw_board = _READ_TENSORBOARD(raw)
+        metadata = raw_board.metadata
         return CachedTensorBoard(
             metadata.core(),
             owner_of(metadata).uid,
             metadata.generation,
             metadata.annotations.get(tensorboards.DIGEST, ""),
-            found.spec,
-            found.status,
+            raw_board.spec,
+            raw_board.status,
             tuple(manager for manager in metadata.managed_fields if manager.subresource == "status"),
             metadata.deletion_timestamp is not None,
         )
@@ -115,8 +115,8 @@ def tensorboard_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
 
 def read_child(raw: msgspec.Raw | bytes) -> CachedChild:
     """Read a Deployment or a Service."""
-    found = _READ_CHILD(raw)
-    metadata, status = found.metadata, found.status
+    raw_child = _READ_CHILD(raw)
+    metadata, status = raw_child.metadata, raw_child.status
     owner: Owner = next((entry for entry in metadata.owner_references if entry.controller), NOBODY)
     is_current = status.observed_generation >= metadata.generation
     trouble = (entry.message for entry in status.conditions if (entry.type, entry.status) == ("ReplicaFailure", "True"))

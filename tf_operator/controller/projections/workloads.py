@@ -119,8 +119,8 @@ def workload_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | byte
     owner_of = owner_reader(apis, is_labelled=False)
 
     def read(raw: msgspec.Raw | bytes) -> CachedWorkload:
-        found = _READ_WORKLOAD(raw)
-        metadata = found.metadata
+        raw_workload = _READ_WORKLOAD(raw)
+        metadata = raw_workload.metadata
         owner = owner_of(metadata)
         if owner is NOBODY:
             return CachedWorkload(metadata.core(), "", "", (), _NO_SPEC, EMPTY, is_terminating=False)
@@ -129,8 +129,8 @@ def workload_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | byte
             owner.uid,
             metadata.annotations.get(state.DIGEST, ""),
             metadata.finalizers,
-            found.spec,
-            found.status,
+            raw_workload.spec,
+            raw_workload.status,
             metadata.deletion_timestamp is not None,
         )
 
@@ -139,6 +139,6 @@ def workload_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | byte
 
 def read_flavor(raw: msgspec.Raw | bytes) -> CachedFlavor:
     """Read a ResourceFlavor."""
-    found = _READ_FLAVOR(raw)
-    tolerations = state.objects(msgspec.json.decode(found.spec.tolerations))
-    return CachedFlavor(found.metadata, Flavor(dict(found.spec.node_labels), tolerations))
+    raw_flavor = _READ_FLAVOR(raw)
+    tolerations = state.objects(msgspec.json.decode(raw_flavor.spec.tolerations))
+    return CachedFlavor(raw_flavor.metadata, Flavor(dict(raw_flavor.spec.node_labels), tolerations))

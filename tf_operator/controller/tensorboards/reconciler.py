@@ -43,26 +43,26 @@ class TensorBoardReconciler:
     async def reconcile(self, key: ObjectKey) -> Result:
         """Do what is to be done for an object now, and say what is to follow."""
         item = self.source.informer.store.get(key)
-        asked = self.source.read(item) if item else None
-        if item is None or asked is None:
+        request = self.source.read(item) if item else None
+        if item is None or request is None:
             return DONE
         caches = (self.source.informer, self.deployments, self.services)
         if any(not cache.has_synced or cache.is_stale(key.namespace) for cache in caches):
             return Result(UNREADABLE_WAITS)
-        seen = tensorboards.Observed(
+        observed = tensorboards.Observed(
             namespace=key.namespace,
-            owner=asked.owner,
-            board=asked.wanted,
-            deployments=self._children(self.deployments, key, asked.owner.uid),
-            services=self._children(self.services, key, asked.owner.uid),
-            has_ended=asked.has_ended,
+            owner=request.owner,
+            board=request.board,
+            deployments=self._children(self.deployments, key, request.owner.uid),
+            services=self._children(self.services, key, request.owner.uid),
+            has_ended=request.has_ended,
             cluster_domain=self.cluster_domain,
         )
-        found = tensorboards.plan(seen)
-        refusal = await self._carry_out(OwnerKey(key, asked.owner.uid), found.actions)
+        plan = tensorboards.plan(observed)
+        refusal = await self._carry_out(OwnerKey(key, request.owner.uid), plan.actions)
         if refusal:
-            found = tensorboards.plan(replace(seen, rejected=errors.one_line(str(refusal))))
-        await self.source.report(item, found, self.writer)
+            plan = tensorboards.plan(replace(observed, rejected=errors.one_line(str(refusal))))
+        await self.source.report(item, plan, self.writer)
         if refusal and not is_final(refusal):
             raise refusal  # tried again, later each time
         return DONE
@@ -70,7 +70,7 @@ class TensorBoardReconciler:
     def _children(
         self, informer: Informer[CachedChild], key: ObjectKey, uid: str
     ) -> tuple[tensorboards.TensorBoardChild, ...]:
-        return tuple(found.child for found in informer.store.by_index(OWNER, owner_value(key.namespace, uid)))
+        return tuple(entry.child for entry in informer.store.by_index(OWNER, owner_value(key.namespace, uid)))
 
     async def _carry_out(self, owner: OwnerKey, actions: Iterable[Action]) -> errors.Refused | None:
         """One after the other; the first refusal ends it."""

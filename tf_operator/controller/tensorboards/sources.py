@@ -36,11 +36,11 @@ T = TypeVar("T", bound=Item)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BoardRequest:
     """What an object asks for."""
 
     owner: OwnerRef
-    wanted: TensorBoard | None
+    board: TensorBoard | None
     """``None``: nothing."""
     has_ended: bool = False
     """A job that has: nothing is created for it any more."""
@@ -59,10 +59,10 @@ class Source(Protocol[T]):
     def has_changed(self, old: T, new: T) -> bool:
         """Whether it may ask for something else now."""
 
-    def read(self, item: T) -> Asked | None:
+    def read(self, item: T) -> BoardRequest | None:
         """What it asks for; ``None`` when it is not ours, or is about to go."""
 
-    async def report(self, item: T, found: TensorBoardPlan, writer: Writer) -> None:
+    async def report(self, item: T, plan: TensorBoardPlan, writer: Writer) -> None:
         """Say how the TensorBoard stands, if that is news."""
 
     def forget(self, uid: str) -> None:
@@ -86,26 +86,26 @@ class TensorBoardObjects:
 
     def has_changed(self, old: CachedTensorBoard, new: CachedTensorBoard) -> bool:
         """Whether its spec has changed. Another controller shows by its write to the status, while this one watches."""
-        known = set(old.status_managers)
-        others = [manager.name for manager in new.status_managers if manager not in known and _is_other(manager.name)]
+        earlier = set(old.status_managers)
+        others = [manager.name for manager in new.status_managers if manager not in earlier and _is_other(manager.name)]
         if others and new.metadata.uid not in self.contested:
             self.contested.add(new.metadata.uid)
             _log.warning("another controller serves this TensorBoard", tensorboard=str(new.metadata.key), who=others[0])
         return old.generation != new.generation
 
-    def read(self, item: CachedTensorBoard) -> Asked | None:
+    def read(self, item: CachedTensorBoard) -> BoardRequest | None:
         """What its spec says."""
         if item.is_terminating or not self.may_ask(item):
             return None
         name, uid = item.metadata.name, item.metadata.uid
         owner = OwnerRef(RESOURCE.api_version, RESOURCE.kind, name, uid, controller=True, block_owner_deletion=True)
-        return Asked(owner, v1beta1.read(name, as_object(item.spec)))
+        return BoardRequest(owner, v1beta1.read(name, as_object(item.spec)))
 
-    async def report(self, item: CachedTensorBoard, found: TensorBoardPlan, writer: Writer) -> None:
+    async def report(self, item: CachedTensorBoard, plan: TensorBoardPlan, writer: Writer) -> None:
         """Write the status, if it says anything new."""
         stored = as_object(item.status)
-        said = v1beta1.status(found.phase, url=found.url, message=found.message, stored=stored)
-        change = merge_patch.difference(stored, said)
+        status = v1beta1.status(plan.phase, url=plan.url, message=plan.message, stored=stored)
+        change = merge_patch.difference(stored, status)
         if change:
             owner = OwnerKey(item.metadata.key, item.metadata.uid)
             body = {"metadata": {"uid": owner.uid}, "status": change}
@@ -137,25 +137,27 @@ class TensorBoardsOfJobs:
 
     def has_changed(self, old: StoredJob, new: StoredJob) -> bool:
         """Whether anything but its status has changed."""
-        before, now = old.metadata, new.metadata
-        return (before.generation, before.annotations) != (now.generation, now.annotations)
+        return (old.metadata.generation, old.metadata.annotations) != (
+            new.metadata.generation,
+            new.metadata.annotations,
+        )
 
-    def read(self, item: StoredJob) -> Asked | None:
+    def read(self, item: StoredJob) -> BoardRequest | None:
         """What the job says. One whose spec is invalid, or that somebody else manages, gets nothing."""
         job = job_of(item, self.api)
         if job.is_being_deleted or not job.is_ours:
             return None
-        wanted = None if job.problems else job.tensorboard
-        return Asked(job.owner_reference, wanted, has_ended=job.record.is_finished)
+        board = None if job.problems else job.tensorboard
+        return BoardRequest(job.owner_reference, board, has_ended=job.record.is_finished)
 
-    async def report(self, item: StoredJob, found: TensorBoardPlan, writer: Writer) -> None:  # noqa: ARG002
+    async def report(self, item: StoredJob, plan: TensorBoardPlan, writer: Writer) -> None:  # noqa: ARG002
         """Say what is wrong in an event, once."""
         uid = item.metadata.uid
-        if found.message and self.reported.get(uid) != found.message and self.informer.store.by_uid(uid):
-            self.reported[uid] = found.message
+        if plan.message and self.reported.get(uid) != plan.message and self.informer.store.by_uid(uid):
+            self.reported[uid] = plan.message
             regarding = reference_to(self.informer.resource, item.metadata.key, uid)
             reason = self.api.event_reason(EventKind.CREATE_FAILED)
-            self.recorder.event(regarding, "Warning", reason=reason, message=f"The TensorBoard: {found.message}")
+            self.recorder.event(regarding, "Warning", reason=reason, message=f"The TensorBoard: {plan.message}")
 
     def forget(self, uid: str) -> None:
         """The job is gone."""
