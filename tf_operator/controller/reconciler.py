@@ -78,11 +78,11 @@ class Reconciler:
     async def _carry_out(self, snapshot: Snapshot, plan: Plan) -> Result:
         log_context.job_read(snapshot.job.runtime_id)
         uid = snapshot.job.uid
-        rejected = self._rejected(uid)
+        rejected = self._rejections(uid)
         result = await self.executor.carry_out(snapshot, plan)
-        if self._rejected(uid) != rejected:
+        if self._rejections(uid) != rejected:
             return NOW  # something was refused, or is accepted again: the next plan reports it
         return result
 
-    def _rejected(self, uid: str) -> tuple[RejectedWrite | None, ...]:
+    def _rejections(self, uid: str) -> tuple[RejectedWrite | None, ...]:
         return self.notes.rejections.get(uid), self.notes.rejected_extras.get(uid)

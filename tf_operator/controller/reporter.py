@@ -62,13 +62,13 @@ class PlanReporter:
                 measures.succeeded(namespace)
                 measures.duration(namespace, count.seconds or 0.0, outcome="succeeded")
             case Transition.FAILED:
-                self._failed(namespace, count)
+                self._report_failure(namespace, count)
             case Transition.DELETED:
                 measures.deleted(namespace)
             case _:
                 assert_never(count.transition)
 
-    def _failed(self, namespace: str, count: Count) -> None:
+    def _report_failure(self, namespace: str, count: Count) -> None:
         cause = count.cause or FailureCause.PERMANENT_FAILURE
         self.instruments.failed(namespace, self.api.failure_reasons[cause])
         self.instruments.duration(namespace, count.seconds or 0.0, outcome="failed")

@@ -43,7 +43,9 @@ class Writer:
                 metadata, has_label = await self._create(owner, resource, body), True
             if not has_label:
                 if is_watched:
-                    raise _taken(f"it is there, without the label {_watched_by(body)}; put the label back") from None
+                    raise _taken_error(
+                        f"it is there, without the label {_watched_by(body)}; put the label back"
+                    ) from None
                 return
         self._wrote(owner, resource, metadata)
 
@@ -55,7 +57,7 @@ class Writer:
         key = ObjectKey(owner.key.namespace, name)
         version = ""
         try:
-            with self._recorded(owner, resource):
+            with self._record_outcome(owner, resource):
                 left = await self.client.write(requests.delete(resource, key, uid=uid, version=only_at))
                 version = left.resource_version if left.uid == uid else ""
         except errors.NotFound as refusal:
@@ -71,7 +73,7 @@ class Writer:
 
     async def delete_all(self, owner: OwnerKey, resource: Resource, *, request: Request, uids: Sequence[str]) -> None:
         """Delete what a selector selects, which is these objects."""
-        with self._recorded(owner, resource):
+        with self._record_outcome(owner, resource):
             await self.client.send(request)
         for uid in uids:
             self.pending_writes.deleted(owner, str(resource), uid=uid)
@@ -81,22 +83,22 @@ class Writer:
     ) -> None:
         """Change an object; guarded, if ``body`` has a resource version."""
         key = ObjectKey(owner.key.namespace, name)
-        with self._recorded(owner, resource):
+        with self._record_outcome(owner, resource):
             metadata = await self.client.write(requests.merge_patch(resource, key, body, subresource=subresource))
         self._wrote(owner, resource, metadata)
 
     async def _create(self, owner: OwnerKey, resource: Resource, body: Mapping[str, Any]) -> ObjectMeta:
-        with self._recorded(owner, resource):
+        with self._record_outcome(owner, resource):
             return await self.client.write(requests.create(resource, owner.key.namespace, body))
 
     async def _existing(self, owner: OwnerKey, resource: Resource, body: Body) -> tuple[ObjectMeta, bool]:
         """The object that has the name already, if it is the job's, and whether it has the label; ``AlreadyExists``."""
-        with self._recorded(owner, resource):
+        with self._record_outcome(owner, resource):
             existing = await self.client.get(resource, ObjectKey(owner.key.namespace, str(body["metadata"]["name"])))
         controller = controller_of(existing)
         if controller is None or controller.uid != owner.uid:
             whose = f"{controller.kind} {controller.name}" if controller else "nobody"
-            raise _taken(f"its name is taken by one that belongs to {whose}")
+            raise _taken_error(f"its name is taken by one that belongs to {whose}")
         metadata = ObjectMeta(uid=uid_of(existing), resource_version=resource_version_of(existing))
         return metadata, _watched_by(existing) == _watched_by(body)
 
@@ -104,7 +106,7 @@ class Writer:
         self.pending_writes.wrote(owner, str(resource), uid=metadata.uid, version=metadata.resource_version)
 
     @contextmanager
-    def _recorded(self, owner: OwnerKey, resource: Resource) -> Iterator[None]:
+    def _record_outcome(self, owner: OwnerKey, resource: Resource) -> Iterator[None]:
         """Around a call: when its outcome stays unknown, the next reconcile reads live."""
         try:
             yield
@@ -118,5 +120,5 @@ def _watched_by(body: Body) -> str:
     return f"{OPERATOR_LABEL}={labels_of(body).get(OPERATOR_LABEL, '')}"
 
 
-def _taken(message: str) -> errors.AlreadyExists:
+def _taken_error(message: str) -> errors.AlreadyExists:
     return errors.AlreadyExists(409, errors.Status(reason="AlreadyExists", message=message))

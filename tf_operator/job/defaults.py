@@ -34,7 +34,9 @@ def _with_port(spec: ReplicaSpec, profile: Profile) -> Body:
     if not isinstance(pod, Mapping) or not isinstance(containers, list):
         return template
     uses_host = pod.get("hostNetwork") is True
-    opened = [_opened(entry, port, uses_host=uses_host) if _is_main(entry, profile) else entry for entry in containers]
+    opened = [
+        _open_port(entry, port, uses_host=uses_host) if _is_main(entry, profile) else entry for entry in containers
+    ]
     return template if opened == containers else {**template, "spec": {**pod, "containers": opened}}
 
 
@@ -42,7 +44,7 @@ def _is_main(container: object, profile: Profile) -> bool:
     return isinstance(container, Mapping) and container.get("name") == profile.container
 
 
-def _opened(container: Mapping[str, Any], port: Body, *, uses_host: bool) -> Mapping[str, Any]:
+def _open_port(container: Mapping[str, Any], port: Body, *, uses_host: bool) -> Mapping[str, Any]:
     """On the network of its node each port of a pod is one of the node, and may be named only once."""
     ports = container.get("ports") or []
     if not isinstance(ports, list):

@@ -46,7 +46,7 @@ class Accelerator:
     """The resource that pods ask for instead; empty for the same."""
 
 
-def attached(job: TrainingJob, accelerators: Iterable[Accelerator]) -> TrainingJob:
+def attach(job: TrainingJob, accelerators: Iterable[Accelerator]) -> TrainingJob:
     """The job with what the accelerators of its pods need, if its API leaves that to the operator."""
     if not job.profile.has_operator_config:
         return job
@@ -77,11 +77,11 @@ def _with(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:
     """
     named, places = _volume_names(pod), _texts(main.get("volumeMounts"), "mountPath")
     added = [volume for volume in accelerator.volumes if volume.name not in named and volume.mount_path not in places]
-    pod = _extended(pod, "volumes", [entry.volume for entry in added])
-    main = _extended(main, "volumeMounts", [entry.mount for entry in added])
-    main = _extended(main, "env", [{"name": name, "value": value} for name, value in accelerator.variables])
+    pod = _extend(pod, "volumes", [entry.volume for entry in added])
+    main = _extend(main, "volumeMounts", [entry.mount for entry in added])
+    main = _extend(main, "env", [{"name": name, "value": value} for name, value in accelerator.variables])
     if accelerator.replacement:
-        main = {**main, "resources": _replaced(_resources(main), accelerator.resource, accelerator.replacement)}
+        main = {**main, "resources": _replace(_resources(main), accelerator.resource, accelerator.replacement)}
     return pod, main
 
 
@@ -92,7 +92,7 @@ def _volume_names(pod: Body) -> set[str]:
     return {name for listed in lists for name in _texts(listed, "name")}
 
 
-def _extended(body: Body, field: str, entries: Iterable[Body]) -> Body:
+def _extend(body: Body, field: str, entries: Iterable[Body]) -> Body:
     """The body with the entries whose names are not in the list yet; as it is, if the user has no list there."""
     listed = [] if body.get(field) is None else body[field]
     names = _texts(listed, "name")
@@ -100,7 +100,7 @@ def _extended(body: Body, field: str, entries: Iterable[Body]) -> Body:
     return {**body, field: [*listed, *added]} if added and isinstance(listed, list) else body
 
 
-def _replaced(resources: Body, old: str, new: str) -> dict[str, Any]:
+def _replace(resources: Body, old: str, new: str) -> dict[str, Any]:
     """The resources with another name for one; an amount that the user has given under that name stays."""
     return {
         kind: {name: amount for name, amount in ({new: amounts[old]} | dict(amounts)).items() if name != old}

@@ -132,16 +132,16 @@ class ChildBuilder:
         if self._gang:
             pod |= self._gang.pod_fields(self.job, pod)
         if spec.override:
-            pod = _overridden(pod, spec.override, self.job.profile.container)
+            pod = _override(pod, spec.override, self.job.profile.container)
         if node := self.job.record.elastic.node:
             pod = admission.near(pod, node)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)
         if config and (containers := _listed(pod.get("containers"))):
-            pod["containers"] = [self._configured(entry, config) for entry in containers]
+            pod["containers"] = [self._configure(entry, config) for entry in containers]
         return _explaining_failures(pod, self.job.profile.container)
 
-    def _configured(self, container: object, config: str) -> object:
+    def _configure(self, container: object, config: str) -> object:
         """The container with TF_CONFIG, if it is the one that decides; a user's own TF_CONFIG stays."""
         if not isinstance(container, Mapping) or container.get("name") != self.job.profile.container:
             return container
@@ -185,7 +185,7 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _overridden(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:
+def _override(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:
     """The pod with another program in the container of this name."""
     program = {"command": change.command, "args": change.args}
     fields = {name: list(value) for name, value in program.items() if value is not None}

@@ -117,15 +117,15 @@ def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     limit = view.snapshot.job.run_policy.backoff_limit
     used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
-    if failed := _blamed(view, PodState.FAILED):
+    if failed := _blame(view, PodState.FAILED):
         when = " when the job goes on" if after.phase is JobPhase.QUEUED else " after the resume"
         when = when if after.is_idle else _when(view, after, PodState.FAILED)
         yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
     if after.is_idle:
         return
-    if ended := _blamed(view, PodState.ENDED):
+    if ended := _blame(view, PodState.ENDED):
         yield Event(EventKind.RESTARTING, f"{_list(ended)}; restarting{_when(view, after, PodState.ENDED)}{used}")
-    if disrupted := _blamed(view, PodState.DISRUPTED):
+    if disrupted := _blame(view, PodState.DISRUPTED):
         when = _when(view, after, PodState.DISRUPTED)
         message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
         yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
@@ -164,7 +164,7 @@ def _when(view: JobView, after: JobRecord, kind: PodState) -> str:
     return f" in {seconds} s" if seconds > 0 else ""
 
 
-def _blamed(view: JobView, kind: PodState) -> list[str]:
+def _blame(view: JobView, kind: PodState) -> list[str]:
     return [failure_evidence.describe(loss) for loss in view.losses if loss.outcome is kind]
 
 

@@ -25,7 +25,7 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     problems = (*_not_tolerated(job), *_changes(job, fixed))
     if not problems:
         return snapshot
-    changed = _corrected(_as_made(job, fixed))
+    changed = _correct(_as_made(job, fixed))
     templates = {error for spec in job.replicas for error in validation.template_problems(spec, job.profile)}
     if not templates.issuperset(_not_tolerated(changed)):
         return snapshot
@@ -93,7 +93,7 @@ def _not_tolerated(job: TrainingJob) -> tuple[FieldError, ...]:
     return tuple(error for error in validation.validate(job) if not error.is_tolerated)
 
 
-def _corrected(job: TrainingJob) -> TrainingJob:
+def _correct(job: TrainingJob) -> TrainingJob:
     """The job with as many replicas as its pods were made for, and without limits that are none."""
     if job.elastic:
         ranges = tuple(_around(limits, _made_for(job, limits)) for limits in job.elastic.ranges)

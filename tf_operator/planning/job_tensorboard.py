@@ -48,7 +48,7 @@ def actions(snapshot: Snapshot, *, has_ended: bool = False) -> Iterator[Action]:
 
 def line(snapshot: Snapshot) -> TensorBoardLine | None:
     """What is reported of it; ``None`` when nothing is known, or none is wanted and none stays."""
-    job, observed, rejected = snapshot.job, snapshot.tensorboards, _rejected(snapshot)
+    job, observed, rejected = snapshot.job, snapshot.tensorboards, _last_rejection(snapshot)
     if observed is None or (job.tensorboard_spec is None and rejected is None):
         return None
     refusal = observed.unserved or (in_one_line(rejected.message) if rejected else "")
@@ -62,7 +62,7 @@ def line(snapshot: Snapshot) -> TensorBoardLine | None:
 
 def retry_at(snapshot: Snapshot, *, has_ended: bool = False) -> datetime | None:
     """When to reconcile again, if nothing happens until then."""
-    observed, rejected = snapshot.tensorboards, _rejected(snapshot)
+    observed, rejected = snapshot.tensorboards, _last_rejection(snapshot)
     if rejected and (_is_there(observed) or not has_ended):
         return None if rejections.is_final(rejected) else rejections.retry_at(rejected)
     if snapshot.job.tensorboard_spec is None or has_ended:
@@ -72,7 +72,7 @@ def retry_at(snapshot: Snapshot, *, has_ended: bool = False) -> datetime | None:
     return snapshot.now + rejections.LONGEST if observed.unserved and not observed.is_off else None
 
 
-def _rejected(snapshot: Snapshot) -> RejectedWrite | None:
+def _last_rejection(snapshot: Snapshot) -> RejectedWrite | None:
     """What was refused last, unless the object is as the job wants it by now."""
     observed, spec = snapshot.tensorboards, snapshot.job.tensorboard_spec
     if observed is None or observed.rejected is None:

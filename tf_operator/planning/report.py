@@ -37,7 +37,7 @@ from tf_operator.planning.verdict import IDLE, Phase, Verdict, all_up
 
 def next_report(view: JobView, verdict: Verdict) -> JobReport:
     """The report on this view and this verdict."""
-    job, record = view.snapshot.job, _begun(view, verdict)
+    job, record = view.snapshot.job, _at_start(view, verdict)
     if not verdict.is_malformed:
         record = restarts.recorded(view, record, _PHASES.get(verdict.phase, record.phase))
         record = _with_replicas(view, verdict, record)
@@ -121,7 +121,7 @@ def _has_surplus(replica: ReplicaRecord, count: int) -> bool:
 # --- The record ----------------------------------------------------------------------------------------------------
 
 
-def _begun(view: JobView, verdict: Verdict) -> JobRecord:
+def _at_start(view: JobView, verdict: Verdict) -> JobRecord:
     """A job that is seen for the first time is Created; one that may run has a start; one that was idle a new start."""
     job, now = view.snapshot.job, view.snapshot.now
     record = job.record.changed(observed_generation=job.generation)

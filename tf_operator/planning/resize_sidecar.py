@@ -53,7 +53,7 @@ def added(pod: Mapping[str, Any], job: TrainingJob, config: str) -> dict[str, An
     main = next((entry for entry in spec["containers"] if isinstance(entry, Mapping) and entry.get("name") == name), {})
     if {"name": constants.TF_CONFIG, "value": config} not in _listed(main, "env"):
         return dict(pod)
-    containers = [_informed(entry, config) if entry is main else entry for entry in spec["containers"]]
+    containers = [_with_source(entry, config) if entry is main else entry for entry in spec["containers"]]
     items = [{"path": "cluster-size", "fieldRef": _annotation(SIZES_ANNOTATION)}]
     return {
         **pod,
@@ -77,7 +77,7 @@ def counted(pod: Body, rendered: Body) -> Body:
     return {**pod, "initContainers": [sidecar, *_listed(pod, "initContainers")]}
 
 
-def _informed(container: Mapping[str, Any], config: str) -> dict[str, Any]:
+def _with_source(container: Mapping[str, Any], config: str) -> dict[str, Any]:
     """The container with TF_CONFIG from the annotation."""
     source = {"name": constants.TF_CONFIG, "valueFrom": {"fieldRef": _annotation(CONFIG_ANNOTATION)}}
     literal = {"name": constants.TF_CONFIG, "value": config}

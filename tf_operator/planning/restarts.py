@@ -69,7 +69,7 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
             tracker.give_up(replica, replica.pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
-    return tracker.closed()
+    return tracker.result()
 
 
 def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: datetime) -> datetime | None:
@@ -133,16 +133,16 @@ class RestartTracker:
         replica = self._replicas.get(kind, ReplicaRecord())
         self._replicas[kind] = replace(replica, started=replica.started - Indexes.of([index]))
 
-    def closed(self) -> JobRecord:
+    def result(self) -> JobRecord:
         """The job's record with all of it."""
         return self._record.changed(
             replicas=_in_order(self._replicas),
             disruptions=self._disruptions,
-            restart_records=_bounded([self._records[key] for key in sorted(self._records, key=_place)], self._snapshot),
+            restart_records=_limit([self._records[key] for key in sorted(self._records, key=_place)], self._snapshot),
         )
 
 
-def _bounded(restart_records: list[RestartRecord], snapshot: Snapshot) -> tuple[RestartRecord, ...]:
+def _limit(restart_records: list[RestartRecord], snapshot: Snapshot) -> tuple[RestartRecord, ...]:
     """The records without the oldest of those whose pod is gone: of these only the pause before the next pod is lost.
 
     What was counted is in the sums. The record of a pod that is still there stays, so that it counts once.

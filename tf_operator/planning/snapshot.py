@@ -334,5 +334,5 @@ class Snapshot:
         pods = tuple(pod.decided_by(container) for pod in self.pods)
         job = self.job.in_force(has_queue=settings.has_queue)
         without_room = self.job.without_room if settings.has_queue else {}
-        job = accelerators.attached(job, settings.accelerators) if settings.accelerators else job
+        job = accelerators.attach(job, settings.accelerators) if settings.accelerators else job
         return replace(self, job=job, pods=pods, settings=settings, without_room=without_room)

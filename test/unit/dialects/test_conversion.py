@@ -197,7 +197,7 @@ def test_an_annotation_that_is_none_of_ours_changes_nothing(text):
 def test_a_forged_annotation_does_not_have_an_object_encoded_for_each_of_its_entries(
     monkeypatch,
 ):
-    monkeypatch.setattr(remainder, "_sorted", pytest.fail)
+    monkeypatch.setattr(remainder, "_canonical_json", pytest.fail)
     entries = [remainder.Difference(("large",), back, "x") for back in ({}, [], {"a": 1})]
     large = {"large": {str(number): number for number in range(100)}}
     assert remainder.restore(large, entries) == large

@@ -182,7 +182,7 @@ def test_what_is_not_of_its_type_changes_no_template():
     update = {"name": "worker", "labels": {"a": "b"}, "tolerations": [{"key": "k"}]}
     checks = [{"podSetUpdates": [update, {"name": "other", "labels": {"c": "d"}}]}]
     found = seen(*ADMITTED, admission={"podSetAssignments": [{"name": "worker"}]}, admissionChecks=checks).kueue
-    (made,) = admission.admitted(replace(of, replicas=(spec,)), found, found.workload).replicas
+    (made,) = admission.admit(replace(of, replicas=(spec,)), found, found.workload).replicas
     assert (made.template["metadata"]["labels"], made.template["spec"]["tolerations"]) == ("x", "y")
 
 
@@ -192,6 +192,6 @@ def test_what_is_not_of_its_type_changes_no_template():
 def test_a_job_that_asks_for_no_topology_is_placed_anywhere_in_it(asks, is_unconstrained):
     assigned = {"podSetAssignments": [{"name": "worker", "topologyAssignment": {}}], "clusterQueue": "Not a label"}
     found = seen(*ADMITTED, spec={"podSets": [{"name": "worker", "topologyRequest": asks}]}, admission=assigned).kueue
-    (made,) = admission.admitted(job(), found, found.workload).replicas
+    (made,) = admission.admit(job(), found, found.workload).replicas
     assert (f"{ANNOTATION}unconstrained-topology" in made.template["metadata"]["annotations"]) is is_unconstrained
     assert "kueue.x-k8s.io/cluster-queue-name" not in made.template["metadata"]["labels"]

@@ -276,11 +276,11 @@ def _last_end(container: _ContainerStatus) -> MainContainer | None:
 
 
 def _lines(containers: Sequence[_ContainerStatus]) -> tuple[ContainerLine, ...]:
-    return _shared(tuple(ContainerLine(intern(entry.name), *_line_state(entry.state)) for entry in containers))
+    return _share(tuple(ContainerLine(intern(entry.name), *_line_state(entry.state)) for entry in containers))
 
 
 @lru_cache(maxsize=1024)
-def _shared(lines: tuple[ContainerLine, ...]) -> tuple[ContainerLine, ...]:
+def _share(lines: tuple[ContainerLine, ...]) -> tuple[ContainerLine, ...]:
     """Pods of all jobs have the same few: one of equal ones is kept."""
     return lines
 
@@ -335,12 +335,12 @@ def _wait(status: _PodStatus, spec: _PodSpec) -> _Wait:
         return _Wait(f"no scheduler has taken the pod (schedulerName {spec.scheduler_name})")
     since = parse_time(scheduled.last_transition_time) if scheduled else None
     if scheduled and scheduled.status == "False":
-        return _Wait(_worded(scheduled.reason, scheduled.message), since)
+        return _Wait(_sentence(scheduled.reason, scheduled.message), since)
     since = max([*_init_ends(status), *([since] if since else [])], default=None)
     containers = (*status.init_container_statuses, *status.container_statuses)
     waiting = [entry.state.waiting for entry in containers if entry.state.waiting]
     if worded := next((state for state in waiting if state.reason not in _STARTING), None):
-        return _Wait(_worded(worded.reason, worded.message), since)
+        return _Wait(_sentence(worded.reason, worded.message), since)
     if any(_is_past_its_node(entry.state) for entry in status.init_container_statuses):
         return _Wait(since=since)
     reason = next((state.reason for state in waiting if state.reason), "its node has not started it")
@@ -357,5 +357,5 @@ def _is_past_its_node(state: _State) -> bool:
     return bool(state.running or (state.terminated and state.terminated.exit_code))
 
 
-def _worded(reason: str, message: str) -> str:
+def _sentence(reason: str, message: str) -> str:
     return f"{reason}: {message}" if message else reason

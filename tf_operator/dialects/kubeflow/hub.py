@@ -18,15 +18,15 @@ RESOURCE: Final = replace(v1.RESOURCE, version="hub")
 
 def convert(body: Body, version: str, *, is_new: bool = False) -> dict[str, Any]:
     """As for v1, which is in no object here."""
-    converted = v1.API.conversion.convert(_renamed(body, RESOURCE, v1.RESOURCE), _version(version), is_new=is_new)
-    return _renamed(converted, v1.RESOURCE, RESOURCE)
+    converted = v1.API.conversion.convert(_rename(body, RESOURCE, v1.RESOURCE), _version(version), is_new=is_new)
+    return _rename(converted, v1.RESOURCE, RESOURCE)
 
 
 def _version(name: str) -> str:
     return v1.RESOURCE.version if name == RESOURCE.version else name
 
 
-def _renamed(body: Body, old: GroupVersionResource, new: GroupVersionResource) -> dict[str, Any]:
+def _rename(body: Body, old: GroupVersionResource, new: GroupVersionResource) -> dict[str, Any]:
     is_old = text_of(body, "apiVersion") == old.api_version
     return {**body, "apiVersion": new.api_version} if is_old else dict(body)
 

@@ -72,7 +72,7 @@ def read(stored: object) -> JobRecord:
         },
         disruptions=count_of(body, "disruptions"),
         restarting=codec.read_restarting(body.get("restarting")),
-        restart_records=codec.read_restart_records(_renamed(body)),
+        restart_records=codec.read_restart_records(_with_new_names(body)),
         first_failure=codec.read_first_failure(object_of(body, "firstFailure")),
         pending=codec.read_pending(object_of(body, "pending")),
         elastic=codec.read_elastic(object_of(body, "elastic")),
@@ -199,7 +199,7 @@ def _write_condition(condition: Condition) -> dict[str, Any]:
     )
 
 
-def _renamed(body: Body) -> Body:
+def _with_new_names(body: Body) -> Body:
     """With the restart records of the first version under their names of today.
 
     This version removes them when it writes: if they are there, that version has run since, and its records are newer.

@@ -71,7 +71,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
     """
     problems = stored_schema.problems(object_of(metadata, "annotations"))
     fields = Fields({"spec": spec}, "", problems).below("spec")
-    outdated = _outdated(fields)
+    outdated = _outdated_fields(fields)
     job = replace(
         job_metadata.job_of(metadata, stored, PROFILE),
         replicas=_read_replicas(fields),
@@ -96,7 +96,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
     fields = status.write(report, stored)
-    return fields | v1alpha1_rules.pinned(report.job) if report.job.runtime_id else fields
+    return fields | v1alpha1_rules.pinned_fields(report.job) if report.job.runtime_id else fields
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
@@ -147,7 +147,7 @@ def _read_range(kind: ReplicaType, policy: Fields) -> ElasticRange:
     return ElasticRange(kind, 1 if least is None else least, 1 if most is None else most, policy.path)
 
 
-def _outdated(spec: Fields) -> list[str]:
+def _outdated_fields(spec: Fields) -> list[str]:
     """The policies that stand where releases before 1.0 had them, and nowhere else."""
     policy = spec.body.get("runPolicy")
     run_policy = policy if isinstance(policy, Mapping) else {}

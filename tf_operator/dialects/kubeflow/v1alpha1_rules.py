@@ -55,7 +55,7 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     return defaults.with_defaults(replace(adapted, problems=(*problems, *_not_listed(body, job.profile))))
 
 
-def pinned(job: TrainingJob) -> dict[str, str]:
+def pinned_fields(job: TrainingJob) -> dict[str, str]:
     """What the status has of such a job, so that nothing can change its rules and names any more."""
     return {v1alpha1_status.ORIGIN: NAME, v1alpha1_status.RUNTIME_ID: job.runtime_id}
 

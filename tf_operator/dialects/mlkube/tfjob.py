@@ -28,16 +28,16 @@ _OPEN: Final = frozenset({"template", "volumes", "volumeMounts"})
 def translate(job: TrainingJob, body: Body) -> Translation:
     """The TFJob; it keeps the rules by which the TfJob runs, but for pods that still run at its end."""
     head = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "TFJob"}
-    parts = {"metadata": metadata.portable(metadata_of(body)), "spec": _respelled(body["spec"])}
+    parts = {"metadata": metadata.portable(metadata_of(body)), "spec": _respell(body["spec"])}
     stops = job.run_policy.clean_pods is CleanPodPolicy.STOP
     changed = "spec.cleanupPodPolicy: is absent: pods that still run after the end are deleted, not stopped"
     return Translation({**head, **parts}, (changed,) if stops else ())
 
 
-def _respelled(part: Any) -> Any:  # noqa: ANN401 (any piece of JSON)
+def _respell(part: Any) -> Any:  # noqa: ANN401 (any piece of JSON)
     if isinstance(part, list):
-        return [_respelled(entry) for entry in part]
+        return [_respell(entry) for entry in part]
     if not isinstance(part, Mapping):
         return part
     named = {_SPELLINGS.get(name, name): value for name, value in part.items()}
-    return {name: value if name in _OPEN else _respelled(value) for name, value in named.items()}
+    return {name: value if name in _OPEN else _respell(value) for name, value in named.items()}

@@ -18,15 +18,15 @@ def overrides(spec: Fields, record: JobRecord) -> Mapping[str, Override]:
     """By the name of the type; a type that is not there runs its template."""
     mode = spec.below("runMode")
     debug, pause = mode.below("debug"), mode.below("pause")
-    debugged = dict(_debugged(debug))
-    resumed = dict(_resumed(pause))
+    debugged = dict(_debug_overrides(debug))
+    resumed = dict(_resume_overrides(pause))
     if debug.flag("enabled"):
         return debugged
     was_paused = record.phase is JobPhase.SUSPENDED or record.resumed_at is not None
     return resumed if was_paused else {}
 
 
-def _debugged(debug: Fields) -> Iterator[tuple[str, Override]]:
+def _debug_overrides(debug: Fields) -> Iterator[tuple[str, Override]]:
     """Also of types without an item of their own."""
     items = dict(_items(debug, "replicaSpecs"))
     for kind in ReplicaType:
@@ -36,7 +36,7 @@ def _debugged(debug: Fields) -> Iterator[tuple[str, Override]]:
         yield kind.label, Override(command or _SLEEP, (), skips_init_containers=skips, drops_probes=True)
 
 
-def _resumed(pause: Fields) -> Iterator[tuple[str, Override]]:
+def _resume_overrides(pause: Fields) -> Iterator[tuple[str, Override]]:
     for kind, item in _items(pause, "resumeSpecs"):
         skips = item.flag("skipInitContainer")
         yield kind, Override(_texts(item, "command"), _texts(item, "args"), skips_init_containers=skips)

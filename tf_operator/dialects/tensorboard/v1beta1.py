@@ -59,7 +59,7 @@ def _folders(spec: Fields) -> Iterator[tuple[str, str]]:
             spec.wrong(place, f"{_UNSUPPORTED}, as {_CLAIM}CLAIM/PATH")
             continue
         claim, _, path = text.removeprefix(_CLAIM).partition("/")
-        yield from _checked(spec, place, claim=claim, path=path)
+        yield from _check(spec, place, claim=claim, path=path)
     sources = spec.below("logDir")
     for name in ("s3", "http"):
         if sources.body.get(name):
@@ -67,10 +67,10 @@ def _folders(spec: Fields) -> Iterator[tuple[str, str]]:
     for source in sources.items("pvc"):
         paths = source.body.get("subPath")
         for path in (paths if isinstance(paths, list) else None) or ("",):
-            yield from _checked(source, "subPath", claim=source.text("name"), path=path)
+            yield from _check(source, "subPath", claim=source.text("name"), path=path)
 
 
-def _checked(fields: Fields, place: str, *, claim: str, path: object) -> Iterator[tuple[str, str]]:
+def _check(fields: Fields, place: str, *, claim: str, path: object) -> Iterator[tuple[str, str]]:
     """One folder, if it can be mounted."""
     parts = path.split("/") if isinstance(path, str) else [".."]
     if not claim or ".." in parts:

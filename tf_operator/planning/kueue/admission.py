@@ -24,13 +24,13 @@ _ASKS_FOR_TOPOLOGY: Final = ("required", "preferred", "unconstrained")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def admitted(job: TrainingJob, queueing: Queueing, workload: Workload) -> TrainingJob:
+def admit(job: TrainingJob, queueing: Queueing, workload: Workload) -> TrainingJob:
     """The job as it was admitted."""
     assignments = workload.assignments
     return replace(
         job,
         replicas=tuple(
-            _admitted(spec, entry, queueing, workload) if (entry := assignments.get(spec.type.label)) else spec
+            _admit(spec, entry, queueing, workload) if (entry := assignments.get(spec.type.label)) else spec
             for spec in job.replicas
         ),
     )
@@ -42,16 +42,16 @@ def missing(queueing: Queueing, workload: Workload) -> str:
     return next((name for name in names if name not in queueing.flavors), "")
 
 
-def _admitted(spec: ReplicaSpec, assignment: Body, queueing: Queueing, workload: Workload) -> ReplicaSpec:
+def _admit(spec: ReplicaSpec, assignment: Body, queueing: Queueing, workload: Workload) -> ReplicaSpec:
     admitted_count = assignment.get("count")
     count = min(admitted_count, spec.count) if isinstance(admitted_count, int) and admitted_count > 0 else spec.count
     template = spec.template
-    for change in (_assigned(assignment, queueing, workload), *_updates(spec, workload)):
-        template = _changed(template, change)
+    for change in (_assignment_change(assignment, queueing, workload), *_updates(spec, workload)):
+        template = _change(template, change)
     return replace(spec, template=template, count=count)
 
 
-def _assigned(assignment: Body, queueing: Queueing, workload: Workload) -> dict[str, Any]:
+def _assignment_change(assignment: Body, queueing: Queueing, workload: Workload) -> dict[str, Any]:
     """What follows from the flavors and the topology that a pod set was given."""
     names = dict.fromkeys(texts(assignment.get("flavors")).values())
     flavors = [queueing.flavors.get(name, Flavor()) for name in names]
@@ -89,28 +89,28 @@ def _updates(spec: ReplicaSpec, workload: Workload) -> Iterator[Body]:
                 yield update
 
 
-def _changed(template: Body, change: Body) -> dict[str, Any]:
+def _change(template: Body, change: Body) -> dict[str, Any]:
     """The template with what is added to it; what is not of the type that it should be is left to the API server."""
     metadata, pod = metadata_of(template), template.get("spec")
     pod = pod if isinstance(pod, Mapping) else {}
     return {
         **template,
-        "metadata": {**metadata, **_merged(metadata, change, "labels"), **_merged(metadata, change, "annotations")},
+        "metadata": {**metadata, **_merge(metadata, change, "labels"), **_merge(metadata, change, "annotations")},
         "spec": {
             **pod,
-            **_merged(pod, change, "nodeSelector"),
-            **_extended(pod, change, "tolerations"),
-            **_extended(pod, change, "schedulingGates"),
+            **_merge(pod, change, "nodeSelector"),
+            **_extend(pod, change, "tolerations"),
+            **_extend(pod, change, "schedulingGates"),
         },
     }
 
 
-def _merged(part: Body, change: Body, field: str) -> dict[str, Any]:
+def _merge(part: Body, change: Body, field: str) -> dict[str, Any]:
     current, added = part.get(field) or {}, texts(change.get(field))
     return {field: {**current, **added}} if added and isinstance(current, Mapping) else {}
 
 
-def _extended(part: Body, change: Body, field: str) -> dict[str, Any]:
+def _extend(part: Body, change: Body, field: str) -> dict[str, Any]:
     current, added = part.get(field) or [], objects(change.get(field))
     if not isinstance(current, list) or not added:
         return {}

@@ -40,14 +40,14 @@ def queued(snapshot: Snapshot) -> Snapshot:
         return snapshot
     if unknown := _is_unknown(queueing):
         if not _has_pods(snapshot):
-            return _held(snapshot, unknown)
+            return _hold(snapshot, unknown)
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
         rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED)
         return replace(snapshot, job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
     if reason := _waits_for(snapshot.job, queueing):
-        return _held(snapshot, reason)
+        return _hold(snapshot, reason)
     current = queueing.workload
-    return replace(snapshot, job=admission.admitted(snapshot.job, queueing, current)) if current else snapshot
+    return replace(snapshot, job=admission.admit(snapshot.job, queueing, current)) if current else snapshot
 
 
 def resumes(snapshot: Snapshot) -> bool:
@@ -105,7 +105,7 @@ def _was_refused(snapshot: Snapshot) -> bool:
     return rejected is not None and rejected.subject.endswith(WHAT) and rejections.is_waiting(rejected, snapshot.now)
 
 
-def _held(snapshot: Snapshot, message: str) -> Snapshot:
+def _hold(snapshot: Snapshot, message: str) -> Snapshot:
     return replace(snapshot, hold=snapshot.hold or Hold(_REASON, message))
 
 

@@ -54,7 +54,7 @@ def priority_class(job: TrainingJob) -> str:
     """The PriorityClass of the job's pods, as far as it names one; for Workloads that name none of Kueue's."""
     if job.run_policy.scheduling.priority_class:
         return job.run_policy.scheduling.priority_class
-    named = (_pod(spec).get("priorityClassName") for spec in _sorted(job))
+    named = (_pod(spec).get("priorityClassName") for spec in _in_order(job))
     return next((name for name in named if name and isinstance(name, str)), "")
 
 
@@ -63,7 +63,7 @@ def digest(job: TrainingJob) -> str:
 
     It is compared for as long as the job lives, so an operator that works it out in another way stops every job.
     """
-    return tensorboards.digest({"podSets": [_admitted_for(job, spec) for spec in _sorted(job)]})
+    return tensorboards.digest({"podSets": [_admitted_for(job, spec) for spec in _in_order(job)]})
 
 
 def pod_sets(job: TrainingJob, settings: Settings) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def pod_sets(job: TrainingJob, settings: Settings) -> list[dict[str, Any]]:
     jobs that run.
     """
     builder = ChildBuilder(job, settings)
-    return [_pod_set(job, spec, builder.pod_spec(spec.type)) for spec in _sorted(job)]
+    return [_pod_set(job, spec, builder.pod_spec(spec.type)) for spec in _in_order(job)]
 
 
 def counts(job: TrainingJob) -> dict[str, int]:
@@ -118,7 +118,7 @@ def _priority(priority: Priority, version: str) -> dict[str, Any]:
     return spec | {"priorityClassRef": {"group": group, "kind": kind, "name": priority.name}}
 
 
-def _sorted(job: TrainingJob) -> list[ReplicaSpec]:
+def _in_order(job: TrainingJob) -> list[ReplicaSpec]:
     return sorted(job.replicas, key=lambda spec: _ORDER[spec.type])
 
 

@@ -116,7 +116,7 @@ def without_notes(body: Body) -> dict[str, Any]:
     """
     needed = {ORIGIN, _fields_of(v1alpha1.NAME)} if origin_of(body) == v1alpha1.NAME else set()
     notes = {*(_fields_of(name) for name in (STORED, *OLDER)), INCOMPLETE, ORIGIN, stored_schema.LEFT_OUT} - needed
-    return _assembled(body, text_of(body, "apiVersion").rpartition("/")[2], _parts(body), dict.fromkeys(notes))
+    return _assemble(body, text_of(body, "apiVersion").rpartition("/")[2], _parts(body), dict.fromkeys(notes))
 
 
 def origin_of(body: Body) -> str:
@@ -152,7 +152,7 @@ def _to_v1(body: Body, version: Version, *, is_new: bool) -> dict[str, Any]:
         raise ConversionError(
             f"metadata.annotations[{INCOMPLETE}]: parts of this job have no place in {version.name}; change it in v1"
         )
-    parts = fixed.removed(_parts(body))
+    parts = fixed.remove(_parts(body))
     normalized = parts.get("spec")
     if isinstance(normalized, Mapping):
         normalized = version.normalized(normalized, text_of(metadata_of(body), "uid"))
@@ -174,14 +174,14 @@ def _to_v1(body: Body, version: Version, *, is_new: bool) -> dict[str, Any]:
         notes[_fields_of(version.name)] = _lost(version.split(normalized), version.split(came_back))
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if annotations.get(ORIGIN) == STORED else version.name
-    return _assembled(body, STORED, stored, _with_room(body, notes))
+    return _assemble(body, STORED, stored, _with_room(body, notes))
 
 
 def _with_room(body: Body, notes: dict[str, str | None]) -> dict[str, str | None]:
     """The notes for which there is room: the object may be stored as it is, so it has to be read."""
     fitting = dict(notes)
     for name in reversed(notes):
-        if not remainder.fit(_annotated(body, fitting)):
+        if not remainder.fit(_annotations_after(body, fitting)):
             fitting[name] = None
     return fitting
 
@@ -189,7 +189,7 @@ def _with_room(body: Body, notes: dict[str, str | None]) -> dict[str, str | None
 def _spec_to_v1(normalized: Body, version: Version, noted: object = None) -> dict[str, Any]:
     """A normalized spec in v1, with what is noted of it there."""
     converted = version.spec_to_v1(normalized)
-    return version.join_v1(converted, _restored(version.split_v1(converted), noted))
+    return version.join_v1(converted, _restore(version.split_v1(converted), noted))
 
 
 def _refusal(misfits: Sequence[Misfit]) -> str:
@@ -213,11 +213,11 @@ def _from_v1(body: Body, version: Version) -> dict[str, Any]:
         )
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if _annotations(body).get(ORIGIN) == version.name else STORED
-    if not remainder.fit(_annotated(body, notes)):
+    if not remainder.fit(_annotations_after(body, notes)):
         lost = None
         notes |= _without_the_largest(body, notes | {_fields_of(STORED): None, INCOMPLETE: "true"})
-    status = fixed.added(version.status_from_v1(parts, spec), body, lost)
-    return _assembled(body, version.name, _without_status(parts) | status, notes)
+    status = fixed.add(version.status_from_v1(parts, spec), body, lost)
+    return _assemble(body, version.name, _without_status(parts) | status, notes)
 
 
 def _spec_from_v1(body: Body, version: Version) -> dict[str, Any] | None:
@@ -239,7 +239,7 @@ def _misfits(version: Version, spec: Body) -> int:
     return len(stored_schema.fitted({"spec": version.spec_to_v1(version.normalized(spec, ""))})[1])
 
 
-def _restored(own: Body, text: object) -> dict[str, Any]:
+def _restore(own: Body, text: object) -> dict[str, Any]:
     return remainder.restore(own, remainder.decode(text))
 
 
@@ -273,7 +273,7 @@ def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[
     sizes = {
         name: remainder.size_of({name: value}) for name, value in _annotations(body).items() if name not in changes
     }
-    beyond = remainder.size_of(_annotated(body, remaining)) - remainder.ROOM
+    beyond = remainder.size_of(_annotations_after(body, remaining)) - remainder.ROOM
     for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
         if beyond > 0:
             beyond -= sizes[name]
@@ -281,15 +281,15 @@ def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[
     return remaining
 
 
-def _annotated(body: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
+def _annotations_after(body: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
     """The annotations of an object after these changes."""
     others = {name: value for name, value in _annotations(body).items() if name not in changes}
     return others | {name: value for name, value in changes.items() if value}
 
 
-def _assembled(body: Body, version: str, parts: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
+def _assemble(body: Body, version: str, parts: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
     """The object with these parts and annotations; everything else stays as it is."""
-    annotations = _annotated(body, changes)
+    annotations = _annotations_after(body, changes)
     metadata = {name: value for name, value in metadata_of(body).items() if name != "annotations"}
     if annotations:
         metadata["annotations"] = annotations

@@ -28,7 +28,7 @@ def of(body: Body) -> Body | None:
     return value if isinstance(value, Mapping) else None
 
 
-def added(status: Body, job: Body, fields: str | None) -> dict[str, Any]:
+def add(status: Body, job: Body, fields: str | None) -> dict[str, Any]:
     """The status field in an older version of a job in v1, with what is fixed; ``fields`` is what only v1 has.
 
     ``fields``: ``None`` when it is too large to be kept. What is no status stays as it is.
@@ -45,7 +45,7 @@ def added(status: Body, job: Body, fields: str | None) -> dict[str, Any]:
     return {"status": {**body, FIELD: note}}
 
 
-def removed(parts: Body) -> dict[str, Any]:
+def remove(parts: Body) -> dict[str, Any]:
     """The parts of an object without it."""
     whole = parts.get("status")
     if not isinstance(whole, Mapping) or FIELD not in whole:

@@ -74,7 +74,7 @@ def restore(came_back: Body, changes: list[Difference], depth: int = 0) -> dict[
 def encode(changes: list[Difference]) -> str | None:
     """The text for an annotation; ``None`` when ``decode`` would not read all of it: it is too large, or too deep."""
     try:
-        text = msgspec.json.encode([_encoded(entry) for entry in changes], order="sorted").decode()
+        text = msgspec.json.encode([_encode(entry) for entry in changes], order="sorted").decode()
     except RecursionError:
         return None
     return text if len(decode(text)) == len(changes) else None
@@ -128,12 +128,12 @@ def _is_same(one: object, other: object) -> bool:
     if one is _ABSENT or other is _ABSENT or one is other:
         return one is other
     try:
-        return one == other and _sorted(one) == _sorted(other)
+        return one == other and _canonical_json(one) == _canonical_json(other)
     except RecursionError:
         return False
 
 
-def _sorted(value: object) -> bytes:
+def _canonical_json(value: object) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
@@ -145,7 +145,7 @@ def _is_storable(content: object, levels: int = _LEVELS) -> bool:
     return not isinstance(content, int) or abs(content) < 2**63
 
 
-def _encoded(entry: Difference) -> dict[str, object]:
+def _encode(entry: Difference) -> dict[str, object]:
     sides = {"back": entry.came_back, "original": entry.original}
     return {"path": list(entry.path)} | {side: value for side, value in sides.items() if value is not _ABSENT}
 

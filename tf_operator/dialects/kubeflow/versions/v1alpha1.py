@@ -206,7 +206,7 @@ def _entry(item: Body, spec: Body) -> dict[str, Any]:
         image = text_of(spec, _IMAGE) or DEFAULT_IMAGE
         template = replica_lists.with_default_server(template if isinstance(template, Mapping) else {}, image)
     if "template" in item or template:
-        entry["template"] = _adapted(template, item, text_of(spec, _SCHEDULER))
+        entry["template"] = _adapt(template, item, text_of(spec, _SCHEDULER))
     policy = _pod(entry).get("restartPolicy")
     return entry | {"restartPolicy": policy if policy in _POLICIES else str(RestartPolicy.ALWAYS)}
 
@@ -239,7 +239,7 @@ def _needs_server(item: Body) -> bool:
     return item.get(_DEFAULT_PS) is not False and is_open and has_list and not list(_main_containers(template))
 
 
-def _adapted(template: object, item: Body, scheduler: str) -> object:
+def _adapt(template: object, item: Body, scheduler: str) -> object:
     """The template with the port and the scheduler that stand beside it; what is no template stays as it is."""
     if not isinstance(template, Mapping) or not isinstance(template.get("spec"), Mapping):
         return template
@@ -247,11 +247,11 @@ def _adapted(template: object, item: Body, scheduler: str) -> object:
     port = item[_PORT]
     is_port = isinstance(port, int) and not isinstance(port, bool) and 0 < port < 65536
     if is_port and port != _port_of(template) and (main := next(_main_containers(template), None)):
-        pod["containers"] = [_opened(entry, port) if entry is main else entry for entry in pod["containers"]]
+        pod["containers"] = [_open_port(entry, port) if entry is main else entry for entry in pod["containers"]]
     return {**template, "spec": pod}
 
 
-def _opened(container: Body, port: int) -> dict[str, Any]:
+def _open_port(container: Body, port: int) -> dict[str, Any]:
     ports = container.get("ports")
     listed = ports if isinstance(ports, list) else []
     changed = [{**entry, "containerPort": port} if _is_ours(entry) else entry for entry in listed]

@@ -47,11 +47,11 @@ class FlatVersion:
 
     def status_to_v1(self, parts: Body) -> dict[str, Any]:
         """The status in v1, if there is one."""
-        return self._renamed(parts)
+        return self._rename(parts)
 
     def status_from_v1(self, parts: Body, _spec: object) -> dict[str, Any]:
         """The status in this version, if there is one."""
-        return self._renamed(parts)
+        return self._rename(parts)
 
     def normalized(self, spec: Body, _uid: str) -> dict[str, Any]:
         """The spec: nothing is shown in it that nobody gave."""
@@ -72,7 +72,7 @@ class FlatVersion:
     split_v1 = split
     join_v1 = join
 
-    def _renamed(self, parts: Body) -> dict[str, Any]:
+    def _rename(self, parts: Body) -> dict[str, Any]:
         """The two names change places, so that nothing is lost of a status that has both. What is none stays."""
         other = {self.replica_statuses: _REPLICA_STATUSES, _REPLICA_STATUSES: self.replica_statuses}
         status = parts.get("status")
